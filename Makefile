@@ -1,0 +1,35 @@
+# Everything a newcomer needs: `make demo` and `make test` each set up .venv and do the rest.
+VENV ?= .venv
+PYTHON ?= python3
+BIN := $(VENV)/bin
+WORKERS ?= 2
+# One thread a worker: the workers share the cores, and numbers do not depend on how many there are.
+ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.PHONY: demo test soak lint types bench clean
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,parquet]'
+	touch $@
+
+demo: $(VENV)/installed
+	$(BIN)/holdfast run rotated-digits er
+
+test: lint types
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m 'not soak'
+
+soak: $(VENV)/installed
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m soak
+
+lint: $(VENV)/installed
+	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench
+	$(BIN)/lint-imports
+
+types: $(VENV)/installed
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

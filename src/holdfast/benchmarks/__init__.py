@@ -1,0 +1,19 @@
+"""Benchmarks by name. Other packages add theirs under the entry-point group `holdfast.benchmarks`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..registry import Registry
+
+if TYPE_CHECKING:
+    from .benchmark import Benchmark
+
+BENCHMARKS: Registry[type[Benchmark]] = Registry(
+    "benchmark",
+    "holdfast.benchmarks",
+    {
+        "rotated-digits": "holdfast.benchmarks.rotated_digits:RotatedDigits",
+        "heart-hospitals": "holdfast.benchmarks.heart_hospitals:HeartHospitals",
+    },
+)

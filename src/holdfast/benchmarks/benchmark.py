@@ -1,0 +1,58 @@
+"""Benchmark: how the domains of a data set are made, and what the protocol uses by default."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from ..data.domain import Domain
+from ..data.scenario import Metric, Scenario, arrange
+from ..data.seal import SealedTarget
+
+
+class Benchmark(ABC):
+    """A data set cut into domains. `domains` lists all of them; the target is one, the sources are the others."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    reference: ClassVar[str]
+    licence: ClassVar[str]
+    results_version: ClassVar[int] = 1
+    domains: ClassVar[tuple[str, ...]]
+    default_target: ClassVar[str]
+    classes: ClassVar[tuple[str, ...]]
+    metric: ClassVar[Metric] = "accuracy"
+    network: ClassVar[str]
+    network_settings: ClassVar[Mapping[str, Any]] = {}
+    steps: ClassVar[int]
+    memory: ClassVar[int]
+    small: ClassVar[bool]
+    short: ClassVar[bool]
+    settings: ClassVar[Mapping[str, Any]] = {}
+
+    def scenario(self, *, target: str | None = None, order: Sequence[str] | None = None, seed: int = 0) -> Scenario:
+        """Sources in the order of training and the sealed target. Depends on these three settings only."""
+        target = target or self.default_target
+        sources = arrange(self.domains, target, order)
+        domains, make_target, notes = self.make(sources, target, seed)
+        return Scenario(
+            name=self.name,
+            sources=tuple(domains),
+            target=SealedTarget(target, make_target),
+            classes=self.classes,
+            metric=self.metric,
+            network=self.network,
+            network_settings=self.network_settings,
+            steps=self.steps,
+            memory=self.memory,
+            small=self.small,
+            short=self.short,
+            seed=seed,
+            settings=self.settings,
+            notes=notes,
+        )
+
+    @abstractmethod
+    def make(self, sources: Sequence[str], target: str, seed: int) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
+        """The source domains in this order, a maker of the target that runs when it is opened, and notes for the result."""

@@ -1,0 +1,36 @@
+"""The `holdfast` command. Heavy imports happen inside the commands, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from ..errors import HoldfastError
+from .benchmarks import benchmarks
+from .methods import methods
+from .run import run
+
+app = typer.Typer(
+    name="holdfast",
+    help="Continual learning that holds on domains nobody has seen.\n\nStart with: holdfast run rotated-digits er",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(run)
+app.command()(methods)
+app.command()(benchmarks)
+
+
+def main() -> None:
+    """Entry point: mistakes that the user can mend are one line on standard error and exit code 2."""
+    try:
+        app()
+    except HoldfastError as error:
+        print(f"holdfast: error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("holdfast: stopped", file=sys.stderr)
+        sys.exit(130)

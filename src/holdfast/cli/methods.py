@@ -1,0 +1,36 @@
+"""`holdfast methods`: what there is, with the paper and the settings of each."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Annotated
+
+import typer
+
+
+def methods(name: Annotated[str | None, typer.Argument(help="show this method's equation, paper and settings")] = None) -> None:
+    """List the methods, or explain one of them.
+
+    Example: holdfast methods er
+    """
+    from rich.console import Console
+
+    from ..methods import METHODS
+    from .tables import plain_table
+
+    console = Console()
+    if name is None:
+        kinds = [METHODS.get(each) for each in METHODS.names()]
+        rows = [[kind.name, kind.group, kind.reference] for kind in kinds]
+        console.print(plain_table("methods", ["name", "group", "paper"], rows, text=True))
+        console.print("holdfast methods NAME explains one and lists its settings", highlight=False)
+        return
+    kind = METHODS.get(name)
+    console.print(f"{kind.name} ({kind.group}; {kind.reference})\n", highlight=False)
+    console.print(inspect.getdoc(kind) or "", highlight=False, markup=False)
+    rows = []
+    for key, plan in kind.Settings.plans().items():
+        default = f"{plan.default} ({plan.other_default} unless {plan.flag})" if plan.flag else f"{plan.default}"
+        search = " / ".join(str(each) for each in (plan.search, plan.other_search) if each is not None) or "not searched"
+        rows.append([key, default, search, kind.Settings.model_fields[key].description or ""])
+    console.print(plain_table("\nsettings", ["name", "default", "search", "meaning"], rows, text=True))

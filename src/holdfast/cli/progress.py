@@ -1,0 +1,49 @@
+"""Progress: a live bar in a terminal, one plain line a domain in a log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import Tensor
+
+from ..observer import Observer
+
+READ_EVERY = 25
+
+
+class ProgressObserver(Observer):
+    """Shows steps and losses while a run goes on. Use it as a context."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.bar = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[loss]}"),
+            console=console, transient=True, disable=not console.is_terminal,
+        )  # fmt: skip
+        self.task = self.bar.add_task("", total=1, loss="", visible=False)
+
+    def __enter__(self) -> ProgressObserver:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def start(self, domain: str, steps: int) -> None:
+        """A new domain: the bar begins anew."""
+        self.bar.reset(self.task, total=steps, description=f"learning {domain}", visible=True)
+
+    def step(self, domain: str, step: int, terms: Mapping[str, Tensor]) -> None:
+        """Advance; read the losses only now and then, and only if somebody looks."""
+        if self.console.is_terminal and step % READ_EVERY == 0:
+            loss = "  ".join(f"{name} {float(term):.3g}" for name, term in terms.items())
+            self.bar.update(self.task, loss=loss)
+        self.bar.advance(self.task)
+
+    def domain(self, domain: str, scores: Mapping[str, float]) -> None:
+        """A line that stays: how the model stands on the validation rows of every source now."""
+        held = {name: value for name, value in scores.items() if " validation " in f" {name} "}
+        shown = "  ".join(f"{name.split(' validation')[0]} {100 * value:.1f}" for name, value in held.items())
+        self.console.print(f"learned {domain}: validation {shown}", highlight=False)

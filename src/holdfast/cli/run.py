@@ -1,0 +1,109 @@
+"""`holdfast run`: one run, live progress, a result table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import HoldfastError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..protocol import Result
+
+
+def run(
+    benchmark: Annotated[str, typer.Argument(help="name of a benchmark; `holdfast benchmarks` lists them")],
+    method: Annotated[str, typer.Argument(help="name of a method; `holdfast methods` lists them")],
+    seed: Annotated[int, typer.Option(help="seed of the run: initial weights, order of rows, memory, method")] = 0,
+    scenario_seed: Annotated[int, typer.Option(help="seed of the data: which rows stand in which domain and split")] = 0,
+    target: Annotated[str | None, typer.Option(help="the unseen domain; the others are sources")] = None,
+    order: Annotated[str | None, typer.Option(help="order of the sources, for example 45,30,15,0")] = None,
+    steps: Annotated[int | None, typer.Option(help="training steps per domain")] = None,
+    memory: Annotated[int | None, typer.Option(help="rows kept of all past domains together")] = None,
+    set: Annotated[list[str] | None, typer.Option("--set", help="a setting of the method or the run, name=value; may be repeated")] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:0")] = "cpu",
+    out: Annotated[Path | None, typer.Option(help="folder for result.json and the learner's state")] = None,
+) -> None:
+    """Train METHOD on the sources of BENCHMARK in turn, then measure it once on the unseen target.
+
+    Example: holdfast run rotated-digits er --seed 1 --set learning_rate=0.002
+    """
+    from rich.console import Console
+
+    from ..protocol import Run, execute
+    from ..settings import parse_assignments
+    from .progress import ProgressObserver
+
+    check_benchmark(benchmark)
+    asked = Run.build(
+        benchmark=benchmark, method=method, seed=seed, scenario_seed=scenario_seed, target=target, order=split_names(order),
+        steps=steps, memory=memory, settings=parse_assignments(set or []), device=device,
+    )  # fmt: skip
+    if out is not None:
+        check_writable(out)
+    console = Console()
+    with ProgressObserver(console) as observer:
+        result = execute(asked, observer=observer, save_model=out / "learner" if out is not None else None)
+    if out is not None:
+        result.save(out / "result.json")
+    show(result, console)
+    if result.status == "diverged":
+        raise typer.Exit(1)
+
+
+def show(result: Result, console: Console) -> None:
+    """The accuracy matrix and the headline."""
+    from .tables import plain_table
+
+    if result.status == "diverged":
+        console.print(f"diverged: {result.message}", highlight=False)
+        return
+    matrix = zip(result.sources, result.matrices["validation"], strict=True)
+    rows = [[f"after {name}", *(percent(value) for value in row)] for name, row in matrix]
+    console.print(plain_table(f"{result.metric} on each source's validation rows, %", ["", *result.sources], rows))
+    assert result.target is not None
+    headline = [
+        [f"target {result.target.name} (unseen, {result.target.rows} rows)", percent(result.target_score)],
+        ["sources (training rows)", percent(result.source_score(2))],
+        ["sources (validation rows)", percent(result.source_score(1))],
+        ["BWT (validation rows)", percent(result.backward_transfer(), sign=True)],
+    ]
+    title = f"{result.run.method} on {result.run.benchmark}, seed {result.run.seed}"
+    console.print(plain_table(title, ["", f"{result.metric}, %"], headline))
+    console.print(
+        f"{result.steps} steps a domain, {' '.join(map(str, result.rows_a_step))} rows a step, memory {result.memory_items} rows "
+        f"({result.memory_bytes:,} bytes), {result.seconds['total']:.1f} s",
+        highlight=False,
+    )
+
+
+def percent(value: float | None, *, sign: bool = False) -> str:
+    """A share as percent with one decimal, or a dash."""
+    return "-" if value is None else f"{100 * value:{'+' if sign else ''}.1f}"
+
+
+def split_names(text: str | None) -> list[str] | None:
+    """`a,b,c` as a list."""
+    return [name.strip() for name in text.split(",") if name.strip()] if text is not None else None
+
+
+def check_benchmark(name: str) -> None:
+    """A name that looks like a file is answered as one."""
+    looks_like_file = "/" in name or Path(name).suffix.lower() in (".csv", ".parquet", ".tsv")
+    if looks_like_file and not Path(name).exists():
+        raise HoldfastError(f"there is no file or folder {name!r}: check the path, or name a benchmark (`holdfast benchmarks` lists them)")
+
+
+def check_writable(folder: Path) -> None:
+    """Refuse a folder that cannot be written, before work is done for it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".probe"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise HoldfastError(f"--out {str(folder)!r} cannot be written: {error.strerror}") from None

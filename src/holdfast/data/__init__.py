@@ -1,0 +1,1 @@
+"""Domains, scenarios, the seal on the target, and how raw files become them."""

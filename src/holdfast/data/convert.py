@@ -1,0 +1,64 @@
+"""What users hand in (NumPy arrays, data frames, tensors, lists) to tensors, with clear refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..errors import HoldfastError, unknown
+
+Label = int | float | str | bool
+
+
+def as_inputs(values: Any, *, where: str = "the inputs") -> Tensor:
+    """Rows as a tensor: uint8 stays uint8 (images), every other number becomes float32."""
+    if isinstance(values, Tensor):
+        tensor = values.detach()
+    else:
+        array = np.asarray(values)
+        if array.dtype.kind not in "buif":
+            raise HoldfastError(f"{where} hold {array.dtype.name} values: give numbers, or encode the columns first")
+        tensor = torch.from_numpy(np.ascontiguousarray(array))
+    if tensor.ndim < 2:
+        raise HoldfastError(f"{where} have shape {tuple(tensor.shape)}: the first axis counts rows, the others describe a row")
+    return tensor if tensor.dtype == torch.uint8 else tensor.to(torch.float32)
+
+
+def as_labels(values: Any, *, where: str = "the labels") -> list[Label]:
+    """One plain label a row; missing ones are refused."""
+    array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+    if array.ndim != 1:
+        raise HoldfastError(f"{where} have shape {array.shape}: give one label a row")
+    labels: list[Label] = array.tolist()
+    missing = [row for row, label in enumerate(labels) if label is None or label != label]
+    if missing:
+        raise HoldfastError(f"{where} are missing in {len(missing)} rows, the first is row {missing[0]}: drop those rows")
+    bad = next((label for label in labels if not isinstance(label, int | float | str | bool)), None)
+    if bad is not None:
+        raise HoldfastError(f"{where} hold a {type(bad).__name__}: labels are numbers or texts")
+    return labels
+
+
+def find_classes(labels: Sequence[Label]) -> list[Label]:
+    """The distinct labels in order."""
+    try:
+        return sorted(set(labels))
+    except TypeError:
+        raise HoldfastError("the labels mix numbers and texts: use one kind") from None
+
+
+def encode_labels(labels: Sequence[Label], classes: Sequence[Label], *, domain: str) -> Tensor:
+    """Labels as class numbers. A label outside `classes` is refused, with the way out."""
+    number = {label: place for place, label in enumerate(classes)}
+    for row, label in enumerate(labels):
+        if label not in number:
+            error = unknown("label", str(label), [str(known) for known in classes])
+            raise HoldfastError(
+                f"domain {domain!r}, row {row}: {error}. The first domain fixed the classes; "
+                "to allow more, create the learner with classes=[...] naming all of them"
+            )
+    return torch.tensor([number[label] for label in labels], dtype=torch.long)

@@ -1,0 +1,97 @@
+"""Preprocessing of tables: learned on the first domain, then frozen, so that later domains cannot leak backwards.
+
+A number column becomes (x - median) / scale, with missing values at 0 and an indicator beside it. A category column becomes
+one column a known category, one for `other` and one for missing. A number column that is empty in the first domain is
+scaled when it is first seen, and frozen then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from ..errors import HoldfastError
+
+# Values further out than this many scales are cut: one absurd entry at a new site must not swamp a row.
+LIMIT = 10.0
+
+
+class TablePreprocessing:
+    """Columns of a table to float features. Plain values only, so that it can be saved beside the model."""
+
+    def __init__(self, numbers: Sequence[str], categories: Mapping[str, Sequence[str] | None] | None = None) -> None:
+        self.numbers: dict[str, tuple[float, float] | None] = dict.fromkeys(numbers)
+        self.categories: dict[str, list[str] | None] = {
+            column: list(known) if known is not None else None for column, known in (categories or {}).items()
+        }
+
+    def learn(self, frame: pd.DataFrame) -> TablePreprocessing:
+        """Fix what is not fixed yet from these rows: the training rows of the domain that just came."""
+        self._check_columns(frame)
+        for column, fixed in self.numbers.items():
+            values = _numbers(frame, column)
+            values = values[np.isfinite(values)]
+            if fixed is None and len(values):
+                scale = float(values.std())
+                self.numbers[column] = (float(np.median(values)), scale if scale > 0 else 1.0)
+        for column, known in self.categories.items():
+            if known is None:
+                self.categories[column] = sorted(str(value) for value in frame[column].dropna().unique())
+        return self
+
+    def transform(self, frame: pd.DataFrame) -> Tensor:
+        """Features [rows, width] in the order of `features`."""
+        self._check_columns(frame)
+        parts = []
+        for column, fixed in self.numbers.items():
+            values = _numbers(frame, column)
+            missing = ~np.isfinite(values)
+            centre, scale = fixed if fixed is not None else (0.0, 1.0)
+            scaled = np.where(missing, 0.0, np.clip((np.where(missing, centre, values) - centre) / scale, -LIMIT, LIMIT))
+            parts += [scaled, missing.astype(float)]
+        for column, known in self.categories.items():
+            texts = frame[column].astype("object").where(frame[column].notna(), None).map(lambda v: v if v is None else str(v))
+            seen = [(texts == category).to_numpy(dtype=float) for category in known or []]
+            missing = texts.isna().to_numpy()
+            other = 1.0 - missing - sum(seen)
+            parts += [*seen, other, missing.astype(float)]
+        return torch.from_numpy(np.stack(parts, axis=1).astype(np.float32))
+
+    @property
+    def features(self) -> list[str]:
+        """The name of each feature."""
+        names = [name for column in self.numbers for name in (column, f"{column} missing")]
+        for column, known in self.categories.items():
+            names += [f"{column} = {value}" for value in (*(known or []), "(other)", "(missing)")]
+        return names
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain values that say it all."""
+        return {"numbers": dict(self.numbers), "categories": dict(self.categories)}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> TablePreprocessing:
+        """The preprocessing that `state_dict` described."""
+        made = cls(list(state["numbers"]), state["categories"])
+        made.numbers = {column: tuple(fixed) if fixed is not None else None for column, fixed in state["numbers"].items()}
+        return made
+
+    def _check_columns(self, frame: pd.DataFrame) -> None:
+        absent = [column for column in (*self.numbers, *self.categories) if column not in frame.columns]
+        if absent:
+            raise HoldfastError(f"the table has no column {absent[0]!r}: it has {', '.join(map(str, frame.columns))}")
+
+
+def _numbers(frame: pd.DataFrame, column: str) -> np.ndarray:
+    """A column as floats, missing values as NaN; a text that is no number is refused with its row."""
+    values = pd.to_numeric(frame[column], errors="coerce")
+    wrong = values.isna() & frame[column].notna()
+    if wrong.any():
+        row = int(np.flatnonzero(wrong.to_numpy())[0])
+        raise HoldfastError(f"column {column!r}, row {row}: {frame[column].iloc[row]!r} is not a number")
+    return values.to_numpy(dtype=float)

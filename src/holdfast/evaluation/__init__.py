@@ -1,0 +1,1 @@
+"""Scores of predictions, and transfer measures of an accuracy matrix: pure functions."""

@@ -1,0 +1,1 @@
+"""Notions of invariance: pure functions of tensors with a leading domain axis."""

@@ -1,0 +1,396 @@
+"""Learner: trains on the next domain, predicts, saves, loads and goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from .batch import Batch
+from .data.convert import Label, as_inputs, as_labels, encode_labels, find_classes
+from .data.domain import Domain, Rows
+from .data.seal import training
+from .errors import HoldfastError, StateError
+from .evaluation.scores import score
+from .memory import Memory, PartitionedMemory, ReservoirMemory
+from .methods import METHODS
+from .methods.method import Method
+from .networks.build import build_network
+from .networks.network import Network
+from .observer import Observer
+from .optimization import check_finite, find_device, make_optimizer, reset_optimizers
+from .randomness import Generators, derive, seeded
+from .settings import RunSettings, divide
+from .state import load_state, save_state
+
+EVALUATION_ROWS = 4096
+FINITE_CHECK_STEPS = 100
+
+
+class Learner:
+    """One classifier that learns domain after domain.
+
+    network: a name ("mlp", "cnn") or your own `holdfast.Network`.
+    method: a name; `holdfast methods` lists them.
+    memory: how many rows are kept of all past domains together.
+    settings: settings of the method and of the run by name, for example {"learning_rate": 1e-3, "replay_budget": "total"}.
+    classes: all labels that may ever come; otherwise the first domain fixes them.
+    small, short: which of the paper's defaults hold; if not given, tables are small and short and images are neither.
+    """
+
+    def __init__(
+        self,
+        network: str | Network = "mlp",
+        method: str = "er",
+        memory: int = 1000,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        network_settings: Mapping[str, Any] | None = None,
+        classes: Sequence[Label] | None = None,
+        metric: str = "accuracy",
+        seed: int = 0,
+        device: str = "cpu",
+        small: bool | None = None,
+        short: bool | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        self.method_type = METHODS.get(method)
+        for_method, for_run = divide(settings or {}, self.method_type.Settings)
+        self.method_type.Settings.build(for_method)  # refuses bad values now, not at the first domain
+        self.run = RunSettings.build(for_run)
+        self._method_settings = for_method
+        self._network = network
+        self.network_settings = dict(network_settings or {})
+        if metric not in ("accuracy", "macro_f1"):
+            raise HoldfastError(f"metric = {metric!r} is not allowed: it should be 'accuracy' or 'macro_f1'")
+        self.metric = metric
+        self.seed = int(seed)
+        self.device = find_device(device)
+        self.small, self.short = small, short
+        self.capacity = int(memory)
+        self.classes = list(classes) if classes is not None else None
+        self.observer = observer or Observer()
+        self.shape: tuple[int, ...] | None = None
+        self.dtype = torch.float32
+        self.domains: list[dict[str, Any]] = []
+        self.steps_done = 0
+        self.seconds = {"steps": 0.0, "closing": 0.0}  # of the last domain: its steps; filling the memory and the priors
+        PartitionedMemory(self.capacity)  # refuses a capacity below 1
+
+    # ---- the user's verbs -------------------------------------------------------------------------------------------
+
+    def learn(self, x: Any, y: Any, *, domain: str | None = None, steps: int = 500, validation: float | int = 0.2) -> dict[str, float]:
+        """Learn one further domain. Returns its scores; `validation` rows are held out to measure them.
+
+        The first call fixes the form of the inputs and, unless `classes` was given, the classes.
+        """
+        name = domain if domain is not None else f"domain {len(self.domains) + 1}"
+        inputs, labels = as_inputs(x, where=f"the inputs of domain {name!r}"), as_labels(y, where=f"the labels of domain {name!r}")
+        classes = self.classes if self.classes is not None else find_classes(labels)
+        encoded = encode_labels(labels, classes, domain=name)
+        if len(inputs) != len(encoded):
+            raise HoldfastError(f"domain {name!r} has {len(inputs)} rows of inputs and {len(encoded)} labels: they must be equally many")
+        made = Domain.divided(name, inputs, encoded, validation=validation, seed=derive(self.seed, "split", len(self.domains)))
+        self.learn_domain(made, steps=steps, classes=classes)
+        scores = {f"{part} {self.metric}": self.score(made.split(part)) for part in ("train", "validation") if len(made.split(part))}
+        self.observer.domain(name, scores)
+        return scores
+
+    def learn_domain(self, domain: Domain, *, steps: int, classes: Sequence[Label] | None = None) -> None:
+        """Learn a Domain whose labels are class numbers. What is wrong with it is said before the first step."""
+        self._check(domain, steps)
+        if self.shape is None:
+            self._begin(tuple(domain.inputs.shape[1:]), _dtype(domain), classes or self.classes or [])
+        if isinstance(self.memory, PartitionedMemory):
+            self.memory.check_room(domain.name)
+        with training(f"domain {domain.name!r}"):
+            self._train(domain, steps)
+        self.domains.append({"name": domain.name, "rows": len(domain), "steps": steps})
+
+    def predict(self, x: Any) -> np.ndarray:
+        """The label of each row."""
+        number: np.ndarray = self.logits(as_inputs(x)).argmax(dim=1).cpu().numpy()
+        return np.asarray(self._known_classes()).take(number)
+
+    def predict_proba(self, x: Any) -> np.ndarray:
+        """The probability of each class, in the order of `classes`."""
+        probabilities: np.ndarray = self.logits(as_inputs(x)).softmax(dim=1).cpu().numpy()
+        return probabilities
+
+    def save(self, folder: str | Path) -> None:
+        """Write everything that training needs to go on into `folder`, atomically."""
+        save_state(folder, self.state_dict(), kind="learner")
+
+    # ---- prediction and scores --------------------------------------------------------------------------------------
+
+    def logits(self, inputs: Tensor) -> Tensor:
+        """Logits in evaluation mode, in large batches."""
+        self._known_classes()
+        self._check_form(tuple(inputs.shape[1:]), inputs.dtype, "the inputs")
+        if inputs.is_floating_point() and not bool(torch.isfinite(inputs).all()):
+            raise HoldfastError("the inputs hold NaN or infinite values: fill or drop those rows first")
+        return self.outputs(Rows(inputs, torch.zeros(len(inputs), dtype=torch.long), torch.arange(len(inputs))))[0]
+
+    def score(self, rows: Rows) -> float:
+        """The learner's metric on these rows."""
+        logits, labels = self.outputs(rows)
+        return score(self.metric, logits, labels)
+
+    def outputs(self, rows: Rows) -> tuple[Tensor, Tensor]:
+        """Logits and labels of these rows."""
+        predictor = self.method.predictor().eval()
+        with torch.inference_mode():
+            parts = [(predictor(x.to(self.device)).float(), y.to(self.device)) for x, y in rows.batches(EVALUATION_ROWS)]
+        return torch.cat([logits for logits, _ in parts]), torch.cat([labels for _, labels in parts])
+
+    # ---- set-up -----------------------------------------------------------------------------------------------------
+
+    def _known_classes(self) -> list[Label]:
+        if self.shape is None or self.classes is None:
+            raise HoldfastError("this learner has not learned a domain yet: call learn first")
+        return self.classes
+
+    def _check(self, domain: Domain, steps: int) -> None:
+        if steps < 1:
+            raise HoldfastError(f"steps = {steps} is not allowed: at least 1 step a domain")
+        if domain.name in [seen["name"] for seen in self.domains]:
+            raise HoldfastError(f"domain {domain.name!r} was learned before: give the new one another name")
+        if len(domain.train) == 0:
+            raise HoldfastError(f"domain {domain.name!r} has no training rows")
+        if self.shape is not None:
+            self._check_form(tuple(domain.inputs.shape[1:]), _dtype(domain), f"domain {domain.name!r}")
+
+    def _check_form(self, shape: tuple[int, ...], dtype: torch.dtype, what: str) -> None:
+        if shape != self.shape:
+            raise HoldfastError(f"{what}: rows of shape {list(shape)}, but this learner was begun with {list(self.shape or ())}")
+        if dtype != self.dtype:
+            raise HoldfastError(f"{what}: {dtype} values, but this learner was begun with {self.dtype}")
+
+    def _begin(self, shape: tuple[int, ...], dtype: torch.dtype, classes: Sequence[Label]) -> None:
+        """Fix the form of the inputs and the classes, and build everything that depends on them."""
+        if len(classes) < 2:
+            raise HoldfastError(f"the first domain has one class only ({list(classes)}): give classes=[...] naming all that may come")
+        image = len(shape) == 3
+        self.small = (not image) if self.small is None else self.small
+        self.short = (not image) if self.short is None else self.short
+        settings = self.method_type.Settings.build(self._method_settings, small=self.small, short=self.short)
+        self.generators = Generators.from_seed(self.seed, self.device)
+        with seeded(self.generators.init):
+            network = self._make_network(shape, len(classes))
+            self.method: Method = self.method_type(settings)
+            network = self.method.prepare(network).to(self.device)
+        self.memory = self._make_memory()
+        self.method.attach(network, self.memory, self.generators.method, self._make_optimizer)
+        self.shape, self.dtype, self.classes = shape, dtype, list(classes)
+
+    def _make_network(self, shape: tuple[int, ...], classes: int) -> Network:
+        if isinstance(self._network, str):
+            return build_network(self._network, shape, classes, self.network_settings)
+        if not isinstance(self._network, Network):
+            raise HoldfastError("network must be a name or a holdfast.Network(features, classifier)")
+        found = getattr(self._network.classifier, "out_features", classes)
+        if found != classes:
+            raise HoldfastError(f"the network's classifier has {found} outputs, but there are {classes} classes")
+        return self._network
+
+    def _make_memory(self) -> Memory | None:
+        kind = self.method_type.replay.memory
+        if kind == "partitions":
+            return PartitionedMemory(self.capacity, max_bytes=self.run.memory_bytes, class_balanced=self.run.class_balanced_memory)
+        return ReservoirMemory(self.capacity, max_bytes=self.run.memory_bytes) if kind == "reservoir" else None
+
+    def _make_optimizer(self, parameters: Iterable[nn.Parameter]) -> Optimizer:
+        settings = self.method.settings
+        return make_optimizer(self.run, parameters, rate=settings.learning_rate, decay=settings.weight_decay)
+
+    # ---- training ---------------------------------------------------------------------------------------------------
+
+    def _train(self, domain: Domain, steps: int) -> None:
+        rows = domain.split("train").to(self.device)
+        network = self.method.network
+        if self.run.reset_optimizer == "domain" and self.domains:
+            reset_optimizers(self.method.opts)
+        self.method.before_domain(domain.name)
+        self.observer.start(domain.name, steps)
+        staging = self._staging(domain, rows)
+        began = time.perf_counter()
+        network.train()
+        with network.batchnorm("frozen" if self.run.freeze_batchnorm else "train"):
+            for step in range(steps):
+                batch = self._batch(rows)
+                self.method.before_step(self.steps_done, step)
+                terms = self.method.update(batch)
+                self.method.after_step(batch)
+                if staging is not None:
+                    staging.offer(self._offered(batch), self.generators.memory)
+                self.steps_done += 1
+                self.observer.step(domain.name, step, terms)
+                if step % FINITE_CHECK_STEPS == FINITE_CHECK_STEPS - 1 or step == steps - 1:
+                    check_finite(network, domain.name, step)
+        network.eval()
+        ended = time.perf_counter()
+        if isinstance(self.memory, PartitionedMemory):
+            self.memory.add(domain.name, self._kept(domain.name, rows, staging))
+        self.method.domains.append(domain.name)
+        self.method.after_domain(domain.name, rows)
+        self.seconds = {"steps": ended - began, "closing": time.perf_counter() - ended}
+
+    def _batch(self, rows: Rows) -> Batch:
+        """Rows of the current domain, uniform with replacement, and the draws that the method asks for."""
+        size = self.method.settings.batch_size
+        inputs, labels = rows.take(torch.randint(len(rows), (size,), generator=self.generators.data, device=self.device))
+        batch = Batch(inputs.to(self.device), labels, rows=size, domain=len(self.domains))
+        domains, per_domain = self.replay_plan()
+        if domains == 0:
+            return batch
+        if isinstance(self.memory, ReservoirMemory):
+            for name in self.method_type.replay.draws:
+                batch.draws[name] = self.memory.draw(domains * per_domain, self.generators.memory)
+        elif isinstance(self.memory, PartitionedMemory):
+            if self.method_type.replay.joined:
+                draw, batch.domains = self.memory.draw(per_domain, self.generators.memory, domains=domains)
+                batch.inputs = torch.cat([batch.inputs, draw.inputs.flatten(0, 1)])
+                batch.labels = torch.cat([batch.labels, draw.labels.flatten(0, 1)])
+                batch.stored, batch.replay_rows = draw.stored, per_domain
+            for name in self.method_type.replay.draws:
+                batch.draws[name] = self.memory.draw(per_domain, self.generators.memory, domains=domains)[0]
+        return batch
+
+    def replay_plan(self) -> tuple[int, int]:
+        """(past domains a step, rows of each): the replay budget, the same for all methods that replay."""
+        past = len(self.domains)
+        if self.memory is None or past == 0:
+            return 0, 0
+        size = self.method.settings.batch_size
+        if self.run.replay_budget == "per-domain":
+            return past, size
+        rows = max(self.method_type.replay.least_rows, size // past)
+        return min(past, max(1, size // rows)), rows
+
+    @property
+    def rows_a_step(self) -> int:
+        """Rows that a step on the next domain would use: current and replayed."""
+        domains, rows = self.replay_plan()
+        replay = self.method_type.replay
+        draws = len(replay.draws) + (replay.memory == "partitions" and replay.joined)
+        return int(self.method.settings.batch_size + draws * domains * rows)
+
+    # ---- memory -----------------------------------------------------------------------------------------------------
+
+    def _staging(self, domain: Domain, rows: Rows) -> ReservoirMemory | None:
+        """Where rows are offered during training: the reservoir itself, or the coming partition if it is filled so."""
+        if isinstance(self.memory, ReservoirMemory):
+            return self.memory
+        if isinstance(self.memory, PartitionedMemory) and self.run.memory_fill == "reservoir":
+            room = self.memory.room(self._described(rows), domain.name)
+            return ReservoirMemory(min(room, len(rows)))
+        return None
+
+    def _described(self, rows: Rows) -> dict[str, Tensor]:
+        """One row in the form in which the memory keeps it."""
+        inputs, labels = rows.take(torch.zeros(1, dtype=torch.long))
+        return self._with_outputs(inputs.to(self.device), labels.to(self.device))
+
+    def _offered(self, batch: Batch) -> dict[str, Tensor]:
+        fields = {"inputs": batch.inputs[: batch.rows], "labels": batch.labels[: batch.rows]}
+        return fields | {name: batch.outputs[name] for name in self.method_type.replay.stores}
+
+    def _kept(self, domain: str, rows: Rows, staging: ReservoirMemory | None) -> dict[str, Tensor]:
+        """The rows of a finished domain that stay, in random order, with z by the end-of-domain model in evaluation mode."""
+        assert isinstance(self.memory, PartitionedMemory)
+        draw = self.generators.memory
+        if staging is not None:
+            held = staging.contents()
+            order = self.memory.choose(held["labels"], len(held["labels"]), draw)
+            return {name: field[order] for name, field in held.items()}
+        room = self.memory.room(self._described(rows), domain)
+        index = self.memory.choose(rows.labels[rows.index], room, draw)
+        inputs, labels = rows.take(index)
+        return self._with_outputs(inputs.to(self.device), labels.to(self.device))
+
+    def _with_outputs(self, inputs: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        fields = {"inputs": inputs, "labels": labels}
+        stores = self.method_type.replay.stores
+        if not stores:
+            return fields
+        network = self.method.network
+        was_training = network.training
+        network.eval()
+        with torch.no_grad():
+            features = torch.cat([network.extract(part) for part in inputs.split(EVALUATION_ROWS)])
+            outputs = {"features": features, "logits": network.classifier(features)}
+        network.train(was_training)
+        return fields | {name: outputs[name] for name in stores}
+
+    # ---- state ------------------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that training needs to go on exactly."""
+        config = {
+            "network": self._network if isinstance(self._network, str) else None,
+            "method": self.method_type.name,
+            "memory": self.capacity,
+            "settings": {**self._method_settings, **self.run.model_dump(exclude_defaults=True)},
+            "network_settings": self.network_settings,
+            "classes": self.classes,
+            "metric": self.metric,
+            "seed": self.seed,
+            "small": self.small,
+            "short": self.short,
+        }
+        state: dict[str, Any] = {"config": config, "domains": self.domains, "steps_done": self.steps_done, "shape": None}
+        if self.shape is None:
+            return state
+        return state | {
+            "shape": list(self.shape),
+            "dtype": str(self.dtype).removeprefix("torch."),
+            "network": dict(self.method.network.state_dict()),
+            "optimizers": [optimizer.state_dict() for optimizer in self.method.opts],
+            "memory": self.memory.state_dict() if self.memory is not None else None,
+            "method": self.method.state_dict(),
+            "generators": self.generators.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state_dict` gave, into a learner of the same configuration."""
+        self.domains = [dict(domain) for domain in state["domains"]]
+        self.steps_done = int(state["steps_done"])
+        if state["shape"] is None:
+            return
+        self._begin(tuple(state["shape"]), getattr(torch, state["dtype"]), self.classes or [])
+        self.method.network.load_state_dict(state["network"])
+        for optimizer, saved in zip(self.method.opts, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
+        if self.memory is not None:
+            self.memory.load_state_dict(state["memory"], self.device)
+        self.method.domains = [domain["name"] for domain in self.domains]
+        self.method.load_state_dict(state["method"])
+        self.generators.load_state_dict(state["generators"])
+
+
+def load(folder: str | Path, *, network: Network | None = None, device: str = "cpu", observer: Observer | None = None) -> Learner:
+    """A learner from the folder that `save` wrote. Hand in `network` again if it was your own module."""
+    state = load_state(folder, kind="learner")
+    try:
+        config = dict(state["config"])
+        if config["network"] is None:
+            if network is None:
+                raise HoldfastError(f"{folder} was saved with your own network: call load(folder, network=...) with the same modules")
+            config["network"] = network
+        learner = Learner(**config, device=device, observer=observer)
+        learner.load_state_dict(state)
+    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+        raise StateError(f"{folder} does not hold a whole learner: {error}") from error
+    return learner
+
+
+def _dtype(domain: Domain) -> torch.dtype:
+    if isinstance(domain.inputs, Tensor):
+        return domain.inputs.dtype
+    return torch.uint8 if domain.inputs.dtype == np.uint8 else torch.float32

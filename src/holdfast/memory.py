@@ -1,0 +1,239 @@
+"""What is kept of the past: rows (x, y, z), bounded in items and in bytes.
+
+Two kinds. `PartitionedMemory` has one partition a domain; the partitions share the capacity evenly and shrink as domains
+come. `ReservoirMemory` is one uniform sample of the whole stream. Images stay uint8; z (logits, features) are floats.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .batch import Draw
+from .errors import HoldfastError
+
+Fields = dict[str, Tensor]
+
+
+def row_bytes(rows: Mapping[str, Tensor]) -> int:
+    """Bytes of one row over all its fields."""
+    return sum(field[:1].numel() * field.element_size() for field in rows.values())
+
+
+def share(capacity: int, domains: int, place: int) -> int:
+    """Rows of the partition at `place` when `domains` share `capacity`: they differ by one at most and never grow."""
+    return -(-(capacity - place) // domains)
+
+
+def balanced_order(labels: Tensor, generator: torch.Generator) -> Tensor:
+    """A random order in which every beginning holds nearly equally many rows of each class."""
+    order = torch.randperm(len(labels), generator=generator, device=labels.device)
+    shuffled = labels[order]
+    rank = torch.zeros_like(shuffled)  # how many rows of the same class stand before
+    for label in shuffled.unique():
+        of_class = shuffled == label
+        rank[of_class] = torch.arange(int(of_class.sum()), device=labels.device)
+    return order[torch.argsort(rank, stable=True)]
+
+
+def positions(sizes: Tensor, rows: int, generator: torch.Generator, largest: int) -> Tensor:
+    """For each size, `rows` numbers below it: all different where it is large enough, with replacement otherwise. [E, rows]
+
+    `largest` is the greatest size, known on the host; nothing here waits for the device.
+    """
+    device = sizes.device
+    filled = torch.arange(largest, device=device) < sizes[:, None]
+    keys = torch.rand(len(sizes), largest, generator=generator, device=device).masked_fill_(~filled, 2.0)
+    distinct = keys.argsort(dim=1)[:, :rows] if rows < largest else _padded(keys.argsort(dim=1), rows)
+    repeated = (torch.rand(len(sizes), rows, generator=generator, device=device) * sizes[:, None]).long()
+    return torch.where(rows <= sizes[:, None], distinct, repeated)
+
+
+def _padded(order: Tensor, rows: int) -> Tensor:
+    return torch.nn.functional.pad(order, (0, rows - order.shape[1]))
+
+
+class Memory(ABC):
+    """What both kinds share: a capacity in items, an optional one in bytes, and what is stored beside inputs and labels."""
+
+    def __init__(self, capacity: int, *, max_bytes: int | None = None) -> None:
+        if capacity < 1:
+            raise HoldfastError(f"memory = {capacity} is not allowed: it must keep at least 1 row")
+        self.capacity = capacity
+        self.max_bytes = max_bytes
+
+    def limit(self, rows: Mapping[str, Tensor]) -> int:
+        """The capacity in items for rows of this form: the bound in items or the one in bytes, whichever is less."""
+        if self.max_bytes is None:
+            return self.capacity
+        fit = self.max_bytes // row_bytes(rows)
+        if fit < 1:
+            raise HoldfastError(f"memory_bytes = {self.max_bytes} is too small: one row takes {row_bytes(rows)} bytes")
+        return min(self.capacity, fit)
+
+    @property
+    @abstractmethod
+    def items(self) -> int:
+        """Rows held."""
+
+    @property
+    @abstractmethod
+    def bytes(self) -> int:
+        """Bytes held."""
+
+    @abstractmethod
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that is held, in tensors and plain values."""
+
+    @abstractmethod
+    def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
+        """Take over what `state_dict` gave."""
+
+
+class PartitionedMemory(Memory):
+    """One partition a domain, named by the domain.
+
+    The rows of a partition stand in random order, so that its first k rows are a uniform (or class-balanced) sample of it:
+    shrinking cuts the end off and needs no random number.
+    """
+
+    def __init__(self, capacity: int, *, max_bytes: int | None = None, class_balanced: bool = False) -> None:
+        super().__init__(capacity, max_bytes=max_bytes)
+        self.class_balanced = class_balanced
+        self.partitions: dict[str, Fields] = {}
+
+    def check_room(self, domain: str) -> None:
+        """Refuse a further domain if the capacity does not give every domain a row."""
+        needed = len(self.partitions) + (domain not in self.partitions)
+        if self.capacity < needed:
+            raise HoldfastError(
+                f"memory = {self.capacity} is smaller than the number of domains ({needed}): give at least one row a domain"
+            )
+
+    def room(self, rows: Mapping[str, Tensor], domain: str) -> int:
+        """Rows that a further domain of this form would get."""
+        count = len(self.partitions) + (domain not in self.partitions)
+        limit = self.limit(rows)
+        if limit < count:
+            raise HoldfastError(f"memory_bytes = {self.max_bytes} holds {limit} rows, fewer than the number of domains ({count})")
+        return share(limit, count, count - 1)
+
+    def choose(self, labels: Tensor, rows: int, generator: torch.Generator) -> Tensor:
+        """Which rows of a domain to keep, in random order: without replacement, class-balanced if asked for."""
+        if self.class_balanced:
+            return balanced_order(labels, generator)[:rows]
+        return torch.randperm(len(labels), generator=generator, device=labels.device)[:rows]
+
+    def add(self, domain: str, rows: Fields) -> None:
+        """Give `domain` a partition with these rows (already in random order) and shrink the others to even shares."""
+        self.check_room(domain)
+        room = self.room(rows, domain)
+        self.partitions[domain] = {name: field[:room].detach().clone() for name, field in rows.items()}
+        limit = self.limit(rows)
+        for place, (name, fields) in enumerate(self.partitions.items()):
+            self.partitions[name] = {key: field[: share(limit, len(self.partitions), place)].clone() for key, field in fields.items()}
+
+    def forget(self, domain: str) -> None:
+        """Delete a domain's rows. Rows of the others that were cut off before do not come back."""
+        self.partitions.pop(domain, None)
+
+    def draw(self, rows: int, generator: torch.Generator, *, domains: int | None = None) -> tuple[Draw, Tensor]:
+        """`rows` rows of each partition, or of `domains` partitions chosen at random, as [E, rows, ...]; and their numbers."""
+        names = list(self.partitions)
+        device = generator.device
+        chosen = list(range(len(names)))
+        if domains is not None and domains < len(names):
+            chosen = sorted(torch.randperm(len(names), generator=generator, device=device)[:domains].tolist())
+        sizes = [len(self.partitions[names[i]]["labels"]) for i in chosen]
+        index = positions(torch.tensor(sizes, device=device), rows, generator, max(sizes))
+        picked = [{key: field[index[e]] for key, field in self.partitions[names[i]].items()} for e, i in enumerate(chosen)]
+        fields = {key: torch.stack([part[key] for part in picked]) for key in picked[0]}
+        numbers = torch.tensor(chosen, device=device)
+        return Draw(fields.pop("inputs"), fields.pop("labels"), fields), numbers
+
+    @property
+    def items(self) -> int:
+        """Rows held."""
+        return sum(len(fields["labels"]) for fields in self.partitions.values())
+
+    @property
+    def bytes(self) -> int:
+        """Bytes held."""
+        return sum(field.numel() * field.element_size() for fields in self.partitions.values() for field in fields.values())
+
+    def state_dict(self) -> dict[str, Any]:
+        """All rows, by domain in the order of learning."""
+        return {"names": list(self.partitions), "rows": list(self.partitions.values())}
+
+    def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
+        """Take over what `state_dict` gave."""
+        moved = [{key: field.to(device) for key, field in fields.items()} for fields in state["rows"]]
+        self.partitions = dict(zip(state["names"], moved, strict=True))
+
+
+class ReservoirMemory(Memory):
+    """A uniform sample of everything offered so far (Vitter's algorithm R, a whole batch at a time).
+
+    The n-th row offered (n from 0) goes to slot n while there is room; afterwards to a slot drawn from 0..n, and is dropped
+    if that lies beyond the capacity. Every row ever offered is kept with probability capacity / seen.
+    """
+
+    def __init__(self, capacity: int, *, max_bytes: int | None = None) -> None:
+        super().__init__(capacity, max_bytes=max_bytes)
+        self.rows: Fields = {}  # one row more than the limit: the place where dropped rows are written, never read
+        self.seen = 0
+
+    @property
+    def items(self) -> int:
+        """Rows held."""
+        return min(self.seen, self._slots)
+
+    @property
+    def _slots(self) -> int:
+        return len(self.rows["labels"]) - 1 if self.rows else 0
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the rows held."""
+        return row_bytes(self.rows) * self.items if self.rows else 0
+
+    def offer(self, rows: Fields, generator: torch.Generator) -> None:
+        """Offer a batch of rows, one after the other. Where two go to one slot, the later stays."""
+        count = len(rows["labels"])
+        if not self.rows:
+            slots = self.limit(rows)
+            self.rows = {key: field.new_zeros((slots + 1, *field.shape[1:])) for key, field in rows.items()}
+        slots = self._slots
+        device = rows["labels"].device
+        number = torch.arange(self.seen, self.seen + count, device=device)
+        drawn = (torch.rand(count, generator=generator, device=device, dtype=torch.float64) * (number + 1)).long()
+        slot = torch.where(number < slots, number, drawn)
+        overtaken = torch.triu(slot[:, None] == slot[None, :], diagonal=1).any(dim=1)
+        slot = torch.where((slot < slots) & ~overtaken, slot, slots)
+        for key, field in rows.items():
+            self.rows[key].index_copy_(0, slot, field.detach())
+        self.seen += count
+
+    def draw(self, rows: int, generator: torch.Generator) -> Draw:
+        """`rows` rows of the sample: different ones where it holds enough, with replacement otherwise."""
+        sizes = torch.tensor([self.items], device=generator.device)
+        index = positions(sizes, rows, generator, self.items)[0]
+        fields = {key: field[index] for key, field in self.rows.items()}
+        return Draw(fields.pop("inputs"), fields.pop("labels"), fields)
+
+    def contents(self) -> Fields:
+        """The rows held."""
+        return {key: field[: self.items] for key, field in self.rows.items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The rows and how many were offered: without that count a loaded reservoir would favour new rows."""
+        return {"rows": self.rows, "seen": self.seen}
+
+    def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
+        """Take over what `state_dict` gave."""
+        self.rows = {key: field.to(device) for key, field in state["rows"].items()}
+        self.seen = int(state["seen"])

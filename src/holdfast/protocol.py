@@ -1,0 +1,262 @@
+"""The protocol: train on the sources in turn, freeze, open the target, measure. One Run in, one Result out."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from . import __version__
+from .benchmarks import BENCHMARKS
+from .data.domain import Domain
+from .data.scenario import Scenario
+from .data.seal import FrozenModel
+from .errors import DivergedError, HoldfastError, StateError
+from .evaluation.scores import all_scores, confusion_matrix
+from .evaluation.transfer import backward_transfer, forgetting, source_performance
+from .learner import Learner
+from .methods import METHODS
+from .observer import Observer
+from .settings import explain
+from .state import write_atomic
+
+SPLITS: tuple[Literal["train", "validation"], ...] = ("train", "validation")
+
+
+class Run(BaseModel):
+    """Everything that decides a result: what is learned, how, and from which seeds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    benchmark: str
+    method: str
+    seed: int = 0
+    scenario_seed: int = 0
+    target: str | None = None
+    order: tuple[str, ...] | None = None
+    steps: int | None = Field(None, ge=1)
+    memory: int | None = Field(None, ge=1)
+    settings: dict[str, Any] = Field(default_factory=dict)
+    device: str = "cpu"
+
+    @classmethod
+    def build(cls, **values: Any) -> Run:
+        """A run from plain values; a bad one is refused in one line."""
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            raise HoldfastError(explain(error)) from None
+
+
+class TargetScores(BaseModel):
+    """What the frozen model scores on the target, measured once on all of its rows."""
+
+    name: str
+    rows: int
+    scores: dict[str, float | None]
+    confusion: list[list[int]]
+    opened_at: str
+    weights: str
+
+
+class Result(BaseModel):
+    """What a run gave. Averages, BWT and forgetting are functions of the matrices, computed when asked for."""
+
+    run: Run
+    status: Literal["done", "diverged"]
+    message: str = ""
+    metric: str
+    classes: list[str]
+    sources: list[str]
+    settings: dict[str, Any]
+    run_settings: dict[str, Any]
+    network: dict[str, Any]
+    steps: int
+    memory: int
+    rows_a_step: list[int]
+    # By split: R[i][j], the score on source j after learning source i.
+    matrices: dict[str, list[list[float]]]
+    target: TargetScores | None
+    seconds: dict[str, float]
+    step_milliseconds: list[float]
+    memory_bytes: int
+    memory_items: int
+    method_bytes: int
+    notes: list[str]
+    versions: dict[str, str]
+
+    @property
+    def target_score(self) -> float | None:
+        """The headline: the scenario's metric on the unseen target."""
+        return self.target.scores[self.metric] if self.target is not None else None
+
+    def source_score(self, option: int = 2) -> float | None:
+        """Mean source score of the final model; by the paper's option 2 on the training split."""
+        return source_performance(dict(self.matrices), option) if self.status == "done" else None
+
+    def backward_transfer(self, split: str = "validation") -> float | None:
+        """BWT as Lopez-Paz and Ranzato defined it, on the named split."""
+        return backward_transfer(self.matrices[split]) if self.status == "done" else None
+
+    def forgetting(self, split: str = "validation") -> float | None:
+        """Mean loss against the best score that each source ever had, on the named split."""
+        return forgetting(self.matrices[split]) if self.status == "done" else None
+
+    def save(self, path: str | Path) -> None:
+        """Write the result as JSON, atomically."""
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, json.dumps(self.model_dump(mode="json"), indent=1).encode())
+
+    @classmethod
+    def read(cls, path: str | Path) -> Result:
+        """Read what `save` wrote."""
+        try:
+            return cls.model_validate_json(Path(path).read_bytes())
+        except OSError as error:
+            raise StateError(f"{path} cannot be read: {error.strerror}") from error
+        except ValidationError as error:
+            raise StateError(f"{path} is not a whole result: {explain(error)}") from error
+
+
+def execute(run: Run, *, observer: Observer | None = None, save_model: str | Path | None = None) -> Result:
+    """Carry out a run. All that is wrong with it is said before the first step; the target opens after the last."""
+    METHODS.get(run.method)
+    benchmark = BENCHMARKS.get(run.benchmark)()
+    began = time.perf_counter()  # after the imports: times exclude the start of the interpreter
+    scenario = benchmark.scenario(target=run.target, order=run.order, seed=run.scenario_seed)
+    learner = make_learner(run, scenario, observer)
+    seconds = {"preparation": time.perf_counter() - began}
+    steps = run.steps or scenario.steps
+    record = _Record()
+    message, target = "", None
+    try:
+        _train(learner, scenario, steps, record)
+    except DivergedError as error:
+        message = str(error)
+    else:
+        opening = time.perf_counter()
+        target = _measure_target(learner, scenario)
+        seconds["target"] = time.perf_counter() - opening
+        if save_model is not None:
+            learner.save(save_model)
+    seconds |= {
+        "training": sum(record.step_seconds),
+        "closing": record.closing,
+        "evaluation": record.evaluation,
+        "total": time.perf_counter() - began,
+    }
+    return Result(
+        run=run,
+        status="done" if target is not None else "diverged",
+        message=message,
+        metric=scenario.metric,
+        classes=list(scenario.classes),
+        sources=[domain.name for domain in scenario.sources],
+        settings=learner.method.settings.model_dump(),
+        run_settings=learner.run.model_dump(),
+        network={"name": scenario.network, **scenario.network_settings},
+        steps=steps,
+        memory=learner.capacity,
+        rows_a_step=record.rows_a_step,
+        matrices=record.matrices,
+        target=target,
+        seconds=seconds,
+        step_milliseconds=[1000 * spent / steps for spent in record.step_seconds],
+        memory_bytes=learner.memory.bytes if learner.memory is not None else 0,
+        memory_items=learner.memory.items if learner.memory is not None else 0,
+        method_bytes=learner.method.bytes,
+        notes=list(scenario.notes),
+        versions=versions(),
+    )
+
+
+def make_learner(run: Run, scenario: Scenario, observer: Observer | None = None) -> Learner:
+    """The learner of a run: the scenario's defaults, overridden by the run's settings. It never sees the target."""
+    capacity = run.memory if run.memory is not None else scenario.memory
+    if capacity < len(scenario.sources):
+        raise HoldfastError(
+            f"memory = {capacity} is smaller than the number of domains ({len(scenario.sources)}): give at least one row a domain"
+        )
+    learner = Learner(
+        network=scenario.network,
+        method=run.method,
+        memory=capacity,
+        settings={**scenario.settings, **run.settings},
+        network_settings=scenario.network_settings,
+        classes=scenario.classes,
+        metric=scenario.metric,
+        seed=run.seed,
+        device=run.device,
+        small=scenario.small,
+        short=scenario.short,
+        observer=observer,
+    )
+    return learner
+
+
+class _Record:
+    """What is measured while the sources are learned."""
+
+    def __init__(self) -> None:
+        self.matrices: dict[str, list[list[float]]] = {split: [] for split in SPLITS}
+        self.step_seconds: list[float] = []
+        self.rows_a_step: list[int] = []
+        self.closing = 0.0
+        self.evaluation = 0.0
+
+
+def _train(learner: Learner, scenario: Scenario, steps: int, record: _Record) -> None:
+    """Learn the sources in order; after each, score all of them on both splits."""
+    for domain in scenario.sources:
+        rows = learner.rows_a_step if learner.domains else None
+        learner.learn_domain(domain, steps=steps)
+        record.step_seconds.append(learner.seconds["steps"])
+        record.closing += learner.seconds["closing"]
+        record.rows_a_step.append(rows if rows is not None else learner.method.settings.batch_size)
+        began = time.perf_counter()
+        for split in SPLITS:
+            record.matrices[split].append([learner.score(source.split(split)) for source in scenario.sources])
+        record.evaluation += time.perf_counter() - began
+        learner.observer.domain(
+            domain.name,
+            {
+                f"{source.name} {split} {scenario.metric}": record.matrices[split][-1][place]
+                for split in SPLITS
+                for place, source in enumerate(scenario.sources)
+            },
+        )
+
+
+def _measure_target(learner: Learner, scenario: Scenario) -> TargetScores:
+    """Freeze the model, open the target, score all its rows, and make sure that nothing moved."""
+    frozen = FrozenModel(learner.method.predictor())
+    opened_at = datetime.now(UTC).isoformat(timespec="seconds")
+    target: Domain = scenario.target.open(frozen)
+    logits, labels = learner.outputs(target.split("all"))
+    frozen.check_unchanged()
+    return TargetScores(
+        name=target.name,
+        rows=len(target),
+        scores=all_scores(logits, labels),
+        confusion=confusion_matrix(logits, labels).tolist(),
+        opened_at=opened_at,
+        weights=frozen.fingerprint,
+    )
+
+
+def versions() -> dict[str, str]:
+    """Versions that a reader needs to get the same numbers."""
+    return {
+        "holdfast": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "machine": platform.machine(),
+        "threads": str(torch.get_num_threads()),
+    }
