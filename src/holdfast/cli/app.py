@@ -9,6 +9,7 @@ import typer
 from ..errors import HoldfastError
 from .benchmarks import benchmarks
 from .methods import methods
+from .prepare import prepare
 from .run import run
 
 app = typer.Typer(
@@ -22,6 +23,7 @@ app = typer.Typer(
 app.command()(run)
 app.command()(methods)
 app.command()(benchmarks)
+app.command()(prepare)
 
 
 def main() -> None:

@@ -22,9 +22,17 @@ LIMIT = 10.0
 
 
 class TablePreprocessing:
-    """Columns of a table to float features. Plain values only, so that it can be saved beside the model."""
+    """Columns of a table to float features. Plain values only, so that it can be saved beside the model.
 
-    def __init__(self, numbers: Sequence[str], categories: Mapping[str, Sequence[str] | None] | None = None) -> None:
+    `indicators` False leaves out the indicators of missing numbers, for tables that never miss one.
+    """
+
+    kind = "table"
+
+    def __init__(
+        self, numbers: Sequence[str], categories: Mapping[str, Sequence[str] | None] | None = None, *, indicators: bool = True
+    ) -> None:
+        self.indicators = indicators
         self.numbers: dict[str, tuple[float, float] | None] = dict.fromkeys(numbers)
         self.categories: dict[str, list[str] | None] = {
             column: list(known) if known is not None else None for column, known in (categories or {}).items()
@@ -53,7 +61,7 @@ class TablePreprocessing:
             missing = ~np.isfinite(values)
             centre, scale = fixed if fixed is not None else (0.0, 1.0)
             scaled = np.where(missing, 0.0, np.clip((np.where(missing, centre, values) - centre) / scale, -LIMIT, LIMIT))
-            parts += [scaled, missing.astype(float)]
+            parts += [scaled, missing.astype(float)] if self.indicators else [scaled]
         for column, known in self.categories.items():
             texts = frame[column].astype("object").where(frame[column].notna(), None).map(lambda v: v if v is None else str(v))
             seen = [(texts == category).to_numpy(dtype=float) for category in known or []]
@@ -65,19 +73,19 @@ class TablePreprocessing:
     @property
     def features(self) -> list[str]:
         """The name of each feature."""
-        names = [name for column in self.numbers for name in (column, f"{column} missing")]
+        names = [name for column in self.numbers for name in ((column, f"{column} missing") if self.indicators else (column,))]
         for column, known in self.categories.items():
             names += [f"{column} = {value}" for value in (*(known or []), "(other)", "(missing)")]
         return names
 
     def state_dict(self) -> dict[str, Any]:
         """Plain values that say it all."""
-        return {"numbers": dict(self.numbers), "categories": dict(self.categories)}
+        return {"kind": self.kind, "numbers": dict(self.numbers), "categories": dict(self.categories), "indicators": self.indicators}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> TablePreprocessing:
         """The preprocessing that `state_dict` described."""
-        made = cls(list(state["numbers"]), state["categories"])
+        made = cls(list(state["numbers"]), state["categories"], indicators=state["indicators"])
         made.numbers = {column: tuple(fixed) if fixed is not None else None for column, fixed in state["numbers"].items()}
         return made
 
