@@ -8,14 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from .batch import Batch
-from .data.convert import Label, as_inputs, as_labels, encode_labels, find_classes
+from .data.convert import Label, as_inputs, as_labels, encode_labels, find_classes, from_dataset
 from .data.domain import Domain, Rows
+from .data.preprocessing import Preprocessing, from_state
+from .data.read_table import plan_columns
 from .data.seal import training
+from .data.table import TablePreprocessing
 from .errors import HoldfastError, StateError
 from .evaluation.scores import score
 from .memory import Memory, PartitionedMemory, ReservoirMemory
@@ -80,24 +84,41 @@ class Learner:
         self.dtype = torch.float32
         self.domains: list[dict[str, Any]] = []
         self.steps_done = 0
+        # How raw rows become inputs, where this learner was begun with a data frame or by a run on raw files.
+        self.preprocessing: Preprocessing | None = None
         self.seconds = {"steps": 0.0, "closing": 0.0}  # of the last domain: its steps; filling the memory and the priors
         PartitionedMemory(self.capacity)  # refuses a capacity below 1
 
     # ---- the user's verbs -------------------------------------------------------------------------------------------
 
-    def learn(self, x: Any, y: Any, *, domain: str | None = None, steps: int = 500, validation: float | int = 0.2) -> dict[str, float]:
+    def learn(
+        self, x: Any, y: Any = None, *, domain: str | None = None, steps: int = 500, validation: float | int = 0.2
+    ) -> dict[str, float]:
         """Learn one further domain. Returns its scores; `validation` rows are held out to measure them.
 
+        x and y: arrays, tensors or lists; or a data frame, whose columns are scaled and encoded by what the first domain's
+        training rows show; or a torch Dataset of (input, label) pairs, without y.
         The first call fixes the form of the inputs and, unless `classes` was given, the classes.
         """
         name = domain if domain is not None else f"domain {len(self.domains) + 1}"
-        inputs, labels = as_inputs(x, where=f"the inputs of domain {name!r}"), as_labels(y, where=f"the labels of domain {name!r}")
+        x, y = from_dataset(x, y)
+        labels = as_labels(y, where=f"the labels of domain {name!r}")
         classes = self.classes if self.classes is not None else find_classes(labels)
         encoded = encode_labels(labels, classes, domain=name)
+        seed = derive(self.seed, "split", len(self.domains))
+        preprocessing = self.preprocessing
+        if self._treats(x):
+            if len(x) != len(encoded):
+                raise HoldfastError(f"domain {name!r} has {len(x)} rows of inputs and {len(encoded)} labels: they must be equally many")
+            split = Domain.divided(name, torch.empty(len(encoded), 0), encoded, validation=validation, seed=seed)
+            preprocessing = self._learn_columns(x, split.train)
+            x = preprocessing.transform(x)
+        inputs = as_inputs(x, where=f"the inputs of domain {name!r}")
         if len(inputs) != len(encoded):
             raise HoldfastError(f"domain {name!r} has {len(inputs)} rows of inputs and {len(encoded)} labels: they must be equally many")
-        made = Domain.divided(name, inputs, encoded, validation=validation, seed=derive(self.seed, "split", len(self.domains)))
+        made = Domain.divided(name, inputs, encoded, validation=validation, seed=seed)
         self.learn_domain(made, steps=steps, classes=classes)
+        self.preprocessing = preprocessing
         scores = {f"{part} {self.metric}": self.score(made.split(part)) for part in ("train", "validation") if len(made.split(part))}
         self.observer.domain(name, scores)
         return scores
@@ -115,12 +136,12 @@ class Learner:
 
     def predict(self, x: Any) -> np.ndarray:
         """The label of each row."""
-        number: np.ndarray = self.logits(as_inputs(x)).argmax(dim=1).cpu().numpy()
+        number: np.ndarray = self.logits(self._inputs(x)).argmax(dim=1).cpu().numpy()
         return np.asarray(self._known_classes()).take(number)
 
     def predict_proba(self, x: Any) -> np.ndarray:
         """The probability of each class, in the order of `classes`."""
-        probabilities: np.ndarray = self.logits(as_inputs(x)).softmax(dim=1).cpu().numpy()
+        probabilities: np.ndarray = self.logits(self._inputs(x)).softmax(dim=1).cpu().numpy()
         return probabilities
 
     def save(self, folder: str | Path) -> None:
@@ -148,6 +169,25 @@ class Learner:
         with torch.inference_mode():
             parts = [(predictor(x.to(self.device)).float(), y.to(self.device)) for x, y in rows.batches(EVALUATION_ROWS)]
         return torch.cat([logits for logits, _ in parts]), torch.cat([labels for _, labels in parts])
+
+    # ---- data frames ------------------------------------------------------------------------------------------------
+
+    def _treats(self, x: Any) -> bool:
+        """Whether x is a data frame that goes through the preprocessing: the learner was begun with one, or is begun now."""
+        return isinstance(x, pd.DataFrame) and (isinstance(self.preprocessing, TablePreprocessing) or not self.domains)
+
+    def _learn_columns(self, frame: pd.DataFrame, train: Tensor) -> TablePreprocessing:
+        """The preprocessing after this domain: what was open is fixed by its training rows. The old one is left as it is."""
+        frame = frame.rename(columns=str)
+        known = self.preprocessing
+        plan = known if isinstance(known, TablePreprocessing) else plan_columns(frame.reset_index(drop=True), list(frame.columns))
+        return TablePreprocessing.from_state(plan.state_dict()).learn(frame.iloc[train.numpy()])
+
+    def _inputs(self, x: Any) -> Tensor:
+        x, _ = from_dataset(x)
+        if self._treats(x) and isinstance(self.preprocessing, TablePreprocessing):
+            x = self.preprocessing.transform(x)
+        return as_inputs(x)
 
     # ---- set-up -----------------------------------------------------------------------------------------------------
 
@@ -345,6 +385,7 @@ class Learner:
             "short": self.short,
         }
         state: dict[str, Any] = {"config": config, "domains": self.domains, "steps_done": self.steps_done, "shape": None}
+        state["preprocessing"] = self.preprocessing.state_dict() if self.preprocessing is not None else None
         if self.shape is None:
             return state
         return state | {
@@ -361,6 +402,7 @@ class Learner:
         """Take over what `state_dict` gave, into a learner of the same configuration."""
         self.domains = [dict(domain) for domain in state["domains"]]
         self.steps_done = int(state["steps_done"])
+        self.preprocessing = from_state(state.get("preprocessing"))
         if state["shape"] is None:
             return
         self._begin(tuple(state["shape"]), getattr(torch, state["dtype"]), self.classes or [])

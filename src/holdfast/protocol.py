@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from . import __version__
 from .benchmarks import BENCHMARKS
+from .benchmarks.source import make_scenario
+from .data.boundaries import By
 from .data.domain import Domain
+from .data.own import OwnData, Preprocess
 from .data.scenario import Scenario
 from .data.seal import FrozenModel
 from .errors import DivergedError, HoldfastError, StateError
@@ -44,6 +48,12 @@ class Run(BaseModel):
     memory: int | None = Field(None, ge=1)
     settings: dict[str, Any] = Field(default_factory=dict)
     device: str = "cpu"
+    # The user's own data; `benchmark` is then only a name for it.
+    data: OwnData | None = None
+    preprocess: Preprocess | None = None
+    # Domain labels are hidden, and this many domains are constructed in this way instead.
+    domain_by: By | None = None
+    domains: int | None = Field(None, ge=1)
 
     @classmethod
     def build(cls, **values: Any) -> Run:
@@ -128,10 +138,17 @@ class Result(BaseModel):
 def execute(run: Run, *, observer: Observer | None = None, save_model: str | Path | None = None) -> Result:
     """Carry out a run. All that is wrong with it is said before the first step; the target opens after the last."""
     METHODS.get(run.method)
-    benchmark = BENCHMARKS.get(run.benchmark)()
+    if run.data is None:
+        BENCHMARKS.get(run.benchmark)
     began = time.perf_counter()  # after the imports: times exclude the start of the interpreter
-    scenario = benchmark.scenario(target=run.target, order=run.order, seed=run.scenario_seed)
+    scenario = make_scenario(
+        run.benchmark, data=run.data, target=run.target, order=run.order, seed=run.scenario_seed,
+        preprocess=run.preprocess, domain_by=run.domain_by, domains=run.domains,
+    )  # fmt: skip
+    for note in scenario.notes:
+        (observer or Observer()).note(note)
     learner = make_learner(run, scenario, observer)
+    scenario = replace(scenario, sources=tuple(domain.to(learner.device) for domain in scenario.sources))
     seconds = {"preparation": time.perf_counter() - began}
     steps = run.steps or scenario.steps
     record = _Record()
@@ -198,6 +215,7 @@ def make_learner(run: Run, scenario: Scenario, observer: Observer | None = None)
         short=scenario.short,
         observer=observer,
     )
+    learner.preprocessing = scenario.preprocessing
     return learner
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -37,7 +38,7 @@ class RotatedMNIST(PreparedBenchmark):
     summary = "70,000 digits in five disjoint parts of 14,000, turned by 0, 15, 30, 45 -> 75 degrees"
     reference = "LeCun, Cortes, Burges, MNIST, 1998; Ghifary et al., Domain Generalization ..., ICCV 2015"
     licence = "none stated by the source"
-    domains: tuple[str, ...] = ("0", "15", "30", "45", "75")
+    domains: ClassVar[tuple[str, ...]] = ("0", "15", "30", "45", "75")
     default_target = "75"
     classes = tuple(str(digit) for digit in range(10))
     network = "cnn"
@@ -85,7 +86,7 @@ class RotatedMNISTExtended(RotatedMNIST):
 
     name = "rotated-mnist-extended"
     summary = "rotated-mnist with 15 source domains by repetition of 0, 15, 30, 45; for timing"
-    domains = (*(f"{angle}-{number // 4 + 1}" for number, angle in enumerate(("0", "15", "30", "45") * 4)),)[:15] + ("75",)
+    domains = (*(f"{angle}-{round_}" for round_ in (1, 2, 3) for angle in (0, 15, 30, 45)), "0-4", "15-4", "30-4", "75")
 
     def make(self, sources: Sequence[str], target: str, seed: int) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
         """As rotated-mnist, with the target's rows in no source."""

@@ -52,7 +52,9 @@ class ImagePreprocessing:
 
 def list_images(folder: Path) -> tuple[pd.DataFrame, list[str]]:
     """One row a file with columns `file`, `class` and, if the folder has that level, `domain`; and notes on what was left out."""
-    found = sorted(path for path in folder.rglob("*") if path.is_file() and not any(p.startswith(".") for p in path.relative_to(folder).parts))
+    found = sorted(
+        path for path in folder.rglob("*") if path.is_file() and not any(p.startswith(".") for p in path.relative_to(folder).parts)
+    )
     images = [path for path in found if path.suffix.lower() in SUFFIXES]
     depths = {len(path.relative_to(folder).parts) for path in images}
     if depths not in ({2}, {3}):
@@ -89,6 +91,7 @@ def read_images(files: Sequence[str], size: int) -> tuple[np.ndarray, ImagePrepr
             bad = [Path(files[row]) for row in pool.map(read, range(len(files))) if row is not None]
     if bad:
         raise HoldfastError(f"{len(bad)} images cannot be read: {_listing(bad)}; mend or remove them")
+    array.flags.writeable = not isinstance(array, np.memmap)  # a map that nobody writes can give its pages back
     return array, preprocessing
 
 
@@ -103,7 +106,7 @@ def _mode(file: str) -> str | None:
 
 
 def _coloured(image: Image.Image) -> bool:
-    palette = np.array((image.getpalette("RGB") or [0, 0, 0])).reshape(-1, 3)
+    palette = np.array(image.getpalette("RGB") or [0, 0, 0]).reshape(-1, 3)
     return bool((palette != palette[:, :1]).any())
 
 
@@ -120,7 +123,7 @@ def _room(shape: tuple[int, ...]) -> np.ndarray:
     """An array of bytes: in memory, or in a temporary file if it is large."""
     if int(np.prod(shape)) <= LARGEST_IN_MEMORY:
         return np.empty(shape, np.uint8)
-    return np.memmap(tempfile.TemporaryFile(prefix="holdfast-"), np.uint8, mode="w+", shape=shape)  # noqa: SIM115 (the map keeps it open)
+    return np.memmap(tempfile.TemporaryFile(prefix="holdfast-"), np.uint8, mode="w+", shape=shape)
 
 
 def _listing(paths: Sequence[Path], folder: Path | None = None) -> str:

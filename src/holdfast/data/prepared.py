@@ -85,7 +85,9 @@ def build(folder: Path, settings: Mapping[str, Any], domains: Iterable[tuple[str
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
         reason = "the disk is full" if full else error.strerror or str(error)
-        raise HoldfastError(f"could not prepare {folder}: {reason}; nothing half-made was left: make room or choose another --root") from None
+        raise HoldfastError(
+            f"could not prepare {folder}: {reason}; nothing half-made was left: make room or choose another --root"
+        ) from None
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     found = find(folder, settings)
@@ -94,9 +96,7 @@ def build(folder: Path, settings: Mapping[str, Any], domains: Iterable[tuple[str
     return found
 
 
-def _write_arrays(
-    folder: Path, settings: Mapping[str, Any], domains: Iterable[tuple[str, np.ndarray, np.ndarray]]
-) -> dict[str, Any]:
+def _write_arrays(folder: Path, settings: Mapping[str, Any], domains: Iterable[tuple[str, np.ndarray, np.ndarray]]) -> dict[str, Any]:
     files: dict[str, dict[str, Any]] = {}
     listed: list[dict[str, Any]] = []
     for place, (name, inputs, labels) in enumerate(domains):
@@ -104,7 +104,7 @@ def _write_arrays(
             path = folder / f"{place:02d}-{kind}.npy"
             with open(path, "wb") as raw:
                 hashed = _Hashed(raw)
-                np.lib.format.write_array(hashed, np.ascontiguousarray(array), allow_pickle=False)  # type: ignore[no-untyped-call]
+                np.lib.format.write_array(hashed, np.ascontiguousarray(array), allow_pickle=False)
                 _force(raw)
             files[path.name] = {"sha256": hashed.digest.hexdigest(), "bytes": hashed.bytes}
         classes, counts = np.unique(labels, return_counts=True)

@@ -68,7 +68,7 @@ def check(file: PublicFile, folder: Path) -> Path:
     found = checksum(path)
     if found != file.sha256:
         raise HoldfastError(
-            f"{path} is not the published file: its sha256 is {found[:16]}..., published is {file.sha256[:16]}...; delete it and prepare again"
+            f"{path} is not the published file: its sha256 is {found[:16]}..., not {file.sha256[:16]}...; delete it and prepare again"
         )
     return path
 
@@ -80,9 +80,8 @@ def fetch(files: Sequence[PublicFile], folder: Path, *, again: str, bar: Bar | N
             _download(file, folder, bar)
         except (OSError, ValueError) as error:  # requests' errors are OSErrors; a wrong checksum is a ValueError
             wanted = ", ".join(f"{each.name} ({each.size})" for each in absent(files, folder))
-            raise HoldfastError(
-                f"could not download {file.name} from {file.urls[-1]} ({_reason(error)}): put {wanted} into {folder} and type `{again}` again"
-            ) from None
+            failed = f"could not download {file.name} from {file.urls[-1]} ({_reason(error)})"
+            raise HoldfastError(f"{failed}: put {wanted} into {folder} and type `{again}` again") from None
     return [check(file, folder) for file in files]
 
 
