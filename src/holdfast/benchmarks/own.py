@@ -199,6 +199,7 @@ def _held_out(rows: OwnRows, target: str | None) -> tuple[np.ndarray, str]:
     if rows.table is not None and column in rows.table:  # it is constant in the target: as an input it would give the target away
         rows.table = rows.table.drop(columns=column)
         rows.preprocessing = plan_columns(rows.table, list(rows.table.columns))
+        rows.notes.append(f"column {column!r} says which rows are the target: it is no input")
     return held, target
 
 

@@ -40,6 +40,8 @@ def make_scenario(
         if not hasattr(made, "preprocess"):
             raise HoldfastError(f"--preprocess is for covertype and for your own tables: {benchmark} has its own preprocessing")
         made.preprocess = preprocess
+    if domain_by == "time":
+        raise HoldfastError(f"--domain-by time needs a column of time, which {benchmark} has not: use drift, blocks or cluster")
     scenario = made.scenario(target=target, order=order, seed=seed)
     return hide_domains(scenario, domain_by, domains) if domain_by is not None else scenario
 
