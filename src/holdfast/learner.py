@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -34,6 +35,7 @@ from .settings import RunSettings, divide
 from .state import load_state, save_state
 
 EVALUATION_ROWS = 4096
+EVALUATION_VALUES = 4096 * 1024  # fewer rows at once where a row is large
 FINITE_CHECK_STEPS = 100
 
 
@@ -166,9 +168,16 @@ class Learner:
     def outputs(self, rows: Rows) -> tuple[Tensor, Tensor]:
         """Logits and labels of these rows."""
         predictor = self.method.predictor().eval()
+        size = max(64, min(EVALUATION_ROWS, EVALUATION_VALUES // max(1, math.prod(rows.inputs.shape[1:]))))
+        logits, place = torch.empty(0), 0
         with torch.inference_mode():
-            parts = [(predictor(x.to(self.device)).float(), y.to(self.device)) for x, y in rows.batches(EVALUATION_ROWS)]
-        return torch.cat([logits for logits, _ in parts]), torch.cat([labels for _, labels in parts])
+            for inputs, _ in rows.batches(size):
+                part = predictor(inputs.to(self.device)).float()
+                if place == 0:  # one tensor for all: many small ones would be scattered over the memory that the batches used
+                    logits = part.new_empty(len(rows), *part.shape[1:])
+                logits[place : place + len(part)] = part
+                place += len(part)
+        return logits, rows.labels[rows.index].to(self.device)
 
     # ---- data frames ------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from ..randomness import generator
 Array = Tensor | np.ndarray
 # A GPU takes memory-mapped inputs whole if they leave this share of its free memory to the training.
 GPU_SHARE = 0.5
+MAPPED_ROWS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,12 +99,16 @@ def check_rows(name: str, inputs: Array, labels: Tensor) -> None:
 
 
 def _gather(inputs: np.ndarray, rows: np.ndarray) -> Tensor:
-    """Copy rows out of an array. The pages of a memory map are given back at once, so that the process stays small."""
-    taken = torch.from_numpy(np.ascontiguousarray(inputs[rows]))
+    """Copy rows out of an array. Of a memory map a few rows at a time: touching a row maps up to megabytes around it, and these
+    pages are given back before the next rows are touched, so that the process stays small however large the file is."""
     mapped = getattr(inputs, "_mmap", None)
-    if mapped is not None and hasattr(mmap, "MADV_DONTNEED") and not inputs.flags.writeable:
+    if mapped is None or inputs.flags.writeable or not hasattr(mmap, "MADV_DONTNEED"):
+        return torch.from_numpy(np.ascontiguousarray(inputs[rows]))
+    taken = np.empty((len(rows), *inputs.shape[1:]), inputs.dtype)
+    for start in range(0, len(rows), MAPPED_ROWS):
+        taken[start : start + MAPPED_ROWS] = inputs[rows[start : start + MAPPED_ROWS]]
         mapped.madvise(mmap.MADV_DONTNEED)
-    return taken
+    return torch.from_numpy(taken)
 
 
 def _moved(inputs: Array, device: torch.device) -> Array:
