@@ -123,7 +123,8 @@ def _room(shape: tuple[int, ...]) -> np.ndarray:
     """An array of bytes: in memory, or in a temporary file if it is large."""
     if int(np.prod(shape)) <= LARGEST_IN_MEMORY:
         return np.empty(shape, np.uint8)
-    return np.memmap(tempfile.TemporaryFile(prefix="holdfast-"), np.uint8, mode="w+", shape=shape)
+    with tempfile.TemporaryFile(prefix="holdfast-") as file:  # the map keeps it alive; nothing is left when it goes
+        return np.memmap(file, np.uint8, mode="w+", shape=shape)
 
 
 def _listing(paths: Sequence[Path], folder: Path | None = None) -> str:
