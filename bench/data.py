@@ -87,6 +87,7 @@ def main() -> None:
     parser.add_argument("--data-mb", type=int, default=2000)
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--folder", help="where the data set is written for the while; default: the system's temporary folder")
+    parser.add_argument("--quick", action="store_true", help="leave out the comparison of speeds")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=asked.folder) as name:
         folder = Path(name)
@@ -96,7 +97,7 @@ def main() -> None:
             raise SystemExit(f"memory-mapped work did not fit into {asked.limit_mb} MB")
         whole = child(folder, "memory", asked.limit_mb, asked.steps)
         few = int(mapped["rows"]) // 10
-        small = {mode: child(folder, mode, 0, asked.steps, few) for mode in ("mapped", "memory")}
+        small = {mode: child(folder, mode, 0, asked.steps, few) for mode in ("mapped", "memory") if not asked.quick}
     within = mapped["peak_mb"] <= asked.limit_mb < mapped["data_mb"]
     print(f"data set {mapped['data_mb']:.0f} MB ({mapped['rows']:.0f} images {SHAPE}), limit {asked.limit_mb} MB")
     print(f"memory-mapped: peak {mapped['peak_mb']:.0f} MB, within the limit: {'yes' if within else 'NO'}")

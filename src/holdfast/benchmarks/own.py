@@ -38,8 +38,15 @@ class OwnRows:
     facts: pd.DataFrame  # columns domain and label as texts, and time (number) and group (text) if there are any
     table: pd.DataFrame | None
     images: np.ndarray | None
-    preprocessing: TablePreprocessing | ImagePreprocessing
+    preprocessing: TablePreprocessing | ImagePreprocessing | None
     notes: list[str]
+
+    def plan(self, sources: np.ndarray, target: np.ndarray) -> None:
+        """Decide from the sources which columns are numbers; a text in the target where a number should be is said now."""
+        if self.table is not None:
+            plan = plan_columns(self.table.iloc[sources], list(self.table.columns))
+            plan.check(self.table.iloc[target])
+            self.preprocessing = plan
 
     def inputs(self, rows: np.ndarray) -> Array:
         """Inputs of these rows, by the preprocessing as it now is."""
@@ -102,6 +109,7 @@ def own_scenario(
     rows.notes += find_shared(facts, rows.keys(), members, target, leave_out=data.shared_rows == "leave-out")
     for name in [*sources, target]:
         rows.notes += check_domain(facts, members[name], name, is_target=name == target)
+    rows.plan(np.concatenate([members[name] for name in sources]), members[target])
     domains = _make_sources(rows, members, sources, classes, preprocess, seed)
     table = rows.table is not None
 
@@ -166,13 +174,14 @@ def _construct_domains(rows: OwnRows, target: str | None, by: By, count: int | N
     facts = rows.facts
     if "time" in facts:
         place = np.argsort(facts["time"].to_numpy(), kind="stable")
-        rows.facts = facts = facts.iloc[place].reset_index(drop=True)
-        rows.table = rows.table.iloc[place].reset_index(drop=True) if rows.table is not None else None
+        rows.facts = facts = facts.iloc[place]
+        rows.table = rows.table.iloc[place] if rows.table is not None else None
     held, name = _held_out(rows, target)
     stream = np.flatnonzero(~held)
     times = facts["time"].to_numpy()[stream] if "time" in facts else None
     if len(stream) < 2:
         raise HoldfastError(f"--target {target} leaves {len(stream)} rows to learn from: choose another target")
+    rows.plan(stream, np.flatnonzero(held))
     found = join_small(construct(rows.described(stream), by, count=count, times=times, seed=seed), facts["label"].to_numpy()[stream])
     domain = np.full(len(facts), name, dtype=object)
     domain[stream] = np.array(found.names, dtype=object)[found.domain]
@@ -198,7 +207,6 @@ def _held_out(rows: OwnRows, target: str | None) -> tuple[np.ndarray, str]:
         raise HoldfastError(f"--target {target}: no row has {value!r} in column {column!r}: check the value")
     if rows.table is not None and column in rows.table:  # it is constant in the target: as an input it would give the target away
         rows.table = rows.table.drop(columns=column)
-        rows.preprocessing = plan_columns(rows.table, list(rows.table.columns))
         rows.notes.append(f"column {column!r} says which rows are the target: it is no input")
     return held, target
 
@@ -224,7 +232,7 @@ def _read_file(path: Path, data: OwnData) -> OwnRows:
     said = {data.label, data.domain, data.time, data.group, *data.drop}
     table = frame[[column for column in frame.columns if column not in said]]
     notes = [f"{path.name}: {len(frame)} rows, {len(table.columns)} input columns, sha256 {checksum(path)[:16]}"]
-    return OwnRows(facts, table, None, plan_columns(table, list(table.columns)), notes)
+    return OwnRows(facts, table, None, None, notes)
 
 
 def _read_folder(path: Path, data: OwnData) -> OwnRows:

@@ -62,6 +62,12 @@ class TablePreprocessing:
                 self.categories[column] = sorted(ranked[: self.most])
         return self
 
+    def check(self, frame: pd.DataFrame) -> None:
+        """Refuse rows that could not be transformed, without learning anything from them."""
+        frame = self._named(frame)
+        for column in self.numbers:
+            _numbers(frame, column)
+
     def transform(self, frame: pd.DataFrame) -> Tensor:
         """Features [rows, width] in the order of `features`."""
         frame = self._named(frame)
@@ -119,6 +125,6 @@ def _numbers(frame: pd.DataFrame, column: str) -> np.ndarray:
     values = pd.to_numeric(frame[column], errors="coerce")
     wrong = values.isna() & frame[column].notna()
     if wrong.any():
-        row = int(np.flatnonzero(wrong.to_numpy())[0])
-        raise HoldfastError(f"column {column!r}, row {row}: {frame[column].iloc[row]!r} is not a number")
+        place = int(np.flatnonzero(wrong.to_numpy())[0])
+        raise HoldfastError(f"column {column!r}, row {frame.index[place]}: {frame[column].iloc[place]!r} is not a number: mend it")
     return values.to_numpy(dtype=float)
