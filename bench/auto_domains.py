@@ -1,6 +1,6 @@
 """Target score with the true domain boundaries and with boundaries that were found without labels, side by side.
 
-    python bench/auto_domains.py [--benchmark rotated-digits] [--seeds 3]
+python bench/auto_domains.py [--benchmark rotated-digits] [--seeds 3]
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -17,10 +16,9 @@ from torch.optim import Optimizer
 from .batch import Batch
 from .data.convert import Label, as_inputs, as_labels, encode_labels, find_classes, from_dataset
 from .data.domain import Domain, Rows
+from .data.frames import is_treated, learn_columns, to_inputs
 from .data.preprocessing import Preprocessing, from_state
-from .data.read_table import plan_columns
 from .data.seal import training
-from .data.table import TablePreprocessing
 from .errors import HoldfastError, StateError
 from .evaluation.scores import score
 from .memory import Memory, PartitionedMemory, ReservoirMemory
@@ -109,15 +107,13 @@ class Learner:
         encoded = encode_labels(labels, classes, domain=name)
         seed = derive(self.seed, "split", len(self.domains))
         preprocessing = self.preprocessing
-        if self._treats(x):
-            if len(x) != len(encoded):
-                raise HoldfastError(f"domain {name!r} has {len(x)} rows of inputs and {len(encoded)} labels: they must be equally many")
+        if is_treated(x, preprocessing, bool(self.domains)) and len(x) == len(encoded):
             split = Domain.divided(name, torch.empty(len(encoded), 0), encoded, validation=validation, seed=seed)
-            preprocessing = self._learn_columns(x, split.train)
+            preprocessing = learn_columns(x, split.train, preprocessing)
             x = preprocessing.transform(x)
+        if len(x) != len(encoded):
+            raise HoldfastError(f"domain {name!r} has {len(x)} rows of inputs and {len(encoded)} labels: they must be equally many")
         inputs = as_inputs(x, where=f"the inputs of domain {name!r}")
-        if len(inputs) != len(encoded):
-            raise HoldfastError(f"domain {name!r} has {len(inputs)} rows of inputs and {len(encoded)} labels: they must be equally many")
         made = Domain.divided(name, inputs, encoded, validation=validation, seed=seed)
         self.learn_domain(made, steps=steps, classes=classes)
         self.preprocessing = preprocessing
@@ -138,12 +134,12 @@ class Learner:
 
     def predict(self, x: Any) -> np.ndarray:
         """The label of each row."""
-        number: np.ndarray = self.logits(self._inputs(x)).argmax(dim=1).cpu().numpy()
+        number: np.ndarray = self.logits(to_inputs(x, self.preprocessing)).argmax(dim=1).cpu().numpy()
         return np.asarray(self._known_classes()).take(number)
 
     def predict_proba(self, x: Any) -> np.ndarray:
         """The probability of each class, in the order of `classes`."""
-        probabilities: np.ndarray = self.logits(self._inputs(x)).softmax(dim=1).cpu().numpy()
+        probabilities: np.ndarray = self.logits(to_inputs(x, self.preprocessing)).softmax(dim=1).cpu().numpy()
         return probabilities
 
     def save(self, folder: str | Path) -> None:
@@ -178,25 +174,6 @@ class Learner:
                 logits[place : place + len(part)] = part
                 place += len(part)
         return logits, rows.labels[rows.index].to(self.device)
-
-    # ---- data frames ------------------------------------------------------------------------------------------------
-
-    def _treats(self, x: Any) -> bool:
-        """Whether x is a data frame that goes through the preprocessing: the learner was begun with one, or is begun now."""
-        return isinstance(x, pd.DataFrame) and (isinstance(self.preprocessing, TablePreprocessing) or not self.domains)
-
-    def _learn_columns(self, frame: pd.DataFrame, train: Tensor) -> TablePreprocessing:
-        """The preprocessing after this domain: what was open is fixed by its training rows. The old one is left as it is."""
-        frame = frame.rename(columns=str)
-        known = self.preprocessing
-        plan = known if isinstance(known, TablePreprocessing) else plan_columns(frame.reset_index(drop=True), list(frame.columns))
-        return TablePreprocessing.from_state(plan.state_dict()).learn(frame.iloc[train.numpy()])
-
-    def _inputs(self, x: Any) -> Tensor:
-        x, _ = from_dataset(x)
-        if self._treats(x) and isinstance(self.preprocessing, TablePreprocessing):
-            x = self.preprocessing.transform(x)
-        return as_inputs(x)
 
     # ---- set-up -----------------------------------------------------------------------------------------------------
 

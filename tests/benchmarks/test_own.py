@@ -176,7 +176,12 @@ REFUSALS: list[tuple[str, Any, dict[str, Any], str]] = [
     ("auto column", None, {"domain": "auto", "domain_by": "blocks", "target": "sit=east"}, "did you mean 'site'?"),
     ("auto value", None, {"domain": "auto", "domain_by": "blocks", "target": "site=est"}, "no row has 'est' in column 'site'"),
     ("nothing left", None, {"drop": ("day", "patient", "pressure", "colour", "depth")}, "no column is left to learn from"),
-    ("identifier", lambda f: f.assign(name=[f"n{i}" for i in range(len(f))]), {}, "column 'name' holds 120 different texts in 80|different texts"),
+    (
+        "identifier",
+        lambda f: f.assign(name=[f"n{i}" for i in range(len(f))]),
+        {},
+        "column 'name' holds 120 different texts in 80|different texts",
+    ),
 ]
 
 

@@ -33,9 +33,7 @@ def heart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("method", ["er", "cl-coral"])
-def test_heart_as_a_user_types_it(
-    method: str, heart: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_heart_as_a_user_types_it(method: str, heart: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     if method not in METHODS.names():
         pytest.skip(f"{method} is not there yet")
     line = f"holdfast run heart.csv {method} --domain hospital --label num --target va --steps 20 --out out"

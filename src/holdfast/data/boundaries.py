@@ -7,9 +7,10 @@ The paper's first limitation is that domain labels may be missing, and its answe
 - `cluster`: rows that look alike, wherever they stand.
 
 Drift: the rows are scaled, rotated onto their main axes and mapped by random Fourier features, so that a change of their mean
-is a change of distribution (the kernel mean embedding behind MMD; mean, variance and correlation all show in it). Binary segmentation takes the split with the largest gain
-in between-segment scatter, as long as it beats every one of a number of permutations of the same rows by a margin. Each
-boundary is then moved to where a linear discriminant between its two neighbours puts it, which is sharper than the mean.
+is a change of distribution (the kernel mean embedding behind MMD; mean, variance and correlation all show in it). Binary
+segmentation takes the split with the largest gain in between-segment scatter, as long as it beats every one of a number of
+permutations of the same rows by a margin. Each boundary is then moved to where a linear discriminant between its two
+neighbours puts it, which is sharper than the mean.
 """
 
 from __future__ import annotations
