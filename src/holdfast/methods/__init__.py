@@ -15,5 +15,15 @@ METHODS: Registry[type[Method]] = Registry(
     {
         "finetune": "holdfast.methods.finetune:Finetune",
         "er": "holdfast.methods.er:ER",
+        "cl-vrex": "holdfast.methods.vrex:CLVREX",
+        "cl-fishr": "holdfast.methods.fishr:CLFishr",
+        "cl-coral": "holdfast.methods.coral:CLCORAL",
+        "cl-mmd": "holdfast.methods.mmd:CLMMD",
+        "cl-andmask": "holdfast.methods.andmask:CLANDMask",
+        "naive-cl-vrex": "holdfast.methods.vrex:NaiveCLVREX",
+        "naive-cl-fishr": "holdfast.methods.fishr:NaiveCLFishr",
+        "naive-cl-coral": "holdfast.methods.coral:NaiveCLCORAL",
+        "naive-cl-mmd": "holdfast.methods.mmd:NaiveCLMMD",
+        "naive-cl-andmask": "holdfast.methods.andmask:NaiveCLANDMask",
     },
 )
