@@ -49,6 +49,7 @@ class KernelMean(Invariance):
         """z of each row, [..., R]."""
         assert self.frequencies is not None
         assert self.phases is not None
+        assert self.sigma is not None
         angle = features @ self.frequencies / self.sigma
         if self.form == "paired":
             return math.sqrt(2 / self.size) * torch.cat([angle.cos(), angle.sin()], dim=-1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -59,7 +59,7 @@ class NaiveCLANDMask(Finetune):
     name = "naive-cl-andmask"
     group = "naive"
     reference = "the paper, after Parascandolo et al., ICLR 2021"
-    Settings: type[MethodSettings] = NaiveCLANDMaskSettings
+    Settings: ClassVar[type[MethodSettings]] = NaiveCLANDMaskSettings
 
     def attach(self, network: Network, memory: Memory | None, generator: torch.Generator, make: MakeOptimizer) -> None:
         """Also set up the vote."""

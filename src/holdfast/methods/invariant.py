@@ -87,7 +87,7 @@ class InvariantMethod(Method):
 
     def _prior(self, rows: Rows) -> Statistic:
         order = torch.randperm(len(rows), generator=self.generator, device=self.device)
-        level = getattr(self.settings, "prior_level", "domain")
+        level: Literal["batch", "domain"] = getattr(self.settings, "prior_level", "domain")
         return compute_prior(self.invariance, self.network, rows, order, level=level, batch_size=self.settings.batch_size)
 
     def forget(self, domain: str) -> None:
