@@ -20,7 +20,7 @@ from .errors import HoldfastError, StateError
 from .evaluation.scores import score
 from .memory import Memory, PartitionedMemory, ReservoirMemory
 from .methods import METHODS
-from .methods.method import Method
+from .methods.method import Method, Terms
 from .networks.build import build_network
 from .networks.network import Network
 from .observer import Observer
@@ -223,14 +223,7 @@ class Learner:
         network.train()
         with network.batchnorm("frozen" if self.run.freeze_batchnorm else "train"):
             for step in range(steps):
-                batch = self._batch(rows)
-                self.method.before_step(self.steps_done, step)
-                terms = self.method.update(batch)
-                self.method.after_step(batch)
-                if staging is not None:
-                    staging.offer(self._offered(batch), self.generators.memory)
-                self.steps_done += 1
-                self.observer.step(domain.name, step, terms)
+                self.observer.step(domain.name, step, self.step(rows, step, staging))
                 if step % FINITE_CHECK_STEPS == FINITE_CHECK_STEPS - 1 or step == steps - 1:
                     check_finite(network, domain.name, step)
         network.eval()
@@ -240,6 +233,17 @@ class Learner:
         self.method.domains.append(domain.name)
         self.method.after_domain(domain.name, rows)
         self.seconds = {"steps": ended - began, "closing": time.perf_counter() - ended}
+
+    def step(self, rows: Rows, domain_step: int, staging: ReservoirMemory | None = None) -> Terms:
+        """One step on the current domain: draw, update, offer the rows to the reservoir if there is one."""
+        batch = self._batch(rows)
+        self.method.before_step(self.steps_done, domain_step)
+        terms = self.method.update(batch)
+        self.method.after_step(batch)
+        if staging is not None:
+            staging.offer(self._offered(batch), self.generators.memory)
+        self.steps_done += 1
+        return terms
 
     def _batch(self, rows: Rows) -> Batch:
         """Rows of the current domain, uniform with replacement, and the draws that the method asks for."""

@@ -137,7 +137,7 @@ def test_compare_ranks_and_saves(command, tmp_path: Path) -> None:
     assert "2 seeds x 2 orders" in out
     saved = json.loads((tmp_path / "comparison.json").read_text())
     assert len(saved["results"]) == 8
-    table = list(csv.DictReader((tmp_path / "comparison.csv").open()))
+    table = list(csv.DictReader((tmp_path / "comparison.csv").read_text().splitlines()))
     assert [row["rank"] for row in table] == ["1", "2"]
     targets = [float(row["target"]) for row in table]
     assert targets == sorted(targets, reverse=True)
