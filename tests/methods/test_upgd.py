@@ -52,7 +52,7 @@ def test_a_weight_of_utility_zero_moves_as_in_plain_descent():
     assert p.tolist()[1] == pytest.approx(1 + 2 * 0.1 * 0.3 * (1 - 1 / (1 + math.exp(-1))))
 
 
-@given(st.integers(0, 10_000), st.sampled_from(["global", "local"]), st.sampled_from([0.0, 1e-30, 1.0, 1e20]))
+@given(st.integers(0, 10_000), st.sampled_from(["global", "local"]), st.sampled_from([0.0, 1e-30, 1.0, 1e15]))
 def test_gate_lies_in_its_range(seed, normalisation, size):
     generator = torch.Generator().manual_seed(seed)
     utilities = [size * torch.randn(3, 2, generator=generator), size * torch.randn(4, generator=generator)]
@@ -74,7 +74,7 @@ def test_a_parameter_without_gradient_stays_and_does_not_count():
     used.grad = torch.tensor([-0.2], dtype=torch.float64)
     optimizer = UtilityGatedDescent([used, unused], UPGD.Settings.build({"weight_decay": 0.5}), torch.Generator())
     optimizer.step()
-    assert float(unused) == 100.0
+    assert unused.tolist() == [100.0]
     assert unused not in optimizer.state
 
 

@@ -43,4 +43,4 @@ class AGEM(Finetune):
         for parameter, gradient in zip(parameters, remove_conflict(current, reference, "global"), strict=True):
             parameter.grad = gradient
         conflict = (flat(current).dot(flat(reference)) < 0).to(erm.dtype)
-        return {"erm": erm, "replay": replay, "conflict": conflict}
+        return {"erm": erm.detach(), "replay": replay.detach(), "conflict": conflict}

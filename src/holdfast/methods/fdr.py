@@ -48,25 +48,29 @@ class FDR(Finetune):
     def terms(self, batch: Batch) -> Terms:
         """`erm`; with one step also `distance`."""
         terms = super().terms(batch)
-        return terms if self.settings.second_step else terms | self._distance(batch)
+        if not self.settings.second_step and self._remembers(batch):
+            terms["distance"] = self._distance(batch)
+        return terms
 
     def update(self, batch: Batch) -> Terms:
         """The step on the current rows and then, from the second domain on, the one on the remembered rows."""
         terms = super().update(batch)
-        extra = self._distance(batch) if self.settings.second_step else {}
-        if extra:
+        if self.settings.second_step and self._remembers(batch):
             for optimizer in self.opts:
                 optimizer.zero_grad(set_to_none=True)
-            (self.settings.penalty_weight * extra["distance"]).backward()
+            distance = self._distance(batch)
+            (self.settings.penalty_weight * distance).backward()
             for optimizer in self.opts:
                 optimizer.step()
-        return terms | extra
+            terms["distance"] = distance.detach()
+        return terms
 
-    def _distance(self, batch: Batch) -> Terms:
-        if "replay" not in batch.draws or not self.settings.penalty_weight:
-            return {}
+    def _remembers(self, batch: Batch) -> bool:
+        return "replay" in batch.draws and self.settings.penalty_weight > 0
+
+    def _distance(self, batch: Batch) -> Tensor:
         draw = batch.draws["replay"]  # [E, m, ...]: the distance is a mean over all rows
-        return {"distance": function_distance(self.network(draw.inputs.flatten(0, 1)), draw.stored["logits"].flatten(0, 1))}
+        return function_distance(self.network(draw.inputs.flatten(0, 1)), draw.stored["logits"].flatten(0, 1))
 
 
 def function_distance(logits: Tensor, stored: Tensor) -> Tensor:

@@ -108,7 +108,7 @@ class Method:
         total = sum((weights[name] * term if name in weights else term) for name, term in terms.items())
         assert isinstance(total, Tensor)
         total.backward()
-        return terms
+        return {name: term.detach() for name, term in terms.items()}
 
     def update(self, batch: Batch) -> Terms:
         """One step of training on this batch."""
