@@ -13,12 +13,10 @@ def methods(name: Annotated[str | None, typer.Argument(help="show this method's 
 
     Example: holdfast methods er
     """
-    from rich.console import Console
-
     from ..methods import METHODS
-    from .tables import plain_table
+    from .tables import make_console, plain_table
 
-    console = Console()
+    console = make_console()
     if name is None:
         kinds = [METHODS.get(each) for each in METHODS.names()]
         rows = [[kind.name, kind.group, kind.reference] for kind in kinds]

@@ -32,11 +32,11 @@ def run(
 
     Example: holdfast run rotated-digits er --seed 1 --set learning_rate=0.002
     """
-    from rich.console import Console
 
     from ..protocol import Run, execute
     from ..settings import parse_assignments
     from .progress import ProgressObserver
+    from .tables import make_console
 
     check_benchmark(benchmark)
     asked = Run.build(
@@ -45,7 +45,7 @@ def run(
     )  # fmt: skip
     if out is not None:
         check_writable(out)
-    console = Console()
+    console = make_console()
     with ProgressObserver(console) as observer:
         result = execute(asked, observer=observer, save_model=out / "learner" if out is not None else None)
     if out is not None:

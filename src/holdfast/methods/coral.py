@@ -32,6 +32,7 @@ class CLCORAL(Tailored):
     """
 
     name = "cl-coral"
+    reduces_to = ("er", {"penalty_weight": 0, "alignment_weight": 0})
     reference = "the paper, after Sun and Saenko, 2016"
     Settings = CLCORALSettings
     replay = replace(Tailored.replay, least_rows=FeatureMoments.least_rows)
@@ -49,6 +50,7 @@ class NaiveCLCORAL(Naive):
     """
 
     name = "naive-cl-coral"
+    reduces_to = ("finetune", {"penalty_weight": 0})
     reference = "the paper, after Sun and Saenko, 2016"
     Settings = BatchStatisticSettings
 

@@ -46,6 +46,7 @@ class CLFishr(Tailored):
     """
 
     name = "cl-fishr"
+    reduces_to = ("er", {"penalty_weight": 0, "alignment_weight": 0, "anneal_steps": 0})
     reference = "the paper, after Rame et al., ICML 2022"
     Settings = CLFishrSettings
     replay = replace(Tailored.replay, least_rows=GradientVariance.least_rows)
@@ -70,6 +71,7 @@ class NaiveCLFishr(Naive):
     """
 
     name = "naive-cl-fishr"
+    reduces_to = ("finetune", {"penalty_weight": 0, "anneal_steps": 0})
     reference = "the paper, after Rame et al., ICML 2022"
     Settings = NaiveCLFishrSettings
 

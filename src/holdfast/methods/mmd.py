@@ -38,6 +38,7 @@ class CLMMD(Tailored):
     """
 
     name = "cl-mmd"
+    reduces_to = ("er", {"penalty_weight": 0, "alignment_weight": 0})
     reference = "the paper, after Li et al., CVPR 2018"
     Settings = CLMMDSettings
 
@@ -54,6 +55,7 @@ class NaiveCLMMD(Naive):
     """
 
     name = "naive-cl-mmd"
+    reduces_to = ("finetune", {"penalty_weight": 0})
     reference = "the paper, after Li et al., CVPR 2018"
     Settings = KernelSettings
 

@@ -34,6 +34,7 @@ class CLVREX(Tailored):
     """
 
     name = "cl-vrex"
+    reduces_to = ("er", {"penalty_weight": 0, "alignment_weight": 0, "anneal_steps": 0})
     reference = "the paper, after Krueger et al., ICML 2021"
     Settings = CLVREXSettings
     weight_before_anneal = 1.0
@@ -57,6 +58,7 @@ class NaiveCLVREX(Naive):
     """
 
     name = "naive-cl-vrex"
+    reduces_to = ("finetune", {"penalty_weight": 0, "anneal_steps": 0})
     reference = "the paper, after Krueger et al., ICML 2021"
     Settings = NaiveCLVREXSettings
     weight_before_anneal = 1.0
