@@ -53,8 +53,6 @@ class Method:
     reference: ClassVar[str]
     # Raised by hand when a change of the code changes the method's numbers.
     results_version: ClassVar[int] = 1
-    # (a simpler method, the settings of zero weight under which this one is that method bit for bit), where there is one.
-    reduces_to: ClassVar[tuple[str, Mapping[str, Any]] | None] = None
     Settings: ClassVar[type[MethodSettings]] = MethodSettings
     replay: Replay = Replay()
     # (a simpler method, the settings of zero weight under which this one is that method bit for bit), where there is one.
