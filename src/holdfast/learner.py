@@ -24,7 +24,7 @@ from .methods.method import Method, Terms
 from .networks.build import build_network
 from .networks.network import Network
 from .observer import Observer
-from .optimization import check_finite, find_device, make_optimizer, reset_optimizers
+from .optimization import check_finite, find_device, make_optimizer
 from .randomness import Generators, derive, seeded
 from .settings import RunSettings, divide
 from .state import load_state, save_state
@@ -215,7 +215,7 @@ class Learner:
         rows = domain.split("train").to(self.device)
         network = self.method.network
         if self.run.reset_optimizer == "domain" and self.domains:
-            reset_optimizers(self.method.opts)
+            self.method.reset_optimizers()
         self.method.before_domain(domain.name)
         self.observer.start(domain.name, steps)
         staging = self._staging(domain, rows)

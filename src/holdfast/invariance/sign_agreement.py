@@ -53,5 +53,6 @@ def remove_conflict(extra: Sequence[Tensor], main: Sequence[Tensor], how: Projec
     norms = torch.stack([g.square().sum() for g in main])
     if how == "global":
         products, norms = products.sum().expand_as(products), norms.sum().expand_as(norms)
-    factors = products.clamp_max(0) / (norms + 1e-12)
+    # Not `+ ε`: near a minimum g is small, and the result must not depend on its length. Where g is 0, so is the product.
+    factors = products.clamp_max(0) / norms.clamp_min(torch.finfo(norms.dtype).tiny)
     return [q - factor * g for q, g, factor in zip(extra, main, factors, strict=True)]

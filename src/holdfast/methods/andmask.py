@@ -16,7 +16,7 @@ from ..memory import Memory
 from ..networks.network import Network
 from ..settings import MethodSettings, Uniform, setting
 from .finetune import Finetune
-from .gradient import domain_gradients, mean_gradient
+from .gradient import domain_gradients, mean_gradient, own_gradient, trainable
 from .method import MakeOptimizer, Replay, Terms, empirical_risk
 from .tailored import Forward
 
@@ -65,7 +65,7 @@ class NaiveCLANDMask(Finetune):
         """Also set up the vote."""
         super().attach(network, memory, generator, make)
         self.vote = SignAgreement(self.settings.mask, self.settings.mask_temperature)
-        self.parameters: list[nn.Parameter] = [parameter for parameter in network.parameters() if parameter.requires_grad]
+        self.parameters: list[nn.Parameter] = trainable(network)
         self.stored: dict[str, list[Tensor]] = {}
         self.threshold = torch.tensor(float(self.settings.agreement), device=self.parameters[0].device)
 
@@ -75,7 +75,7 @@ class NaiveCLANDMask(Finetune):
         if not self.stored:
             return terms
         stacks = [
-            torch.stack([_gradient(parameter), *(stored[place] for stored in self.stored.values())])
+            torch.stack([own_gradient(parameter), *(stored[place] for stored in self.stored.values())])
             for place, parameter in enumerate(self.parameters)
         ]
         self._write(self.vote.combine(stacks, self.threshold)[0])
@@ -160,7 +160,3 @@ class CLANDMask(NaiveCLANDMask):
 
     def after_domain(self, domain: str, rows: Rows) -> None:
         """Nothing: the memory holds what is needed."""
-
-
-def _gradient(parameter: nn.Parameter) -> Tensor:
-    return parameter.grad if parameter.grad is not None else torch.zeros_like(parameter)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -36,10 +36,10 @@ def domain_gradients(
             batch.outputs = {"logits": logits.detach()}
         found = losses(place, logits, y)
         more = joint and place + 1 < len(inputs)
-        first.append(_grad(found[0], parameters, keep=more or len(found) > 1))
+        first.append(gradients_of(found[0], parameters, keep=more or len(found) > 1))
         values[0].append(found[0].detach())
         if len(found) > 1:
-            extra = _grad(found[1], parameters, keep=more)
+            extra = gradients_of(found[1], parameters, keep=more)
             second = list(extra) if second is None else [total.add_(part) for total, part in zip(second, extra, strict=True)]
             values[1].append(found[1].detach())
     stacks = [torch.stack(per_parameter) for per_parameter in zip(*first, strict=True)]
@@ -59,12 +59,28 @@ def mean_gradient(network: Network, parameters: Sequence[nn.Parameter], rows: Ro
     with network.batchnorm("no_update"):
         for inputs, labels in rows.batches(size, order):
             loss = empirical_risk(network(inputs.to(device)), labels.to(device))
-            for sums, part in zip(total, _grad(loss, parameters, keep=False), strict=True):
+            for sums, part in zip(total, gradients_of(loss, parameters), strict=True):
                 sums += part * (len(labels) / len(rows))
     network.eval()
     return total
 
 
-def _grad(loss: Tensor, parameters: Sequence[nn.Parameter], *, keep: bool) -> tuple[Tensor, ...]:
+def trainable(network: nn.Module) -> list[nn.Parameter]:
+    """The parameters that training moves, in the network's order."""
+    return [parameter for parameter in network.parameters() if parameter.requires_grad]
+
+
+def flat(tensors: Iterable[Tensor]) -> Tensor:
+    """All entries of some tensors in one new vector."""
+    return torch.cat([tensor.flatten() for tensor in tensors])
+
+
+def own_gradient(parameter: nn.Parameter) -> Tensor:
+    """The gradient that was written for this parameter; zeros where it took no part."""
+    return parameter.grad if parameter.grad is not None else torch.zeros_like(parameter)
+
+
+def gradients_of(loss: Tensor, parameters: Sequence[nn.Parameter], *, keep: bool = False) -> tuple[Tensor, ...]:
+    """The gradient of a loss in each parameter; zeros where one takes no part. `keep`: the graph is needed again."""
     found = torch.autograd.grad(loss, list(parameters), retain_graph=keep, allow_unused=True)
     return tuple(part if part is not None else torch.zeros_like(p) for part, p in zip(found, parameters, strict=True))

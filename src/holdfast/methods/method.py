@@ -20,6 +20,7 @@ from ..batch import Batch
 from ..data.domain import Rows
 from ..memory import Memory
 from ..networks.network import Network
+from ..optimization import reset_optimizers
 from ..settings import MethodSettings
 
 Terms = dict[str, Tensor]
@@ -80,6 +81,10 @@ class Method:
     def optimizers(self, network: Network, make: MakeOptimizer) -> list[Optimizer]:
         """One optimiser over all parameters, for the whole run."""
         return [make(network.parameters())]
+
+    def reset_optimizers(self) -> None:
+        """The run asks for fresh optimisers at the start of a domain: drop their moments and counters."""
+        reset_optimizers(self.opts)
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Features and logits of the flat batch in one joint pass."""
