@@ -15,6 +15,11 @@ METHODS: Registry[type[Method]] = Registry(
     {
         "finetune": "holdfast.methods.finetune:Finetune",
         "er": "holdfast.methods.er:ER",
+        "lode": "holdfast.methods.lode:LODE",
+        "star": "holdfast.methods.star:STAR",
+        "cope": "holdfast.methods.cope:CoPE",
+        "efc": "holdfast.methods.efc:EFC",
+        "sarl": "holdfast.methods.sarl:SARL",
         "cl-vrex": "holdfast.methods.vrex:CLVREX",
         "cl-fishr": "holdfast.methods.fishr:CLFishr",
         "cl-coral": "holdfast.methods.coral:CLCORAL",
