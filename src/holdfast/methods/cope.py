@@ -21,7 +21,9 @@ class CoPESettings(MethodSettings):
     """τ 1, U(0.5, 1); γ 0.9, one of {0.8, 0.9, 1}; 3 repeats, one of 1 to 5: the paper's table. D 100: CoPE's own for MNIST."""
 
     temperature: float = setting(1.0, Uniform(0.5, 1.0), gt=0, help="τ, divides the similarities")
-    momentum: float = setting(0.9, Choice((0.8, 0.9, 1.0)), ge=0, le=1, help="γ, how much of a prototype stays at an update; 1: all")
+    prototype_momentum: float = setting(
+        0.9, Choice((0.8, 0.9, 1.0)), ge=0, le=1, help="γ, how much of a prototype stays at an update; 1: all"
+    )
     repeats: int = setting(3, Choice((1, 2, 3, 4, 5)), ge=1, help="steps on each incoming batch, each with other replayed rows")
     embedding_dim: int = setting(100, ge=1, help="D, outputs of the linear layer whose direction is compared with the prototypes")
     reading: Literal["original", "avalanche"] = setting(
@@ -89,7 +91,7 @@ class CoPE(Method):
             members = one_hot(labels[first:], len(head.prototypes)).to(sums.dtype)
             sums += members.T @ directions.detach()[first:]
             counts += members.sum(dim=0)
-        head.prototypes.copy_(moved(head.prototypes, sums, counts, self.settings.momentum, unit=every))
+        head.prototypes.copy_(moved(head.prototypes, sums, counts, self.settings.prototype_momentum, unit=every))
         return {"pseudo_prototypes": loss.detach()}
 
     def _joined(self, batch: Batch, *, first: bool) -> tuple[Tensor, Tensor]:

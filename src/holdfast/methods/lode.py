@@ -106,4 +106,6 @@ def decoupled(logits: Tensor, labels: Tensor, new: Tensor) -> tuple[Tensor, Tens
     """(inter, intra) of each row; `new` says which classes are new and must hold every label."""
     among_new = logits.masked_fill(~new, -torch.inf).logsumexp(dim=1)
     own = logits.gather(1, labels[:, None])[:, 0]
-    return logits.logsumexp(dim=1) - among_new, among_new - own
+    # Without old classes inter is 0 to the last bit, in the gradient too.
+    inter = torch.where((~new).any(), logits.logsumexp(dim=1) - among_new, 0.0)
+    return inter, among_new - own

@@ -54,6 +54,8 @@ class Method:
     results_version: ClassVar[int] = 1
     Settings: ClassVar[type[MethodSettings]] = MethodSettings
     replay: Replay = Replay()
+    # (a simpler method, the settings of zero weight under which this one is that method bit for bit), where there is one.
+    reduces_to: ClassVar[tuple[str, Mapping[str, Any]] | None] = None
 
     network: Network
     memory: Memory | None

@@ -39,23 +39,23 @@ class SARLSettings(MethodSettings):
 
 
 class SARL(Method):
-    """Replay, and three ways to keep what is known: sparse activations, the frozen model of the last domain, and for each class a prototype
-    of normalised features to which its replayed rows return. New classes come near similar known ones and far from the others.
+    """Replay, and three ways to keep what is known: sparse activations, the frozen model of the last domain, and for each class a
+    prototype to which its replayed rows return. New classes come near similar known ones and far from the others.
 
-    Equation: CE(B) + CE(replay) + α MSE(z, z stored) + ω_op Σ_c MSE(mean f̂_c, o_c) over classes of the replayed rows; after the domain's
-    warm-up also β MSE(z, z_old) on B and ω_sm Σ_c pos_c/neg_c. f̂: features at unit length; o_c: mean f̂ of class c over past domains; pos_c and
-    neg_c: sums over known classes k of MSE(mean f̂_c in B, o_k), k in the group of c and not in it; the group: cosine of means above τ. MSE
-    is a mean over all entries. z_old: the model at the end of the last domain, no moving average. Activations: k-winners, at each place the
-    share `winners` of the channels, in place of every ReLU of the features but the first.
-    Paper: Sarfraz, Arani, Zonooz, "Semantic Aware Representation Learning for Lifelong Learning", ICLR 2025; the paper's logit anchoring is α,
-    its stable-model anchoring β, its regularisation ω_op.
+    Equation: CE(B) + CE(replay) + α MSE(z, z stored) + ω_op Σ_c MSE(mean f̂_c, o_c) over the classes of the replayed rows; after the
+    domain's warm-up also β MSE(z, z_old) on B and ω_sm Σ_c pos_c/neg_c over the new classes of B. f̂: features at unit length. o_c: mean
+    f̂ of class c over past domains. pos_c and neg_c: sums over known classes k of MSE(mean f̂_c, o_k), k in the group of c or not; the
+    group: cosine of means above τ. MSE is a mean over all entries. z_old: the model at the end of the last domain, no moving average.
+    Activations: k-winners, at each place the share `winners` of the channels, for every ReLU of the features but the first.
+    Paper: Sarfraz, Arani, Zonooz, "Semantic Aware Representation Learning for Lifelong Learning", ICLR 2025; the benchmark's logit
+    anchoring is α, its stable-model anchoring β, its regularisation ω_op.
 
-    Readings. Published, the semantic term moves classes never seen before: with all classes in every domain it is inert, and so are τ
-    and ω_sm (`semantics="classes"`). The default lets it act: every class of a new domain counts as new and its own earlier prototype
-    belongs to its group. Warm-up counts steps, as the online code does; groups are made when it ends, from the features met in it. A run with
-    no more steps a domain than that never sees β and ω_sm. Prototypes are the mean over domains of the epoch-based code; `first`
-    is the online one. With ReLU features cosines are high: where all classes fall into one group the term is 0. z_old on current rows
-    resists the new domain by construction. At a domain's end BatchNorm sees the memory once more, as in the code.
+    Readings. As published the semantic term moves classes never seen before: with all classes in every domain it is inert, and so
+    are τ and ω_sm (`semantics="classes"`). The default lets it act: every class of a new domain counts as new, and its own earlier
+    prototype belongs to its group. Warm-up counts steps, as the online code does; groups are made when it ends, from the features
+    met in it, and a run with no more steps a domain than that never sees β and ω_sm. Prototypes are means over the domains, as in the
+    epoch-based code; `first` is the online one. Features behind a ReLU have high cosines: where all classes fall into one group
+    the term is 0. β on current rows resists the new domain by construction. At a domain's end BatchNorm sees the memory once more.
     """
 
     name = "sarl"

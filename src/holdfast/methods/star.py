@@ -109,7 +109,8 @@ class STAR(Method):
 
     def _noise(self, weight: Tensor, norm: Tensor) -> Tensor:
         drawn = torch.randn(weight.shape, generator=self.generator, device=weight.device, dtype=weight.dtype)
-        return self.settings.noise * norm / weight.numel() ** 0.5 * drawn
+        scale: float = self.settings.noise / weight.numel() ** 0.5
+        return scale * norm * drawn
 
 
 def divergence(logits: Tensor, anchor: Tensor, right: Tensor) -> Tensor:
