@@ -276,7 +276,7 @@ class ClassReservoirMemory(ReservoirMemory):
             cells = self.reservoirs * self.places + 1
             self.rows = {key: field.new_zeros((cells, *field.shape[1:])) for key, field in rows.items()}
         labels = rows["labels"] % self.reservoirs
-        members = torch.nn.functional.one_hot(labels, self.reservoirs)
+        members = (labels[:, None] == torch.arange(self.reservoirs, device=labels.device)).long()
         before = (members.cumsum(dim=0) - members).gather(1, labels[:, None])[:, 0]
         number = self.offered[labels] + before
         drawn = (torch.rand(len(labels), generator=generator, device=labels.device, dtype=torch.float64) * (number + 1)).long()

@@ -219,7 +219,7 @@ def test_goes_on_after_loading(tmp_path: Path) -> None:
 
 def test_another_head_than_a_linear_one_is_refused() -> None:
     network = holdfast.Network(nn.Linear(4, 6), nn.Sequential(nn.ReLU(), nn.Linear(6, 3)), feature_dim=6)
-    with pytest.raises(HoldfastError, match="efc.*linear classifier, not Sequential"):
+    with pytest.raises(HoldfastError, match=r"efc.*linear classifier, not Sequential"):
         Learner(network, "efc").learn(*domain(0), steps=1)
 
 

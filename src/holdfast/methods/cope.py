@@ -7,13 +7,14 @@ from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize, one_hot, softplus
+from torch.nn.functional import normalize, softplus
 
 from ..batch import Batch
 from ..memory import ReservoirMemory
 from ..networks.network import Network
 from ..networks.prototypes import PrototypeHead
 from ..settings import Choice, MethodSettings, Uniform, setting
+from .class_sums import class_sums
 from .method import Method, Replay, Terms
 
 
@@ -88,9 +89,8 @@ class CoPE(Method):
             for optimizer in self.opts:
                 optimizer.step()
             first = 0 if every or repeat == repeats - 1 else batch.rows
-            members = one_hot(labels[first:], len(head.prototypes)).to(sums.dtype)
-            sums += members.T @ directions.detach()[first:]
-            counts += members.sum(dim=0)
+            more, rows = class_sums(directions.detach()[first:], labels[first:], len(head.prototypes))
+            sums, counts = sums + more, counts + rows
         head.prototypes.copy_(moved(head.prototypes, sums, counts, self.settings.prototype_momentum, unit=every))
         return {"pseudo_prototypes": loss.detach()}
 

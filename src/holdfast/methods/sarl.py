@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import mse_loss, normalize, one_hot
+from torch.nn.functional import mse_loss, normalize
 
 from ..batch import Batch, Draw
 from ..data.domain import Rows
@@ -15,6 +15,7 @@ from ..memory import Memory, ReservoirMemory
 from ..networks.network import Network
 from ..networks.winners import sparse
 from ..settings import Choice, MethodSettings, UniformInt, setting
+from .class_sums import class_sums
 from .method import MakeOptimizer, Method, Replay, Terms, empirical_risk
 from .priors import domain_features
 from .snapshot import frozen_copy
@@ -93,7 +94,7 @@ class SARL(Method):
         terms = {"erm": empirical_risk(logits, batch.labels)} | terms
         if self.old is None:
             return terms
-        sums, counts = class_sums(features, batch.labels, len(self.counts))
+        sums, counts = class_sums(normalize(features, dim=1), batch.labels, len(self.counts))
         if self.beyond <= 0:
             self.met_sums += sums.detach()
             self.met_counts += counts
@@ -113,7 +114,7 @@ class SARL(Method):
         features = self.network.extract(draw.inputs)
         logits: Tensor = self.network.classifier(features)
         terms = {"replay": empirical_risk(logits, draw.labels), "logits": mse_loss(logits, draw.stored["logits"])}
-        sums, counts = class_sums(features, draw.labels, len(self.counts))
+        sums, counts = class_sums(normalize(features, dim=1), draw.labels, len(self.counts))
         distances = (sums / counts.clamp(min=1)[:, None] - self._prototypes()).square().mean(dim=1)
         terms["prototypes"] = torch.where((counts > 0) & (self.counts > 0), distances, 0.0).sum()
         return terms
@@ -141,8 +142,8 @@ class SARL(Method):
         """The frozen model, BatchNorm's look at the memory, then the prototypes."""
         self.old = frozen_copy(self.network)
         self._refresh_batchnorm()
-        labels = rows.labels[rows.index]
-        sums, counts = class_sums(domain_features(self.network, rows), labels, len(self.counts))
+        features = normalize(domain_features(self.network, rows), dim=1)
+        sums, counts = class_sums(features, rows.labels[rows.index], len(self.counts))
         new = self.counts == 0 if self.settings.prototypes == "first" else torch.ones_like(self.counts, dtype=torch.bool)
         self.sums += torch.where(new[:, None], sums, 0.0)
         self.counts += torch.where(new, counts, 0.0)
@@ -167,12 +168,6 @@ class SARL(Method):
         """Take over what `state_dict` gave."""
         self.old = frozen_copy(self.network, state["old"]) if state["old"] is not None else None
         self.sums, self.counts = state["sums"].to(self.sums.device), state["counts"].to(self.counts.device)
-
-
-def class_sums(features: Tensor, labels: Tensor, classes: int) -> tuple[Tensor, Tensor]:
-    """Sum of the features at unit length, and number of rows, of each class."""
-    members = one_hot(labels, classes).to(features.dtype)
-    return members.T @ normalize(features, dim=1), members.sum(dim=0)
 
 
 def semantic_ratio(means: Tensor, references: Tensor, near: Tensor, far: Tensor) -> Tensor:
