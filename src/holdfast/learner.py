@@ -18,7 +18,7 @@ from .data.domain import Domain, Rows
 from .data.seal import training
 from .errors import HoldfastError, StateError
 from .evaluation.scores import score
-from .memory import Memory, PartitionedMemory, ReservoirMemory
+from .memory import ClassReservoirMemory, Memory, PartitionedMemory, ReservoirMemory
 from .methods import METHODS
 from .methods.method import Method, Terms
 from .networks.build import build_network
@@ -185,7 +185,7 @@ class Learner:
             network = self._make_network(shape, len(classes))
             self.method: Method = self.method_type(settings)
             network = self.method.prepare(network).to(self.device)
-        self.memory = self._make_memory()
+        self.memory = self._make_memory(len(classes))
         self.method.attach(network, self.memory, self.generators.method, self._make_optimizer)
         self.shape, self.dtype, self.classes = shape, dtype, list(classes)
 
@@ -199,10 +199,12 @@ class Learner:
             raise HoldfastError(f"the network's classifier has {found} outputs, but there are {classes} classes")
         return self._network
 
-    def _make_memory(self) -> Memory | None:
+    def _make_memory(self, classes: int) -> Memory | None:
         kind = self.method_type.replay.memory
         if kind == "partitions":
             return PartitionedMemory(self.capacity, max_bytes=self.run.memory_bytes, class_balanced=self.run.class_balanced_memory)
+        if kind == "class-reservoir":
+            return ClassReservoirMemory(self.capacity, classes, max_bytes=self.run.memory_bytes)
         return ReservoirMemory(self.capacity, max_bytes=self.run.memory_bytes) if kind == "reservoir" else None
 
     def _make_optimizer(self, parameters: Iterable[nn.Parameter]) -> Optimizer:

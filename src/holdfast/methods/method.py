@@ -31,14 +31,14 @@ MakeOptimizer = Callable[[Iterable[nn.Parameter]], Optimizer]
 class Replay:
     """What a method wants of the past.
 
-    memory: `partitions` (by domain), `reservoir` (uniform over the stream), or None.
+    memory: `partitions` (by domain), `reservoir` (uniform over the stream), `class-reservoir` (one reservoir a class), or None.
     joined: the partitions' rows stand in the flat batch behind the current rows.
     draws: names of further independent draws, found in `batch.draws`.
     stores: what is kept beside each row: `logits`, `features`.
     least_rows: fewest rows of a past domain that the method can use; matters when one batch is divided over many domains.
     """
 
-    memory: Literal["partitions", "reservoir"] | None = None
+    memory: Literal["partitions", "reservoir", "class-reservoir"] | None = None
     joined: bool = True
     draws: tuple[str, ...] = ()
     stores: tuple[str, ...] = ()

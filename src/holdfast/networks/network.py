@@ -79,6 +79,14 @@ class Network(nn.Module):
         logits: Tensor = self.classifier(self.extract(inputs))
         return logits
 
+    @property
+    def classes(self) -> int:
+        """How many logits the classifier gives."""
+        found = getattr(self.classifier, "out_features", None)
+        if found is None:
+            raise HoldfastError("the number of classes is unknown: this method needs a classifier with `out_features`, such as nn.Linear")
+        return int(found)
+
     def batchnorms(self) -> list[nn.modules.batchnorm._BatchNorm]:
         """All BatchNorm layers."""
         return [module for module in self.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
