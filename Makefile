@@ -6,7 +6,7 @@ WORKERS ?= 2
 # One thread a worker: the workers share the cores, and numbers do not depend on how many there are.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test soak lint types bench clean
+.PHONY: demo test soak docs bench lint types clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -15,7 +15,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	touch $@
 
 demo: $(VENV)/installed
-	$(BIN)/holdfast run rotated-digits er
+	$(BIN)/holdfast compare rotated-digits --methods finetune,er,tailored,naive --seeds 3
 
 test: lint types
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m 'not soak'
@@ -23,9 +23,15 @@ test: lint types
 soak: $(VENV)/installed
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m soak
 
+docs: $(VENV)/installed
+	$(BIN)/python docs/write_methods.py
+
+bench: $(VENV)/installed
+	$(BIN)/python bench/step_cost.py
+
 lint: $(VENV)/installed
-	$(BIN)/ruff check src tests bench
-	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench docs
+	$(BIN)/ruff format --check src tests bench docs
 	$(BIN)/lint-imports
 
 types: $(VENV)/installed

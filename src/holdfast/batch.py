@@ -53,3 +53,9 @@ class Batch:
     def parts(self, flat: Tensor) -> list[Tensor]:
         """A per-row tensor divided by domain: the current one, then each replayed one, [n, ...] each."""
         return [self.current(flat)[0], *(self.replay(flat).unbind(0) if self.replayed else ())]
+
+    def views(self, flat: Tensor) -> list[Tensor]:
+        """The current and the replayed part as [k, n, ...] each; one view of both where their rows are equally many."""
+        if self.replayed and self.rows == self.replay_rows:
+            return [flat.reshape(1 + self.replayed, self.rows, *flat.shape[1:])]
+        return [self.current(flat), *([self.replay(flat)] if self.replayed else [])]

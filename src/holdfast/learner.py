@@ -21,13 +21,13 @@ from .data.preprocessing import Preprocessing, from_state
 from .data.seal import training
 from .errors import HoldfastError, StateError
 from .evaluation.scores import score
-from .memory import Memory, PartitionedMemory, ReservoirMemory
+from .memory import ClassReservoirMemory, Memory, PartitionedMemory, ReservoirMemory
 from .methods import METHODS
-from .methods.method import Method
+from .methods.method import Method, Terms
 from .networks.build import build_network
 from .networks.network import Network
 from .observer import Observer
-from .optimization import check_finite, find_device, make_optimizer, reset_optimizers
+from .optimization import check_finite, find_device, make_optimizer
 from .randomness import Generators, derive, seeded
 from .settings import RunSettings, divide
 from .state import load_state, save_state
@@ -211,7 +211,7 @@ class Learner:
             network = self._make_network(shape, len(classes))
             self.method: Method = self.method_type(settings)
             network = self.method.prepare(network).to(self.device)
-        self.memory = self._make_memory()
+        self.memory = self._make_memory(len(classes))
         self.method.attach(network, self.memory, self.generators.method, self._make_optimizer)
         self.shape, self.dtype, self.classes = shape, dtype, list(classes)
 
@@ -225,10 +225,12 @@ class Learner:
             raise HoldfastError(f"the network's classifier has {found} outputs, but there are {classes} classes")
         return self._network
 
-    def _make_memory(self) -> Memory | None:
+    def _make_memory(self, classes: int) -> Memory | None:
         kind = self.method_type.replay.memory
         if kind == "partitions":
             return PartitionedMemory(self.capacity, max_bytes=self.run.memory_bytes, class_balanced=self.run.class_balanced_memory)
+        if kind == "class-reservoir":
+            return ClassReservoirMemory(self.capacity, classes, max_bytes=self.run.memory_bytes)
         return ReservoirMemory(self.capacity, max_bytes=self.run.memory_bytes) if kind == "reservoir" else None
 
     def _make_optimizer(self, parameters: Iterable[nn.Parameter]) -> Optimizer:
@@ -241,7 +243,7 @@ class Learner:
         rows = domain.split("train").to(self.device)
         network = self.method.network
         if self.run.reset_optimizer == "domain" and self.domains:
-            reset_optimizers(self.method.opts)
+            self.method.reset_optimizers()
         self.method.before_domain(domain.name)
         self.observer.start(domain.name, steps)
         staging = self._staging(domain, rows)
@@ -249,14 +251,7 @@ class Learner:
         network.train()
         with network.batchnorm("frozen" if self.run.freeze_batchnorm else "train"):
             for step in range(steps):
-                batch = self._batch(rows)
-                self.method.before_step(self.steps_done, step)
-                terms = self.method.update(batch)
-                self.method.after_step(batch)
-                if staging is not None:
-                    staging.offer(self._offered(batch), self.generators.memory)
-                self.steps_done += 1
-                self.observer.step(domain.name, step, terms)
+                self.observer.step(domain.name, step, self.step(rows, step, staging))
                 if step % FINITE_CHECK_STEPS == FINITE_CHECK_STEPS - 1 or step == steps - 1:
                     check_finite(network, domain.name, step)
         network.eval()
@@ -266,6 +261,17 @@ class Learner:
         self.method.domains.append(domain.name)
         self.method.after_domain(domain.name, rows)
         self.seconds = {"steps": ended - began, "closing": time.perf_counter() - ended}
+
+    def step(self, rows: Rows, domain_step: int, staging: ReservoirMemory | None = None) -> Terms:
+        """One step on the current domain: draw, update, offer the rows to the reservoir if there is one."""
+        batch = self._batch(rows)
+        self.method.before_step(self.steps_done, domain_step)
+        terms = self.method.update(batch)
+        self.method.after_step(batch)
+        if staging is not None:
+            staging.offer(self._offered(batch), self.generators.memory)
+        self.steps_done += 1
+        return terms
 
     def _batch(self, rows: Rows) -> Batch:
         """Rows of the current domain, uniform with replacement, and the draws that the method asks for."""

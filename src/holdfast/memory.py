@@ -1,7 +1,8 @@
 """What is kept of the past: rows (x, y, z), bounded in items and in bytes.
 
-Two kinds. `PartitionedMemory` has one partition a domain; the partitions share the capacity evenly and shrink as domains
-come. `ReservoirMemory` is one uniform sample of the whole stream. Images stay uint8; z (logits, features) are floats.
+Three kinds. `PartitionedMemory` has one partition a domain; the partitions share the capacity evenly and shrink as domains
+come. `ReservoirMemory` is one uniform sample of the whole stream, `ClassReservoirMemory` one of each class. Images stay uint8; z
+(logits, features) are floats.
 """
 
 from __future__ import annotations
@@ -237,3 +238,80 @@ class ReservoirMemory(Memory):
         """Take over what `state_dict` gave."""
         self.rows = {key: field.to(device) for key, field in state["rows"].items()}
         self.seen = int(state["seen"])
+
+
+class ClassReservoirMemory(ReservoirMemory):
+    """A reservoir for each class. The classes share the capacity evenly and are drawn evenly, however rare they are in the stream.
+
+    The rows stand in a grid of reservoirs x places. Which cells hold a row depends on the stream, so it is known to the device
+    only; nothing in `offer` and `draw` waits for it. Where there are more classes than rows, several classes share a reservoir.
+    """
+
+    def __init__(self, capacity: int, classes: int, *, max_bytes: int | None = None) -> None:
+        super().__init__(capacity, max_bytes=max_bytes)
+        self.classes = classes
+
+    @property
+    def _held(self) -> Tensor:
+        """Rows in each reservoir."""
+        return torch.minimum(self.offered, self.quota)
+
+    @property
+    def items(self) -> int:
+        """Rows held."""
+        return int(self._held.sum()) if self.rows else 0
+
+    def _begin(self, rows: Fields) -> None:
+        """Divide the capacity, for rows of this form."""
+        limit, device = self.limit(rows), rows["labels"].device
+        self.reservoirs = min(self.classes, limit)
+        self.places = share(limit, self.reservoirs, 0)
+        self.quota = torch.tensor([share(limit, self.reservoirs, place) for place in range(self.reservoirs)], device=device)
+        self.offered = torch.zeros_like(self.quota)
+
+    def offer(self, rows: Fields, generator: torch.Generator) -> None:
+        """Offer a batch of rows; each goes to the reservoir of its class."""
+        if not self.rows:
+            self._begin(rows)
+            cells = self.reservoirs * self.places + 1
+            self.rows = {key: field.new_zeros((cells, *field.shape[1:])) for key, field in rows.items()}
+        labels = rows["labels"] % self.reservoirs
+        members = (labels[:, None] == torch.arange(self.reservoirs, device=labels.device)).long()
+        before = (members.cumsum(dim=0) - members).gather(1, labels[:, None])[:, 0]
+        number = self.offered[labels] + before
+        drawn = (torch.rand(len(labels), generator=generator, device=labels.device, dtype=torch.float64) * (number + 1)).long()
+        place = torch.where(number < self.quota[labels], number, drawn)
+        cell = labels * self.places + place
+        overtaken = torch.triu(cell[:, None] == cell[None, :], diagonal=1).any(dim=1)
+        cell = torch.where((place < self.quota[labels]) & ~overtaken, cell, self._slots)
+        for key, field in rows.items():
+            self.rows[key].index_copy_(0, cell, field.detach())
+        self.offered += members.sum(dim=0)
+        self.seen += len(labels)
+
+    def draw(self, rows: int, generator: torch.Generator) -> Draw:
+        """`rows` rows, equally many of each class as far as it has them: different ones until all were drawn, then from the first again."""
+        grid = (self.reservoirs, self.places)
+        filled = torch.arange(self.places, device=generator.device) < self._held[:, None]
+        keys = torch.rand(grid, generator=generator, device=generator.device).masked_fill_(~filled, 2.0)
+        turn = keys.argsort(dim=1).argsort(dim=1)  # a random order inside each class; a turn takes one row of every class
+        order = (turn + torch.rand(grid, generator=generator, device=generator.device)).masked_fill_(~filled, torch.inf)
+        index = order.flatten().argsort()[torch.arange(rows, device=generator.device) % self._held.sum()]
+        fields = {key: field[index] for key, field in self.rows.items()}
+        return Draw(fields.pop("inputs"), fields.pop("labels"), fields)
+
+    def contents(self) -> Fields:
+        """The rows held, class by class."""
+        filled = torch.arange(self.places, device=self.quota.device) < self._held[:, None]
+        return {key: field[:-1][filled.flatten()] for key, field in self.rows.items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The rows and how many of each class were offered."""
+        return super().state_dict() | {"offered": self.offered if self.rows else None}
+
+    def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
+        """Take over what `state_dict` gave."""
+        super().load_state_dict(state, device)
+        if self.rows:
+            self._begin(self.rows)
+            self.offered = state["offered"].to(device)

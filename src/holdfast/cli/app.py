@@ -8,6 +8,7 @@ import typer
 
 from ..errors import HoldfastError
 from .benchmarks import benchmarks
+from .compare import compare
 from .methods import methods
 from .prepare import prepare
 from .run import run
@@ -21,6 +22,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command()(run)
+app.command()(compare)
 app.command()(methods)
 app.command()(benchmarks)
 app.command()(prepare)

@@ -12,12 +12,10 @@ def benchmarks(name: Annotated[str | None, typer.Argument(help="show this benchm
 
     Example: holdfast benchmarks rotated-digits
     """
-    from rich.console import Console
-
     from ..benchmarks import BENCHMARKS
-    from .tables import plain_table
+    from .tables import make_console, plain_table
 
-    console = Console()
+    console = make_console()
     if name is None:
         rows = [[kind.name, kind.summary] for kind in (BENCHMARKS.get(each) for each in BENCHMARKS.names())]
         console.print(plain_table("benchmarks", ["name", "what"], rows, text=True))

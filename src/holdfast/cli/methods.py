@@ -13,12 +13,10 @@ def methods(name: Annotated[str | None, typer.Argument(help="show this method's 
 
     Example: holdfast methods er
     """
-    from rich.console import Console
-
     from ..methods import METHODS
-    from .tables import plain_table
+    from .tables import make_console, plain_table
 
-    console = Console()
+    console = make_console()
     if name is None:
         kinds = [METHODS.get(each) for each in METHODS.names()]
         rows = [[kind.name, kind.group, kind.reference] for kind in kinds]
@@ -31,6 +29,7 @@ def methods(name: Annotated[str | None, typer.Argument(help="show this method's 
     rows = []
     for key, plan in kind.Settings.plans().items():
         default = f"{plan.default} ({plan.other_default} unless {plan.flag})" if plan.flag else f"{plan.default}"
-        search = " / ".join(str(each) for each in (plan.search, plan.other_search) if each is not None) or "not searched"
+        searches = [plan.search, plan.other_search] if plan.flag else [plan.search]
+        search = " / ".join(str(each) if each is not None else "fixed" for each in searches)
         rows.append([key, default, search, kind.Settings.model_fields[key].description or ""])
     console.print(plain_table("\nsettings", ["name", "default", "search", "meaning"], rows, text=True))

@@ -9,6 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor
 
 from ..observer import Observer
+from ..protocol import Result
 
 READ_EVERY = 25
 
@@ -51,3 +52,34 @@ class ProgressObserver(Observer):
         held = {name: value for name, value in scores.items() if " validation " in f" {name} "}
         shown = "  ".join(f"{name.split(' validation')[0]} {100 * value:.1f}" for name, value in held.items())
         self.console.print(f"learned {domain}: validation {shown}", highlight=False)
+
+
+class RunProgress:
+    """Counts runs: a live bar in a terminal, a plain line a run in a log. Use it as a context."""
+
+    def __init__(self, console: Console, runs: int) -> None:
+        self.console = console
+        self.runs = runs
+        self.finished = 0
+        self.bar = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+            console=console, transient=True, disable=not console.is_terminal,
+        )  # fmt: skip
+        self.task = self.bar.add_task("comparing", total=runs)
+
+    def __enter__(self) -> RunProgress:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def done(self, result: Result) -> None:
+        """A run is finished."""
+        self.finished += 1
+        score = result.target_score
+        shown = f"target {100 * score:.1f}" if score is not None else result.status
+        text = f"{result.run.method}, seed {result.run.seed}: {shown}"
+        self.bar.update(self.task, advance=1, description=text)
+        if not self.console.is_terminal:
+            self.console.print(f"[{self.finished}/{self.runs}] {text}", highlight=False, markup=False)

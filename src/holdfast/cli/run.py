@@ -49,11 +49,11 @@ def run(
 
     Example: holdfast run heart.csv er --domain hospital --label num --target va
     """
-    from rich.console import Console
 
     from ..protocol import Run, execute
     from ..settings import parse_assignments
     from .progress import ProgressObserver
+    from .tables import make_console
 
     use_root(root)
     own = {
@@ -72,7 +72,7 @@ def run(
     )  # fmt: skip
     if out is not None:
         check_writable(out)
-    console = Console()
+    console = make_console()
     with ProgressObserver(console) as observer:
         result = execute(asked, observer=observer, save_model=out / "learner" if out is not None else None)
     if out is not None:

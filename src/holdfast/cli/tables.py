@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich import box
+from rich.console import Console
 from rich.table import Table
+
+LOG_WIDTH = 120
+
+
+def make_console() -> Console:
+    """Standard output: as wide as the terminal, and wide enough for a table where there is none."""
+    console = Console()
+    return console if console.is_terminal else Console(width=LOG_WIDTH)
 
 
 def plain_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, text: bool = False) -> Table:

@@ -57,6 +57,13 @@ class Invariance(ABC):
         """
         return self.deviation(statistic, prior)
 
+    def domain_prior(self, parts: Iterable[tuple[Tensor, Tensor, Tensor]]) -> Statistic | None:
+        """The exact statistic of a whole domain, from parts (features [n, D], logits [n, C], labels [n]).
+
+        None where it is the mean over rows, for then the running mean of the parts' statistics is exact already.
+        """
+        return None
+
     def fit(self, features: Tensor, generator: torch.Generator) -> None:
         """Called once, at the end of the first domain, with features of its rows: for notions that have state of their own."""
 

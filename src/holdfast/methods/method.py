@@ -20,6 +20,7 @@ from ..batch import Batch
 from ..data.domain import Rows
 from ..memory import Memory
 from ..networks.network import Network
+from ..optimization import reset_optimizers
 from ..settings import MethodSettings
 
 Terms = dict[str, Tensor]
@@ -30,14 +31,14 @@ MakeOptimizer = Callable[[Iterable[nn.Parameter]], Optimizer]
 class Replay:
     """What a method wants of the past.
 
-    memory: `partitions` (by domain), `reservoir` (uniform over the stream), or None.
+    memory: `partitions` (by domain), `reservoir` (uniform over the stream), `class-reservoir` (one reservoir a class), or None.
     joined: the partitions' rows stand in the flat batch behind the current rows.
     draws: names of further independent draws, found in `batch.draws`.
     stores: what is kept beside each row: `logits`, `features`.
     least_rows: fewest rows of a past domain that the method can use; matters when one batch is divided over many domains.
     """
 
-    memory: Literal["partitions", "reservoir"] | None = None
+    memory: Literal["partitions", "reservoir", "class-reservoir"] | None = None
     joined: bool = True
     draws: tuple[str, ...] = ()
     stores: tuple[str, ...] = ()
@@ -54,6 +55,8 @@ class Method:
     results_version: ClassVar[int] = 1
     Settings: ClassVar[type[MethodSettings]] = MethodSettings
     replay: Replay = Replay()
+    # (a simpler method, the settings of zero weight under which this one is that method bit for bit), where there is one.
+    reduces_to: ClassVar[tuple[str, Mapping[str, Any]] | None] = None
 
     network: Network
     memory: Memory | None
@@ -79,6 +82,10 @@ class Method:
         """One optimiser over all parameters, for the whole run."""
         return [make(network.parameters())]
 
+    def reset_optimizers(self) -> None:
+        """The run asks for fresh optimisers at the start of a domain: drop their moments and counters."""
+        reset_optimizers(self.opts)
+
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Features and logits of the flat batch in one joint pass."""
         features = self.network.extract(batch.inputs)
@@ -101,7 +108,7 @@ class Method:
         total = sum((weights[name] * term if name in weights else term) for name, term in terms.items())
         assert isinstance(total, Tensor)
         total.backward()
-        return terms
+        return {name: term.detach() for name, term in terms.items()}
 
     def update(self, batch: Batch) -> Terms:
         """One step of training on this batch."""

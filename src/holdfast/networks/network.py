@@ -35,12 +35,21 @@ class ImageInputs(nn.Module):
 
 @dataclass(frozen=True)
 class HiddenUnits:
-    """A layer of hidden units: the module that writes them, the normalisation after it, and the modules that read them."""
+    """A layer of hidden units: the module that writes them, the normalisation after it, and the modules that read them.
+
+    `normalised_first`: the normalisation stands before the ReLU (convolution, norm, ReLU), not behind it.
+    """
 
     name: str
     writer: nn.Linear | nn.Conv2d
     normalisation: nn.Module | None
     readers: tuple[nn.Linear | nn.Conv2d, ...]
+    normalised_first: bool = True
+
+    @property
+    def preactivation(self) -> nn.Module:
+        """The module whose output enters the ReLU."""
+        return self.normalisation if self.normalisation is not None and self.normalised_first else self.writer
 
 
 class Network(nn.Module):
@@ -69,6 +78,14 @@ class Network(nn.Module):
         """h(x): the logits [n, classes]."""
         logits: Tensor = self.classifier(self.extract(inputs))
         return logits
+
+    @property
+    def classes(self) -> int:
+        """How many logits the classifier gives."""
+        found = getattr(self.classifier, "out_features", None)
+        if found is None:
+            raise HoldfastError("the number of classes is unknown: this method needs a classifier with `out_features`, such as nn.Linear")
+        return int(found)
 
     def batchnorms(self) -> list[nn.modules.batchnorm._BatchNorm]:
         """All BatchNorm layers."""
@@ -104,9 +121,11 @@ class Network(nn.Module):
             if reader_at is None or not any(isinstance(module, nn.ReLU) for module in between):
                 continue
             norm = next((m for m in between if isinstance(m, nn.GroupNorm | nn.modules.batchnorm._BatchNorm)), None)
+            relu = next(m for m in between if isinstance(m, nn.ReLU))
+            normalised_first = norm is not None and between.index(norm) < between.index(relu)
             reader = chain[reader_at]
             assert isinstance(reader, nn.Linear | nn.Conv2d)
-            found.append(HiddenUnits(f"{len(found)}", writer, norm, (reader,)))
+            found.append(HiddenUnits(f"{len(found)}", writer, norm, (reader,), normalised_first))
         return found
 
 

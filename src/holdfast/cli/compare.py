@@ -1,0 +1,86 @@
+"""`holdfast compare`: methods side by side on one benchmark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import HoldfastError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ..comparison import Comparison
+
+
+def compare(
+    benchmark: Annotated[str, typer.Argument(help="name of a benchmark; `holdfast benchmarks` lists them")],
+    methods: Annotated[str, typer.Option(help="methods and groups, with commas: tailored, naive, replay, paper, all, ...")] = "all",
+    seeds: Annotated[int, typer.Option(help="how many run seeds, from 0")] = 3,
+    orders: Annotated[str, typer.Option(help="orders of the sources, with commas: listed, reversed, random1, random2, ...")] = "listed",
+    target: Annotated[str | None, typer.Option(help="the unseen domain; the others are sources")] = None,
+    scenario_seed: Annotated[int, typer.Option(help="seed of the data")] = 0,
+    steps: Annotated[int | None, typer.Option(help="training steps per domain")] = None,
+    memory: Annotated[int | None, typer.Option(help="rows kept of all past domains together")] = None,
+    set: Annotated[list[str] | None, typer.Option("--set", help="a setting of the run, name=value, the same for all methods")] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:0")] = "cpu",
+    workers: Annotated[int | None, typer.Option(help="runs at a time; one a core by default, one on a GPU")] = None,
+    out: Annotated[Path | None, typer.Option(help="folder for comparison.json and .csv [default: runs/compare-BENCHMARK]")] = None,
+) -> None:
+    """Run every method on BENCHMARK with every seed and order, and rank them by the score on the unseen target.
+
+    All methods see the same data and the same number of steps; the table shows the rows a step, for methods are
+    comparable at equal rows only. Example: holdfast compare rotated-digits --methods finetune,er,tailored
+    """
+    from ..comparison import compare as carry_out
+    from ..comparison import default_workers, select_methods, select_orders
+    from ..protocol import Run
+    from ..settings import parse_assignments
+    from .progress import RunProgress
+    from .run import check_writable, split_names
+    from .tables import make_console
+
+    if seeds < 1:
+        raise HoldfastError(f"--seeds {seeds} is not allowed: at least 1")
+    if workers is not None and workers < 1:
+        raise HoldfastError(f"--workers {workers} is not allowed: at least 1")
+    chosen = select_methods(split_names(methods) or [])
+    arranged = select_orders(benchmark, split_names(orders) or [], target=target, seed=scenario_seed)
+    settings = parse_assignments(set or [])
+    runs = [
+        Run.build(
+            benchmark=benchmark, method=method, seed=seed, scenario_seed=scenario_seed, target=target, order=order, steps=steps,
+            memory=memory, settings=settings, device=device,
+        )
+        for method in chosen for order in arranged for seed in range(seeds)
+    ]  # fmt: skip
+    folder = out if out is not None else Path("runs") / f"compare-{benchmark}"
+    check_writable(folder)
+    console = make_console()
+    with RunProgress(console, len(runs)) as progress:
+        found = carry_out(runs, workers=workers or default_workers(device, len(runs)), done=progress.done)
+    found.save(folder)
+    console.print(table(found, seeds=seeds, orders=len(arranged)))
+    console.print(f"saved in {folder}: comparison.json, comparison.csv", highlight=False)
+
+
+def table(found: Comparison, *, seeds: int, orders: int) -> Table:
+    """The ranked table; a mean over fewer runs than planned is marked."""
+    from .run import percent
+    from .tables import plain_table
+
+    rows = []
+    for row in found.rows:
+        error = f" ± {percent(row.target_error)}" if row.target_error is not None else ""
+        partial = "" if row.whole else f" ({row.runs} of {row.planned})"
+        rows.append(
+            [
+                row.method, str(row.rank or "-"), percent(row.target) + error + partial, percent(row.source), percent(row.validation),
+                percent(row.backward_transfer, sign=True), f"{row.seconds:.1f}", str(row.rows_a_step),
+            ]
+        )  # fmt: skip
+    title = f"{found.benchmark}: {found.metric} in %, {seeds} seeds x {orders} orders, mean ± standard error"
+    header = ["method", "rank", "unseen target", "sources train", "sources valid.", "BWT", "s a run", "rows a step"]
+    return plain_table(title, header, rows)

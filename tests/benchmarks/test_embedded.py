@@ -1,0 +1,82 @@
+"""The two embedded benchmarks: counts, disjoint images, order, target, and data that never depend on anything else."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from holdfast.benchmarks import BENCHMARKS
+from holdfast.benchmarks.heart_hospitals import HeartHospitals
+from holdfast.benchmarks.rotated_digits import RotatedDigits, _digits
+from holdfast.data.domain import Domain
+from holdfast.data.images import rotate
+from holdfast.data.seal import FrozenModel
+
+
+def target_of(scenario) -> Domain:
+    return scenario.target.open(FrozenModel(torch.nn.Linear(1, 1)))
+
+
+def test_rotated_digits_counts_and_defaults() -> None:
+    scenario = RotatedDigits().scenario()
+    assert [domain.name for domain in scenario.sources] == ["0", "15", "30", "45"]
+    assert [len(domain) for domain in scenario.sources] == [360, 360, 359, 359]
+    assert len(target_of(scenario)) == 359
+    assert (scenario.steps, scenario.memory, scenario.settings["batch_size"], scenario.network_settings["width"]) == (100, 200, 32, 16)
+    assert all(domain.inputs.dtype == torch.uint8 for domain in scenario.sources)
+    assert [len(domain.validation) for domain in scenario.sources] == [72, 72, 72, 72]
+
+
+def test_each_picture_stands_in_one_domain_only() -> None:
+    """Every source picture is a turned original; the parts of the originals are disjoint and make up all of them."""
+    images, labels = _digits()
+    scenario = RotatedDigits().scenario()
+    found: list[int] = []
+    for domain in (*scenario.sources, target_of(scenario)):
+        turned = rotate(images, float(domain.name)).flatten(1).float()
+        distance = torch.cdist(domain.inputs.flatten(1).float(), turned)
+        rows = distance.argmin(dim=1)
+        assert float(distance.gather(1, rows[:, None]).max()) < 1e-3
+        assert torch.equal(labels[rows], domain.labels)
+        found += rows.tolist()
+    assert sorted(found) == list(range(1797))
+
+
+@pytest.mark.parametrize("name", ["rotated-digits", "heart-hospitals"])
+def test_the_seed_decides_the_data_and_the_order_only_the_order(name: str) -> None:
+    make = BENCHMARKS.get(name)
+    first, same, other = (make().scenario(seed=seed) for seed in (0, 0, 1))
+    assert all(torch.equal(a.inputs, b.inputs) and torch.equal(a.train, b.train) for a, b in zip(first.sources, same.sources, strict=True))
+    assert any(not torch.equal(a.train, b.train) for a, b in zip(first.sources, other.sources, strict=True))
+    turned = make().scenario(order=[domain.name for domain in first.sources][::-1])
+    by_name = {domain.name: domain for domain in turned.sources}
+    for domain in first.sources:
+        assert torch.equal(domain.train, by_name[domain.name].train)
+        assert torch.equal(domain.labels, by_name[domain.name].labels)
+
+
+def test_heart_hospitals_counts() -> None:
+    scenario = HeartHospitals().scenario()
+    assert [(domain.name, len(domain)) for domain in scenario.sources] == [("cleveland", 303), ("hungarian", 294), ("switzerland", 123)]
+    assert [int(domain.labels.sum()) for domain in scenario.sources] == [139, 106, 115]
+    assert len(target_of(scenario)) == 200
+    assert int(target_of(scenario).labels.sum()) == 149
+    assert scenario.sources[0].inputs.shape[1] == 39
+
+
+@pytest.mark.parametrize("target", HeartHospitals.domains)
+def test_any_hospital_can_be_the_target_and_no_value_is_missing(target: str) -> None:
+    scenario = HeartHospitals().scenario(target=target)
+    assert target not in [domain.name for domain in scenario.sources]
+    for domain in (*scenario.sources, target_of(scenario)):
+        assert torch.isfinite(domain.inputs).all()
+        assert float(domain.inputs.abs().max()) <= 10
+
+
+def test_preprocessing_is_learned_on_the_first_hospitals_training_rows() -> None:
+    for first in ("cleveland", "hungarian"):
+        order = [first, *(name for name in HeartHospitals.domains if name not in (first, "va"))]
+        domain = HeartHospitals().scenario(order=order).sources[0]
+        age = domain.inputs[domain.train, 0]
+        assert float(age.median().abs()) < 0.2
+        assert float(age.std(correction=0)) == pytest.approx(1, abs=1e-4)

@@ -1,0 +1,77 @@
+"""Scores against scikit-learn, and transfer measures against hand-worked matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import metrics
+
+from holdfast.evaluation import scores
+from holdfast.evaluation.transfer import average, backward_transfer, forgetting, source_performance
+
+
+@given(st.integers(2, 5), st.integers(2, 60), st.integers(0, 10_000))
+def test_scores_equal_scikit_learn(classes: int, rows: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    logits = torch.from_numpy(rng.normal(size=(rows, classes)).round(1))  # rounded: ties occur
+    labels = torch.from_numpy(rng.integers(classes, size=rows))
+    found = scores.all_scores(logits, labels)
+    predicted, truth = logits.argmax(dim=1).numpy(), labels.numpy()
+    probability = logits.softmax(dim=1).numpy()
+    assert found["accuracy"] == pytest.approx(metrics.accuracy_score(truth, predicted))
+    assert found["macro_f1"] == pytest.approx(metrics.f1_score(truth, predicted, average="macro"))
+    recalls = metrics.recall_score(truth, predicted, labels=np.unique(truth), average="macro")
+    assert found["balanced_accuracy"] == pytest.approx(recalls)
+    assert found["log_loss"] == pytest.approx(metrics.log_loss(truth, probability, labels=range(classes)))
+    confusion = metrics.confusion_matrix(truth, predicted, labels=range(classes))
+    assert np.array_equal(scores.confusion_matrix(logits, labels).numpy(), confusion)
+    present = np.unique(truth)
+    if len(present) == 1:
+        assert found["auroc"] is None
+    elif classes == 2:
+        assert found["auroc"] == pytest.approx(metrics.roc_auc_score(truth, probability[:, 1]))
+    else:
+        each = [metrics.roc_auc_score(truth == c, probability[:, c]) for c in present]
+        assert found["auroc"] == pytest.approx(np.mean(each))
+
+
+def test_calibration_error_of_a_worked_example() -> None:
+    """Two rows sure to 0.8 (one right), two to 0.6 (both right): |0.5 - 0.8| * 2/4 + |1 - 0.6| * 2/4 = 0.35."""
+    sure = torch.log(torch.tensor([[0.8, 0.2], [0.8, 0.2], [0.6, 0.4], [0.4, 0.6]], dtype=torch.float64))
+    assert scores.calibration_error(sure, torch.tensor([0, 1, 0, 1])) == pytest.approx(0.35)
+
+
+@given(st.integers(1, 80), st.integers(0, 1000))
+def test_calibration_error_equals_a_loop_over_bins(rows: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    logits, labels = torch.from_numpy(rng.normal(size=(rows, 3)) * 3), torch.from_numpy(rng.integers(3, size=rows))
+    confidence, predicted = logits.softmax(dim=1).max(dim=1)
+    total = 0.0
+    for number in range(15):
+        inside = (confidence > number / 15) & (confidence <= (number + 1) / 15)
+        if inside.any():
+            gap = (predicted == labels)[inside].double().mean() - confidence[inside].mean()
+            total += float(inside.double().mean() * gap.abs())
+    assert scores.calibration_error(logits, labels) == pytest.approx(total, abs=1e-9)
+
+
+def test_transfer_of_a_worked_matrix() -> None:
+    matrix = [[0.9, 0.2, 0.1], [0.7, 0.8, 0.3], [0.6, 0.9, 0.7]]
+    assert backward_transfer(matrix) == pytest.approx(((0.6 - 0.9) + (0.9 - 0.8)) / 2)
+    assert forgetting(matrix) == pytest.approx(((0.9 - 0.6) + (0.8 - 0.9)) / 2)
+    assert average(matrix) == pytest.approx(2.2 / 3)
+
+
+def test_transfer_is_not_defined_for_one_domain() -> None:
+    assert backward_transfer([[0.9]]) is None
+    assert forgetting([[0.9]]) is None
+
+
+def test_the_three_options_of_source_performance() -> None:
+    matrices = {"train": [[1.0, 0.0], [0.8, 0.6]], "validation": [[0.9, 0.1], [0.5, 0.3]]}
+    assert source_performance(matrices, 1) == pytest.approx(0.4)
+    assert source_performance(matrices, 2) == pytest.approx(0.7)
+    assert source_performance(matrices, 3) == pytest.approx(0.4)

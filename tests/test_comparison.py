@@ -1,0 +1,61 @@
+"""Comparison: choosing methods and orders, ranking, and workers that give the same numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.comparison import compare, rank, select_methods, select_orders, standard_error
+from holdfast.errors import HoldfastError
+from holdfast.methods import METHODS
+from holdfast.protocol import Run, execute
+
+
+def test_groups_are_names() -> None:
+    assert select_methods(["tailored"]) == ["cl-vrex", "cl-fishr", "cl-coral", "cl-mmd", "cl-andmask"]
+    assert select_methods(["naive"]) == [f"naive-{name}" for name in select_methods(["tailored"])]
+    assert select_methods(["er", "tailored", "er"])[0] == "er"
+    assert len(select_methods(["er", "tailored", "cl-mmd"])) == 6
+    assert select_methods(["all"]) == METHODS.names()
+    assert "er" not in select_methods(["paper"])
+    assert "finetune" in select_methods(["paper"])
+
+
+def test_orders_are_names_and_random_ones_are_fixed_by_the_scenario() -> None:
+    orders = select_orders("rotated-digits", ["listed", "reversed", "random1", "random1", "random2"], target=None, seed=0)
+    assert orders[0] == ("0", "15", "30", "45")
+    assert orders[1] == ("45", "30", "15", "0")
+    assert orders[2] == orders[3]
+    assert sorted(orders[4]) == sorted(orders[0])
+    assert select_orders("rotated-digits", ["listed"], target="0", seed=0) == [("15", "30", "45", "75")]
+    with pytest.raises(HoldfastError, match="unknown order"):
+        select_orders("rotated-digits", ["randomly"], target=None, seed=0)
+
+
+def test_standard_error_is_that_of_domainbeds_tables() -> None:
+    assert standard_error([70, 72, 77]) == pytest.approx(1.70, abs=0.005)
+    assert standard_error([70]) is None
+
+
+def test_diverged_runs_are_counted_and_never_ranked_first() -> None:
+    good = execute(Run(benchmark="heart-hospitals", method="finetune", steps=2))
+    bad = execute(Run(benchmark="heart-hospitals", method="er", steps=20, settings={"learning_rate": 1e30}))
+    assert bad.status == "diverged"
+    rows = rank([bad, good, good.model_copy(update={"run": bad.run})])
+    assert [(row.method, row.rank, row.runs, row.planned, row.whole) for row in rows] == [
+        ("er", 1, 1, 2, False),
+        ("finetune", 2, 1, 1, True),
+    ]
+    assert [(row.method, row.rank, row.target) for row in rank([bad, good])][1] == ("er", None, None)
+
+
+def test_workers_give_the_numbers_of_one_process() -> None:
+    runs = [Run(benchmark="heart-hospitals", method=method, steps=3, seed=seed) for method in ("er", "cl-coral") for seed in (0, 1)]
+    alone, together = compare(runs, workers=1), compare(runs, workers=2)
+    drop = {"seconds"}
+    assert [row.model_dump(exclude=drop) for row in alone.rows] == [row.model_dump(exclude=drop) for row in together.rows]
+    assert [result.target.weights for result in alone.results] == [result.target.weights for result in together.results]
+
+
+def test_nothing_to_compare_is_refused() -> None:
+    with pytest.raises(HoldfastError, match="nothing to compare"):
+        compare([])

@@ -1,0 +1,62 @@
+"""The documents are true: generated pages are up to date, commands that they show exist, links lead somewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def test_the_page_of_methods_is_what_the_methods_say() -> None:
+    spec = importlib.util.spec_from_file_location("write_methods", ROOT / "docs" / "write_methods.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert (ROOT / "docs" / "methods.md").read_text() == module.text(), "run `make docs`"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+        if "://" not in link:
+            assert (page.parent / link).exists(), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_that_are_shown_exist(page: Path) -> None:
+    from typer.main import get_command
+
+    from holdfast.cli.app import app
+
+    known = get_command(app).commands
+    text = page.read_text()
+    for name, rest in re.findall(r"^\s*(?:\$ )?holdfast ([a-z]+)(.*)$", text, flags=re.MULTILINE):
+        assert name in known, name
+        options = {option for parameter in known[name].params for option in parameter.opts}
+        assert set(re.findall(r"(?<= )--[a-z-]+", rest)) <= options, rest
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    assert set(re.findall(r"`make ([a-z]+)`", text)) <= targets
+
+
+def test_the_python_of_the_readme_runs(blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Writer:
+        def __init__(self) -> None:
+            self.seen: list[str] = []
+
+        def add_scalar(self, name: str, value: float, count: int) -> None:
+            self.seen.append(name)
+
+    monkeypatch.chdir(tmp_path)
+    (x_a, y_a), (x_b, y_b) = blobs(0), blobs(1)
+    names = {"x_a": x_a, "y_a": y_a, "x_b": x_b, "y_b": y_b, "x_new": x_b, "writer": Writer()}
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    assert len(blocks) == 3
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), names)
+    names["learner"].learn(x_a, y_a, domain="a", steps=60)
+    assert {"loss/erm", "score/validation accuracy"} <= set(names["writer"].seen)
+    assert names["result"].target_score is not None

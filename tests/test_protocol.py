@@ -1,0 +1,163 @@
+"""The protocol: one run in, one result out, and a target that cannot leak."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from holdfast.benchmarks import BENCHMARKS
+from holdfast.benchmarks.rotated_digits import RotatedDigits
+from holdfast.data.domain import Domain
+from holdfast.data.scenario import Scenario
+from holdfast.errors import HoldfastError, SealedTargetError, StateError
+from holdfast.methods import METHODS
+from holdfast.protocol import Result, Run, execute
+
+FAST = {"benchmark": "heart-hospitals", "steps": 6}
+
+
+class NoiseTarget(RotatedDigits):
+    """rotated-digits with a target of noise: same name, same rows, other pictures and labels."""
+
+    name = "noise-target"
+
+    def make(self, sources, target, seed):
+        domains, make_target, notes = RotatedDigits().make(sources, target, seed)  # the domains' seeds depend on the name
+        real = make_target()
+        noise = torch.randint(0, 256, real.inputs.shape, generator=torch.Generator().manual_seed(9)).to(torch.uint8)
+        labels = real.labels.flip(0)
+        return domains, lambda: Domain(target, noise, labels, real.train, real.validation), notes
+
+
+@pytest.fixture
+def noise_target():
+    BENCHMARKS.add("noise-target", NoiseTarget)
+    yield "noise-target"
+    BENCHMARKS.remove("noise-target")
+
+
+@pytest.mark.parametrize("method", METHODS.names())
+def test_a_target_of_noise_changes_no_trained_weight(method: str, noise_target: str) -> None:
+    results = [execute(Run(benchmark=name, method=method, steps=3)) for name in ("rotated-digits", noise_target)]
+    assert results[0].target is not None
+    assert results[1].target is not None
+    assert results[0].target.weights == results[1].target.weights
+    assert results[0].matrices == results[1].matrices
+    assert results[0].target.scores["log_loss"] != results[1].target.scores["log_loss"]
+
+
+def test_a_method_that_reaches_for_the_target_fails_loudly() -> None:
+    scenario = RotatedDigits().scenario()
+    for reach in (
+        lambda: scenario.target.inputs,
+        lambda: scenario.target.labels,
+        lambda: len(scenario.target),
+        lambda: scenario.target[0],
+        lambda: list(scenario.target),
+        lambda: scenario.target.open(torch.nn.Linear(2, 2)),
+    ):
+        with pytest.raises(SealedTargetError, match="75"):
+            reach()
+    assert scenario.target.opened == []
+
+
+def test_the_same_run_twice_gives_the_same_numbers_and_another_seed_others() -> None:
+    first, second, other = (execute(Run(method="er", seed=seed, **FAST)) for seed in (0, 0, 1))
+    keep = {"matrices", "settings", "rows_a_step", "memory_bytes"}
+    assert first.model_dump(include=keep) == second.model_dump(include=keep)
+    assert first.target.scores == second.target.scores
+    assert first.target.weights == second.target.weights
+    assert first.target.weights != other.target.weights
+
+
+def test_a_domains_data_do_not_depend_on_method_batch_size_or_run_seed() -> None:
+    seen = []
+
+    class Recorder(RotatedDigits):
+        name = "recorder"
+
+        def scenario(self, **options) -> Scenario:
+            made = super().scenario(**options)
+            seen.append(made)
+            return made
+
+    BENCHMARKS.add("recorder", Recorder)
+    try:
+        for method, seed, size in (("finetune", 0, 4), ("er", 1, 7)):
+            execute(Run(benchmark="recorder", method=method, seed=seed, steps=2, settings={"batch_size": size}))
+    finally:
+        BENCHMARKS.remove("recorder")
+    for one, two in zip(seen[0].sources, seen[1].sources, strict=True):
+        assert torch.equal(one.inputs, two.inputs)
+        assert torch.equal(one.labels, two.labels)
+        assert torch.equal(one.train, two.train)
+
+
+def test_the_result_says_what_was_measured() -> None:
+    result = execute(Run(method="er", **FAST))
+    assert result.sources == ["cleveland", "hungarian", "switzerland"]
+    assert result.rows_a_step == [32, 64, 96]
+    assert [len(row) for row in result.matrices["train"]] == [3, 3, 3]
+    assert result.target.name == "va"
+    assert result.target.rows == 200
+    assert sum(map(sum, result.target.confusion)) == 200
+    assert set(result.target.scores) == {"accuracy", "macro_f1", "balanced_accuracy", "auroc", "log_loss", "calibration_error"}
+    assert result.target_score == result.target.scores["accuracy"]
+    assert result.source_score(2) == pytest.approx(sum(result.matrices["train"][-1]) / 3)
+    assert result.source_score(1) == pytest.approx(sum(result.matrices["validation"][-1]) / 3)
+    assert result.memory_items == 100
+    assert result.memory_bytes == 100 * (4 * 39 + 8 + 4 * 2)  # 39 features, a label and two logits a row
+    assert result.seconds["total"] >= result.seconds["training"] > 0
+    assert len(result.step_milliseconds) == 3
+    assert result.versions["torch"] == torch.__version__
+
+
+def test_order_and_target_are_settings() -> None:
+    result = execute(Run(method="finetune", target="cleveland", order=("va", "switzerland", "hungarian"), **FAST))
+    assert result.sources == ["va", "switzerland", "hungarian"]
+    assert result.target.name == "cleveland"
+    assert result.target.rows == 303
+
+
+def test_a_diverged_run_is_a_result() -> None:
+    result = execute(Run(method="cl-vrex", settings={"penalty_weight": 1e5, "learning_rate": 1e20, "anneal_steps": 0}, **FAST))
+    assert result.status == "diverged"
+    assert "diverged" in result.message
+    assert result.target is None
+    assert result.target_score is None
+    assert result.backward_transfer() is None
+
+
+def test_a_result_round_trips(tmp_path: Path) -> None:
+    result = execute(Run(method="er", **FAST), save_model=tmp_path / "learner")
+    result.save(tmp_path / "deep" / "result.json")
+    assert Result.read(tmp_path / "deep" / "result.json") == result
+    assert json.loads((tmp_path / "deep" / "result.json").read_text())["run"]["method"] == "er"
+    (tmp_path / "cut.json").write_text((tmp_path / "deep" / "result.json").read_text()[:100])
+    with pytest.raises(StateError, match="not a whole result"):
+        Result.read(tmp_path / "cut.json")
+    from holdfast.learner import load
+
+    assert load(tmp_path / "learner").steps_done == 18
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"benchmark": "rotated-digit"}, "did you mean 'rotated-digits'"),
+        ({"method": "fintune"}, "did you mean 'finetune'"),
+        ({"steps": 0}, "steps = 0"),
+        ({"memory": 2}, "smaller than the number of domains"),
+        ({"settings": {"batchsize": 3}}, "did you mean 'batch_size'"),
+        ({"target": "vaa"}, "did you mean 'va'"),
+        ({"order": ("va",)}, "which is the target"),
+        ({"order": ("cleveland",)}, "every source once"),
+        ({"device": "tpu"}, "unknown device"),
+    ],
+)
+def test_what_is_wrong_with_a_run_is_said_before_the_first_step(values: dict, message: str) -> None:
+    with pytest.raises(HoldfastError, match=message):
+        execute(Run.build(**{"benchmark": "heart-hospitals", "method": "er", **values}))

@@ -1,0 +1,132 @@
+"""Settings: the paper's defaults and distributions, and refusals that help."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from holdfast.errors import HoldfastError
+from holdfast.methods import METHODS
+from holdfast.settings import Choice, MethodSettings, Power, RunSettings, Uniform, UniformInt, divide, parse_assignments
+
+# The paper's table of hyper-parameters: method, setting, default, distribution (on data sets that are small and short).
+TABLE = [
+    ("cl-coral", "penalty_weight", 1.0, Power(10, -1, 1)),
+    ("cl-coral", "alignment_weight", 1.0, Power(10, -1, 1)),
+    ("naive-cl-coral", "penalty_weight", 1.0, Power(10, -1, 1)),
+    ("cl-mmd", "penalty_weight", 1.0, Power(10, -1, 1)),
+    ("cl-mmd", "alignment_weight", 1.0, Power(10, -1, 1)),
+    ("cl-mmd", "rff_features", 128, None),
+    ("naive-cl-mmd", "penalty_weight", 1.0, Power(10, -1, 1)),
+    ("naive-cl-mmd", "rff_features", 128, None),
+    ("cl-vrex", "penalty_weight", 10.0, Power(10, -1, 5)),
+    ("cl-vrex", "alignment_weight", 1.0, Uniform(1, 1000)),
+    ("naive-cl-vrex", "penalty_weight", 10.0, Power(10, -1, 5)),
+    ("cl-fishr", "penalty_weight", 1000.0, Power(10, 1, 4)),
+    ("cl-fishr", "alignment_weight", 1.0, Uniform(1, 1000)),
+    ("naive-cl-fishr", "penalty_weight", 1000.0, Power(10, 1, 4)),
+    ("cl-andmask", "agreement", 1.0, Uniform(0.5, 1)),
+    ("cl-andmask", "alignment_weight", 0.1, Uniform(0.1, 0.5)),
+    ("naive-cl-andmask", "agreement", 1.0, Uniform(0.5, 1)),
+]
+
+
+@pytest.mark.parametrize(("method", "name", "default", "search"), TABLE)
+def test_the_papers_table(method: str, name: str, default: object, search: object) -> None:
+    kind = METHODS.get(method).Settings
+    assert kind.defaults()[name] == default
+    assert kind.distributions().get(name) == search
+
+
+@pytest.mark.parametrize("method", ["cl-vrex", "cl-fishr", "naive-cl-vrex", "naive-cl-fishr"])
+def test_anneal_steps_depend_on_short(method: str) -> None:
+    kind = METHODS.get(method).Settings
+    assert kind.defaults(short=True)["anneal_steps"] == 100
+    assert kind.distributions(short=True)["anneal_steps"] == UniformInt(0, 1000)
+    assert kind.defaults(short=False)["anneal_steps"] == 500
+    assert kind.distributions(short=False)["anneal_steps"] == UniformInt(0, 2500)
+
+
+def test_shared_settings_depend_on_small() -> None:
+    assert MethodSettings.defaults(small=True) == {"learning_rate": 1e-3, "weight_decay": 0.0, "batch_size": 64}
+    assert MethodSettings.defaults(small=False) == {"learning_rate": 5e-5, "weight_decay": 0.0, "batch_size": 32}
+    assert MethodSettings.distributions(small=True) == {"learning_rate": Power(10, -4.5, -0.5), "batch_size": Power(2, 3, 8, whole=True)}
+    assert MethodSettings.distributions(small=False) == {
+        "learning_rate": Power(10, -5, -0.5),
+        "weight_decay": Power(10, -6, -2),
+        "batch_size": Power(2, 3, 5, whole=True),
+    }
+
+
+@pytest.mark.parametrize(
+    ("distribution", "low", "high"),
+    [
+        (Uniform(2, 5), 2, 5),
+        (UniformInt(0, 3), 0, 3),
+        (Power(10, -1, 1), 0.1, 10),
+        (Power(2, 3, 8, whole=True), 8, 256),
+        (Choice((1, 7)), 1, 7),
+    ],
+)
+def test_draws_stay_in_range_and_reach_both_ends(distribution: Uniform, low: float, high: float) -> None:
+    draws = [distribution.draw(np.random.default_rng(seed)) for seed in range(400)]
+    assert all(low <= value <= high for value in draws)
+    middle = (low * high) ** 0.5 if isinstance(distribution, Power) else (low + high) / 2
+    assert 0.35 < np.mean([value < middle for value in draws]) < 0.65
+    if isinstance(distribution, UniformInt):
+        assert set(draws) == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"penalty_wieght": 1}, "penalty_weight"),
+        ({"penalty_weight": -1}, "greater than or equal to 0"),
+        ({"learning_rate": 0}, "greater than 0"),
+        ({"learning_rate": "fast"}, "learning_rate"),
+        ({"learning_rate": float("nan")}, "finite"),
+        ({"batch_size": 2.5}, "batch_size"),
+        ({"statistic_reduction": "max"}, "'mean' or 'sum'"),
+    ],
+)
+def test_refusals_name_the_setting_and_what_is_allowed(values: dict, message: str) -> None:
+    with pytest.raises(HoldfastError, match=message):
+        METHODS.get("cl-coral").Settings.build(values)
+
+
+def test_texts_of_a_command_line_are_read() -> None:
+    built = METHODS.get("cl-mmd").Settings.build({"learning_rate": "0.01", "batch_size": "8", "bandwidth": "2.5"})
+    assert (built.learning_rate, built.batch_size, built.bandwidth) == (0.01, 8, 2.5)
+    assert METHODS.get("cl-mmd").Settings.build({"bandwidth": "median"}).bandwidth == "median"
+    with pytest.raises(HoldfastError, match="bandwidth"):
+        METHODS.get("cl-mmd").Settings.build({"bandwidth": "-1"})
+
+
+def test_assignments() -> None:
+    assert parse_assignments(["a=1", "b = x=y"]) == {"a": "1", "b": "x=y"}
+    with pytest.raises(HoldfastError, match="name=value"):
+        parse_assignments(["novalue"])
+
+
+def test_settings_of_method_and_run_are_told_apart() -> None:
+    kind = METHODS.get("cl-coral").Settings
+    assert divide({"penalty_weight": 2, "replay_budget": "total"}, kind) == ({"penalty_weight": 2}, {"replay_budget": "total"})
+    with pytest.raises(HoldfastError, match="did you mean 'replay_budget'"):
+        divide({"replay_buget": "total"}, kind)
+
+
+@pytest.mark.parametrize("method", METHODS.names())
+def test_no_setting_has_the_name_of_a_run_setting(method: str) -> None:
+    assert not set(METHODS.get(method).Settings.model_fields) & set(RunSettings.model_fields)
+
+
+@pytest.mark.parametrize("method", METHODS.names())
+def test_every_setting_is_explained_and_its_defaults_are_valid(method: str) -> None:
+    kind = METHODS.get(method).Settings
+    assert all(field.description for field in kind.model_fields.values())
+    for small in (True, False):
+        for short in (True, False):
+            kind.build({}, small=small, short=short)
+            rng = np.random.default_rng(0)
+            for _ in range(20):
+                kind.build({name: search.draw(rng) for name, search in kind.distributions(small=small, short=short).items()})
