@@ -107,12 +107,10 @@ class Learner:
         encoded = encode_labels(labels, classes, domain=name)
         seed = derive(self.seed, "split", len(self.domains))
         preprocessing = self.preprocessing
-        if is_treated(x, preprocessing, bool(self.domains)) and len(x) == len(encoded):
-            split = Domain.divided(name, torch.empty(len(encoded), 0), encoded, validation=validation, seed=seed)
+        if is_treated(x, preprocessing, bool(self.domains)):
+            split = Domain.divided(name, torch.empty(len(x), 0), encoded, validation=validation, seed=seed)
             preprocessing = learn_columns(x, split.train, preprocessing)
             x = preprocessing.transform(x)
-        if len(x) != len(encoded):
-            raise HoldfastError(f"domain {name!r} has {len(x)} rows of inputs and {len(encoded)} labels: they must be equally many")
         inputs = as_inputs(x, where=f"the inputs of domain {name!r}")
         made = Domain.divided(name, inputs, encoded, validation=validation, seed=seed)
         self.learn_domain(made, steps=steps, classes=classes)

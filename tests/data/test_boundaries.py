@@ -22,6 +22,8 @@ def test_drift_finds_the_true_boundaries_of_rotated_digits(seed: int) -> None:
     for mine, real in zip(found.sources, true.sources, strict=True):
         assert torch.equal(mine.inputs, real.inputs)
         assert torch.equal(mine.labels, real.labels)
+        assert torch.equal(mine.train, real.train)
+        assert torch.equal(mine.validation, real.validation)
     assert "4 found, boundaries at rows 360, 720, 1079 of 1438" in found.notes[-1]
     assert found.target.name == "75"
 

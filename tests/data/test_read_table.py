@@ -47,7 +47,9 @@ def test_times_are_numbers_or_dates() -> None:
         (list(range(200)) * 2, "looks like a quantity"),
         (np.linspace(0, 1, 30).tolist(), "looks like a quantity"),
         ([f"patient {n}" for n in range(150)], "no class label"),
+        (list(range(29, 79)) * 18, "looks like a quantity"),  # ages
         (list(range(10)) * 3, None),
+        (list(range(100)) * 60, None),  # codes of a hundred classes
         ([0.5, 1.0, 1.5] * 5, None),
         ([True, False] * 5, None),
         ([f"class {n}" for n in range(150)] * 3, None),

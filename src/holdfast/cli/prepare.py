@@ -22,14 +22,14 @@ def prepare(
 
     Example: holdfast prepare rotated-mnist
     """
-    from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     from ..benchmarks import BENCHMARKS
     from ..benchmarks.prepared import PreparedBenchmark
+    from .tables import make_console
 
     kind = BENCHMARKS.get(benchmark)
-    console = Console()
+    console = make_console()
     if not issubclass(kind, PreparedBenchmark):
         console.print(f"{benchmark} is shipped with holdfast: nothing to prepare", highlight=False)
         return

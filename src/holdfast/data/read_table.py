@@ -17,6 +17,7 @@ READABLE = (".csv", ".tsv", ".parquet", ".pq")
 MEANT_AS_NUMBERS = 0.9
 MOST_CATEGORIES = 100
 MOST_CLASSES = 100
+MOST_CODES = 20  # more whole numbers than this are taken for a quantity, unless each comes often
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -78,10 +79,10 @@ def as_classes(values: pd.Series, column: str) -> np.ndarray:
     if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
         numbers = values.to_numpy(dtype=float)
         broken = bool((numbers != np.round(numbers)).any())
-        if (broken and count > 10) or (count > MOST_CLASSES and count > len(values) / 20):
+        if (broken and count > 10) or (count > MOST_CODES and count > len(values) / 50):
             raise HoldfastError(
-                f"--label {column} holds {count} different numbers, which looks like a quantity: holdfast only classifies; "
-                "cut it into classes first, for example low and high"
+                f"--label {column} holds {count} different numbers, which looks like a quantity: holdfast only classifies; cut it into "
+                "classes first, for example low and high, or write codes as texts, for example c17"
             )
     elif count > MOST_CLASSES and count > len(values) / 2:
         raise HoldfastError(
