@@ -233,6 +233,16 @@ def test_a_folder_of_images_becomes_domains(tmp_path: Path) -> None:
     assert bright > target.inputs[target.labels == 1].float().mean() + 50
 
 
+def test_domains_of_images_are_constructed(tmp_path: Path) -> None:
+    folder = images(tmp_path / "pictures", {"a": 0, "b": 80, "c": 0})
+    made = from_path(folder, domain="auto", target="domain=c", size=8, count=2)
+    assert len(made.sources) == 2
+    assert abs(len(made.sources[0]) - 24) <= 3
+    assert (made.target.name, len(opened(made))) == ("domain=c", 24)
+    plain = from_path(folder / "b", domain="auto", domain_by="blocks", count=2, size=8)
+    assert (plain.target.name, [len(domain) for domain in plain.sources]) == ("last", [10, 9])
+
+
 def test_refusals_of_folders(tmp_path: Path) -> None:
     folder = images(tmp_path / "pictures", {"a": 0, "b": 20, "c": 40})
     with pytest.raises(HoldfastError, match="--label is for tables"):

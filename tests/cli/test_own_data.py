@@ -114,6 +114,14 @@ def test_prepare_what_is_shipped(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert "nothing to prepare" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("name", "shown"), [("covertype", "holdfast prepare covertype"), ("rotated-digits", "shipped with holdfast")])
+def test_benchmarks_say_where_their_data_are(
+    name: str, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert type_in(f"holdfast benchmarks {name}", monkeypatch) == 0
+    assert shown in capsys.readouterr().out
+
+
 def test_prepare_without_a_network_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

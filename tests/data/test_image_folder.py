@@ -27,6 +27,18 @@ def test_layout_gives_domain_and_class(tmp_path: Path) -> None:
     assert notes == ["1 files are no images by their names and were left out: site a/cat/notes.txt"]
 
 
+def test_images_come_in_the_order_of_their_names(tmp_path: Path) -> None:
+    for place in ("b/cat/1.png", "a/dog/1.png", "a/cat/2.png", "a/dog/3.png"):
+        save(tmp_path / place, np.zeros((4, 4), np.uint8))
+    frame, _ = list_images(tmp_path)
+    assert [Path(file).relative_to(tmp_path).as_posix() for file in frame["file"]] == [
+        "a/dog/1.png",
+        "a/cat/2.png",
+        "a/dog/3.png",
+        "b/cat/1.png",
+    ]
+
+
 def test_other_layouts_are_refused(tmp_path: Path) -> None:
     with pytest.raises(HoldfastError, match="no image file"):
         list_images(tmp_path)

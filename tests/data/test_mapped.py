@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from holdfast import Domain, Learner
-from holdfast.data.domain import Rows
+from holdfast.data.domain import Rows, _moved
 
 
 def test_mapped_rows_are_the_same_rows(tmp_path: Path) -> None:
@@ -24,6 +24,22 @@ def test_mapped_rows_are_the_same_rows(tmp_path: Path) -> None:
     for a, b in zip(there.take(positions), here.take(positions), strict=True):
         assert torch.equal(a, b)
     assert isinstance(there.to(torch.device("cpu")).inputs, np.memmap)
+
+
+def test_what_does_not_fit_on_the_gpu_stays_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((10, 100), np.uint8))
+    mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (1999, 4000))
+    assert _moved(mapped, torch.device("cuda")) is mapped  # 1,000 bytes are more than half of what is free
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_what_fits_is_moved_to_the_gpu_once(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.arange(20, dtype=np.uint8).reshape(10, 2))
+    domain = Domain.divided("a", np.load(tmp_path / "a.npy", mmap_mode="r"), torch.arange(10) % 2).to(torch.device("cuda"))
+    inputs, labels = domain.split("train").take(torch.arange(3))
+    assert inputs.device.type == labels.device.type == "cuda"
+    assert isinstance(domain.inputs, torch.Tensor)
 
 
 def test_training_from_a_map_gives_the_same_weights(tmp_path: Path) -> None:

@@ -94,6 +94,8 @@ def own_scenario(
     """Sources in the order of training and the sealed target. All that is wrong with the data is said here."""
     path = Path(data.path).expanduser()
     rows = _read_folder(path, data) if path.is_dir() else _read_file(path, data)
+    if domain_by is None and data.domain == "auto":
+        domain_by = "drift"
     if domain_by is not None:
         if order is not None:
             raise HoldfastError("--order cannot be used with --domain auto: the domains are found in the order of the stream")

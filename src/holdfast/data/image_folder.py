@@ -60,6 +60,8 @@ def list_images(folder: Path) -> tuple[pd.DataFrame, list[str]]:
     if depths not in ({2}, {3}):
         seen = "no image file" if not images else f"images {' and '.join(f'{depth - 1} folders' for depth in sorted(depths))} deep"
         raise HoldfastError(f"{folder} holds {seen}: images must lie as domain/class/file (or class/file with --domain auto)")
+    # In the order of file names, as they were taken, not class by class: that order is the stream where domains are constructed.
+    images.sort(key=lambda path: (path.relative_to(folder).parts[:-2], path.name, path.parent.name))
     parts = [path.relative_to(folder).parts for path in images]
     frame = pd.DataFrame({"file": [str(path) for path in images], "class": [part[-2] for part in parts]})
     if depths == {3}:
