@@ -11,6 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast import Run, execute
 from holdfast.benchmarks import covertype
 from holdfast.benchmarks.covertype import Covertype, balance, read_covertype, validation_rows
 from holdfast.benchmarks.source import make_scenario
@@ -51,6 +52,14 @@ def test_other_targets_and_orders_keep_rows_and_splits(data_root: Path) -> None:
     assert torch.equal(neota.train, listed.sources[1].train)
     assert torch.equal(neota.labels, listed.sources[1].labels)
     assert rawah.target.name == "rawah"
+
+
+def test_it_runs(data_root: Path) -> None:
+    result = execute(Run(benchmark="covertype", method="er", steps=60))
+    assert result.target is not None
+    assert result.target.rows == 9078
+    assert result.seconds["preparation"] < 2
+    assert (result.source_score(1) or 0) > 0.5
 
 
 def test_same_seed_same_bytes(data_root: Path, tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 import torch
 
+from holdfast import Run, execute
 from holdfast.benchmarks.rotated_mnist import RotatedMNIST, RotatedMNISTExtended, read_idx
+from holdfast.benchmarks.source import make_scenario
 from holdfast.data.images import rotate
 from holdfast.data.seal import FrozenModel
 from holdfast.errors import HoldfastError
@@ -62,6 +64,23 @@ def test_same_seed_same_bytes(data_root: Path, tmp_path: Path) -> None:
     assert here.manifest["files"] == there.manifest["files"]
     other = RotatedMNIST().prepare(tmp_path, seed=1)
     assert other.manifest["files"]["00-inputs.npy"]["sha256"] != here.manifest["files"]["00-inputs.npy"]["sha256"]
+
+
+def test_drift_finds_the_angles_of_the_stream(data_root: Path) -> None:
+    found = make_scenario("rotated-mnist", domain_by="drift")
+    ends = np.cumsum([len(domain) for domain in found.sources])
+    assert len(ends) == 4
+    assert np.abs(ends - [14000, 28000, 42000, 56000]).max() <= 10
+
+
+def test_it_runs_from_the_memory_map(data_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RotatedMNIST, "network", "mlp")  # the cnn scores 70,000 digits too slowly for a test on a CPU
+    monkeypatch.setattr(RotatedMNIST, "network_settings", {"width": 16})
+    result = execute(Run(benchmark="rotated-mnist", method="er", steps=100))
+    assert result.target is not None
+    assert result.target.rows == 14000
+    assert result.seconds["preparation"] < 2
+    assert (result.source_score(1) or 0) > 0.3  # chance is 0.1
 
 
 def test_extended_repeats_the_sources(data_root: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ..data.boundaries import By, construct, join_small
 from ..data.domain import Domain
@@ -51,7 +52,8 @@ def hide_domains(scenario: Scenario, by: By, count: int | None = None) -> Scenar
 
     Rows keep their side of the split, so that scores with true and with found boundaries differ by the boundaries alone.
     """
-    inputs = torch.cat([torch.as_tensor(np.asarray(domain.inputs)) for domain in scenario.sources])
+    held_inputs = [domain.inputs for domain in scenario.sources]
+    inputs = torch.cat([rows if isinstance(rows, Tensor) else torch.from_numpy(np.array(rows)) for rows in held_inputs])
     labels = torch.cat([domain.labels for domain in scenario.sources])
     held = torch.cat([torch.zeros(len(domain), dtype=torch.bool).index_fill(0, domain.validation, True) for domain in scenario.sources])
     found = join_small(construct(inputs, by, count=count, seed=scenario.seed), labels.numpy())
