@@ -161,6 +161,15 @@ def test_global_random_numbers_are_left_alone(name: str) -> None:
     assert results[0] == results[1]
 
 
+def test_logits_are_scored_against_the_labels_of_their_own_rows() -> None:
+    """The digits' network has no batch statistics: without learning rate TENT is fine-tuning, row by row."""
+    still = run("rotated-digits", "tent", steps=40, settings={"adaptation_rate": 0.0, "adaptation_batch": 50})
+    plain = execute(Run(benchmark="rotated-digits", method="finetune", steps=40))
+    assert still.target.confusion == plain.target.confusion
+    assert still.target.scores["log_loss"] == pytest.approx(plain.target.scores["log_loss"])
+    assert plain.target.scores["accuracy"] > 0.2
+
+
 def test_the_target_comes_shuffled_by_the_scenarios_seed_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     kind = ADAPTATIONS.get("tent")
