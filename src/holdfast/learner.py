@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,8 +14,10 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from .batch import Batch
-from .data.convert import Label, as_inputs, as_labels, encode_labels, find_classes
+from .data.convert import Label, as_inputs, as_labels, encode_labels, find_classes, from_dataset
 from .data.domain import Domain, Rows
+from .data.frames import is_treated, learn_columns, to_inputs
+from .data.preprocessing import Preprocessing, from_state
 from .data.seal import training
 from .errors import HoldfastError, StateError
 from .evaluation.scores import score
@@ -30,6 +33,7 @@ from .settings import RunSettings, divide
 from .state import load_state, save_state
 
 EVALUATION_ROWS = 4096
+EVALUATION_VALUES = 4096 * 1024  # fewer rows at once where a row is large
 FINITE_CHECK_STEPS = 100
 
 
@@ -80,24 +84,37 @@ class Learner:
         self.dtype = torch.float32
         self.domains: list[dict[str, Any]] = []
         self.steps_done = 0
+        # How raw rows become inputs, where this learner was begun with a data frame or by a run on raw files.
+        self.preprocessing: Preprocessing | None = None
         self.seconds = {"steps": 0.0, "closing": 0.0}  # of the last domain: its steps; filling the memory and the priors
         PartitionedMemory(self.capacity)  # refuses a capacity below 1
 
     # ---- the user's verbs -------------------------------------------------------------------------------------------
 
-    def learn(self, x: Any, y: Any, *, domain: str | None = None, steps: int = 500, validation: float | int = 0.2) -> dict[str, float]:
+    def learn(
+        self, x: Any, y: Any = None, *, domain: str | None = None, steps: int = 500, validation: float | int = 0.2
+    ) -> dict[str, float]:
         """Learn one further domain. Returns its scores; `validation` rows are held out to measure them.
 
+        x and y: arrays, tensors or lists; or a data frame, whose columns are scaled and encoded by what the first domain's
+        training rows show; or a torch Dataset of (input, label) pairs, without y.
         The first call fixes the form of the inputs and, unless `classes` was given, the classes.
         """
         name = domain if domain is not None else f"domain {len(self.domains) + 1}"
-        inputs, labels = as_inputs(x, where=f"the inputs of domain {name!r}"), as_labels(y, where=f"the labels of domain {name!r}")
+        x, y = from_dataset(x, y)
+        labels = as_labels(y, where=f"the labels of domain {name!r}")
         classes = self.classes if self.classes is not None else find_classes(labels)
         encoded = encode_labels(labels, classes, domain=name)
-        if len(inputs) != len(encoded):
-            raise HoldfastError(f"domain {name!r} has {len(inputs)} rows of inputs and {len(encoded)} labels: they must be equally many")
-        made = Domain.divided(name, inputs, encoded, validation=validation, seed=derive(self.seed, "split", len(self.domains)))
+        seed = derive(self.seed, "split", len(self.domains))
+        preprocessing = self.preprocessing
+        if is_treated(x, preprocessing, bool(self.domains)):
+            split = Domain.divided(name, torch.empty(len(x), 0), encoded, validation=validation, seed=seed)
+            preprocessing = learn_columns(x, split.train, preprocessing)
+            x = preprocessing.transform(x)
+        inputs = as_inputs(x, where=f"the inputs of domain {name!r}")
+        made = Domain.divided(name, inputs, encoded, validation=validation, seed=seed)
         self.learn_domain(made, steps=steps, classes=classes)
+        self.preprocessing = preprocessing
         scores = {f"{part} {self.metric}": self.score(made.split(part)) for part in ("train", "validation") if len(made.split(part))}
         self.observer.domain(name, scores)
         return scores
@@ -120,12 +137,12 @@ class Learner:
 
     def predict(self, x: Any) -> np.ndarray:
         """The label of each row."""
-        number: np.ndarray = self.logits(as_inputs(x)).argmax(dim=1).cpu().numpy()
+        number: np.ndarray = self.logits(to_inputs(x, self.preprocessing)).argmax(dim=1).cpu().numpy()
         return np.asarray(self._known_classes()).take(number)
 
     def predict_proba(self, x: Any) -> np.ndarray:
         """The probability of each class, in the order of `classes`."""
-        probabilities: np.ndarray = self.logits(as_inputs(x)).softmax(dim=1).cpu().numpy()
+        probabilities: np.ndarray = self.logits(to_inputs(x, self.preprocessing)).softmax(dim=1).cpu().numpy()
         return probabilities
 
     def save(self, folder: str | Path) -> None:
@@ -150,9 +167,16 @@ class Learner:
     def outputs(self, rows: Rows) -> tuple[Tensor, Tensor]:
         """Logits and labels of these rows."""
         predictor = self.method.predictor().eval()
+        size = max(64, min(EVALUATION_ROWS, EVALUATION_VALUES // max(1, math.prod(rows.inputs.shape[1:]))))
+        logits, place = torch.empty(0), 0
         with torch.inference_mode():
-            parts = [(predictor(x.to(self.device)).float(), y.to(self.device)) for x, y in rows.batches(EVALUATION_ROWS)]
-        return torch.cat([logits for logits, _ in parts]), torch.cat([labels for _, labels in parts])
+            for inputs, _ in rows.batches(size):
+                part = predictor(inputs.to(self.device)).float()
+                if place == 0:  # one tensor for all: many small ones would be scattered over the memory that the batches used
+                    logits = part.new_empty(len(rows), *part.shape[1:])
+                logits[place : place + len(part)] = part
+                place += len(part)
+        return logits, rows.labels[rows.index].to(self.device)
 
     # ---- set-up -----------------------------------------------------------------------------------------------------
 
@@ -356,6 +380,7 @@ class Learner:
             "short": self.short,
         }
         state: dict[str, Any] = {"config": config, "domains": self.domains, "steps_done": self.steps_done, "shape": None}
+        state["preprocessing"] = self.preprocessing.state_dict() if self.preprocessing is not None else None
         if self.shape is None:
             return state
         return state | {
@@ -372,6 +397,7 @@ class Learner:
         """Take over what `state_dict` gave, into a learner of the same configuration."""
         self.domains = [dict(domain) for domain in state["domains"]]
         self.steps_done = int(state["steps_done"])
+        self.preprocessing = from_state(state.get("preprocessing"))
         if state["shape"] is None:
             return
         self._begin(tuple(state["shape"]), getattr(torch, state["dtype"]), self.classes or [])

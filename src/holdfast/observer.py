@@ -13,6 +13,9 @@ class Observer:
     The terms are tensors: read them (`float(term)`) only as often as you need them, since reading waits for the device.
     """
 
+    def note(self, text: str) -> None:
+        """Something about the data that a reader of the scores must know."""
+
     def start(self, domain: str, steps: int) -> None:
         """Training on `domain` begins."""
 

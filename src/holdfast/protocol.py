@@ -7,6 +7,7 @@ import platform
 import time
 from collections.abc import Sequence
 from copy import deepcopy
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -18,8 +19,11 @@ from torch import Tensor
 from . import __version__, systems
 from .adaptation.adaptation import Adaptation
 from .benchmarks import BENCHMARKS
+from .benchmarks.source import make_scenario
+from .data.boundaries import By
 from .data.domain import Domain
 from .data.inputs import Inputs
+from .data.own import OwnData, Preprocess
 from .data.scenario import Scenario
 from .data.seal import FrozenModel, training
 from .errors import DivergedError, HoldfastError, StateError
@@ -50,6 +54,12 @@ class Run(BaseModel):
     memory: int | None = Field(None, ge=1)
     settings: dict[str, Any] = Field(default_factory=dict)
     device: str = "cpu"
+    # The user's own data; `benchmark` is then only a name for it.
+    data: OwnData | None = None
+    preprocess: Preprocess | None = None
+    # Domain labels are hidden, and this many domains are constructed in this way instead.
+    domain_by: By | None = None
+    domains: int | None = Field(None, ge=1)
 
     @classmethod
     def build(cls, **values: Any) -> Run:
@@ -138,11 +148,18 @@ class Result(BaseModel):
 def execute(run: Run, *, observer: Observer | None = None, save_model: str | Path | None = None) -> Result:
     """Carry out a run. All that is wrong with it is said before the first step; the target opens after the last."""
     kind = systems.find(run.method).kind
-    benchmark = BENCHMARKS.get(run.benchmark)()
+    if run.data is None:
+        BENCHMARKS.get(run.benchmark)
     began = time.perf_counter()  # after the imports: times exclude the start of the interpreter
-    scenario = benchmark.scenario(target=run.target, order=run.order, seed=run.scenario_seed)
+    scenario = make_scenario(
+        run.benchmark, data=run.data, target=run.target, order=run.order, seed=run.scenario_seed,
+        preprocess=run.preprocess, domain_by=run.domain_by, domains=run.domains,
+    )  # fmt: skip
+    for note in scenario.notes:
+        (observer or Observer()).note(note)
     adaptation = make_adaptation(run, scenario)
     learner = make_learner(run, scenario, observer)
+    scenario = replace(scenario, sources=tuple(domain.to(learner.device) for domain in scenario.sources))
     seconds = {"preparation": time.perf_counter() - began}
     steps = run.steps or scenario.steps
     record = _Record()
@@ -156,6 +173,8 @@ def execute(run: Run, *, observer: Observer | None = None, save_model: str | Pat
         opening = time.perf_counter()
         target = _measure_target(learner, scenario, adaptation)
         seconds["target"] = time.perf_counter() - opening
+        for note in adaptation.notes if adaptation is not None else ():
+            learner.observer.note(note)
     except DivergedError as error:
         message = str(error)
     if save_model is not None and target is not None:
@@ -220,6 +239,7 @@ def make_learner(run: Run, scenario: Scenario, observer: Observer | None = None)
         short=scenario.short,
         observer=observer,
     )
+    learner.preprocessing = scenario.preprocessing
     return learner
 
 

@@ -9,6 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from holdfast.learner import Learner
+from holdfast.methods import continual
 
 # What makes the host wait on a GPU: reading a value, or a result whose size depends on values.
 WAITING = ("_local_scalar_dense", "is_nonzero", "nonzero", "masked_select", "_unique", "unique", "equal")
@@ -40,6 +41,7 @@ def test_the_watch_sees() -> None:
 
 
 VARIANTS = [
+    *((name, {}) for name in continual() if name not in ("lode", "cope", "efc")),
     ("lode", {}),
     ("lode", {"split": "domain", "weighting": "classes"}),
     ("star", {"ascent_steps": 2}),
@@ -62,7 +64,7 @@ def test_steps_do_not_wait(method: str, settings: dict[str, object]) -> None:
     learner.learn(x, y, domain="a", steps=3)
     watch = Watch()
     for owner, name in [(learner.method, "update"), (learner.method, "after_step"), (learner.memory, "draw"), (learner.memory, "offer")]:
-        if owner is not None:
+        if hasattr(owner, name):
             setattr(owner, name, watched(getattr(owner, name), watch))
     learner.learn(x + 1, y, domain="b", steps=3)
     assert watch.found == []

@@ -11,6 +11,7 @@ import pytest
 import torch
 from attached import small_network
 from same import differences
+from test_no_waiting import Watch
 from torch import Tensor, nn
 from torch.optim import SGD
 
@@ -182,6 +183,14 @@ def test_joint_learning_learns_is_deterministic_and_forgets_no_source(blobs) -> 
         learner.learn_jointly(domains(blobs), steps=60)
     assert differences(runs[0].state_dict(), runs[1].state_dict()) == []
     assert all(runs[0].score(domain.split("train")) > 0.95 for domain in domains(blobs))
+
+
+def test_steps_do_not_wait_for_the_device() -> None:
+    method = made()
+    method.update(batch())
+    with Watch() as watch:
+        method.update(batch())
+    assert watch.found == []
 
 
 def test_what_cannot_be_learned_at_once_or_in_turn_is_refused(blobs) -> None:

@@ -17,7 +17,7 @@ from ..data.inputs import Inputs
 from ..networks.network import Network
 from ..settings import MethodSettings, setting
 
-PREDICTION_ROWS = 1024
+PREDICTION_ROWS = 512
 ONLINE = "online score: every target row was predicted once, before the model learned from it"
 AFTERWARDS = "score after adaptation: the model adapted to the unlabelled target rows on which it was then scored"
 

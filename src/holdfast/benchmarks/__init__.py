@@ -15,5 +15,8 @@ BENCHMARKS: Registry[type[Benchmark]] = Registry(
     {
         "rotated-digits": "holdfast.benchmarks.rotated_digits:RotatedDigits",
         "heart-hospitals": "holdfast.benchmarks.heart_hospitals:HeartHospitals",
+        "rotated-mnist": "holdfast.benchmarks.rotated_mnist:RotatedMNIST",
+        "rotated-mnist-extended": "holdfast.benchmarks.rotated_mnist:RotatedMNISTExtended",
+        "covertype": "holdfast.benchmarks.covertype:Covertype",
     },
 )

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from ..data.domain import Domain
 from ..data.scenario import Metric, Scenario, arrange
 from ..data.seal import SealedTarget
+from ..data.table import TablePreprocessing
 
 
 class Benchmark(ABC):
@@ -30,6 +31,8 @@ class Benchmark(ABC):
     small: ClassVar[bool]
     short: ClassVar[bool]
     settings: ClassVar[Mapping[str, Any]] = {}
+    # What `make` learned to turn raw rows into inputs; it travels with the model.
+    preprocessing: TablePreprocessing | None = None
 
     def scenario(self, *, target: str | None = None, order: Sequence[str] | None = None, seed: int = 0) -> Scenario:
         """Sources in the order of training and the sealed target. Depends on these three settings only."""
@@ -51,6 +54,7 @@ class Benchmark(ABC):
             seed=seed,
             settings=self.settings,
             notes=notes,
+            preprocessing=self.preprocessing,
         )
 
     @abstractmethod

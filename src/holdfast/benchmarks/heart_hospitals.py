@@ -44,7 +44,7 @@ class HeartHospitals(Benchmark):
     def make(self, sources: Sequence[str], target: str, seed: int) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
         """Preprocessing is learned on the training rows of each source as it comes; what is fixed stays fixed."""
         frame = read_heart()
-        preprocessing = TablePreprocessing(NUMBERS, {column: list(codes) for column, codes in CATEGORIES.items()})
+        preprocessing = self.preprocessing = TablePreprocessing(NUMBERS, {column: list(codes) for column, codes in CATEGORIES.items()})
 
         def make_domain(name: str, learn: bool) -> Domain:
             rows = frame[frame["hospital"] == name].reset_index(drop=True)

@@ -10,6 +10,7 @@ from ..errors import HoldfastError
 from .benchmarks import benchmarks
 from .compare import compare
 from .methods import methods
+from .prepare import prepare
 from .run import run
 
 app = typer.Typer(
@@ -24,6 +25,7 @@ app.command()(run)
 app.command()(compare)
 app.command()(methods)
 app.command()(benchmarks)
+app.command()(prepare)
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ def benchmarks(name: Annotated[str | None, typer.Argument(help="show this benchm
     Example: holdfast benchmarks rotated-digits
     """
     from ..benchmarks import BENCHMARKS
+    from ..benchmarks.prepared import PreparedBenchmark
     from .tables import make_console, plain_table
 
     console = make_console()
@@ -31,6 +32,7 @@ def benchmarks(name: Annotated[str | None, typer.Argument(help="show this benchm
         ["network", f"{kind.network} ({settings})" if settings else kind.network],
         ["steps a domain", str(kind.steps)],
         ["memory", f"{kind.memory} rows"],
+        ["data", f"holdfast prepare {kind.set_name}" if issubclass(kind, PreparedBenchmark) else "shipped with holdfast"],
         ["source", kind.reference],
         ["licence", kind.licence],
     ]

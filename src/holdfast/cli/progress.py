@@ -32,6 +32,10 @@ class ProgressObserver(Observer):
     def __exit__(self, *_: object) -> None:
         self.bar.stop()
 
+    def note(self, text: str) -> None:
+        """A line that stays."""
+        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+
     def start(self, domain: str, steps: int) -> None:
         """A new domain: the bar begins anew."""
         self.bar.reset(self.task, total=steps, description=f"learning {domain}", visible=True)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import HoldfastError
+from .own_data import own_data
+from .prepare import use_root
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,21 +22,36 @@ SEEN = {"continual": "unseen", "offline": "unseen", "adaptation": "inputs seen, 
 
 
 def run(
-    benchmark: Annotated[str, typer.Argument(help="name of a benchmark; `holdfast benchmarks` lists them")],
+    benchmark: Annotated[str, typer.Argument(help="name of a benchmark, or your own table (CSV, Parquet) or folder of images")],
     method: Annotated[str, typer.Argument(help="name of a method; `holdfast methods` lists them")],
     seed: Annotated[int, typer.Option(help="seed of the run: initial weights, order of rows, memory, method")] = 0,
     scenario_seed: Annotated[int, typer.Option(help="seed of the data: which rows stand in which domain and split")] = 0,
     target: Annotated[str | None, typer.Option(help="the unseen domain; the others are sources")] = None,
+    domain: Annotated[str | None, typer.Option(help="column that names the domain, or auto: domains are found without labels")] = None,
+    label: Annotated[str | None, typer.Option(help="column that holds the class")] = None,
+    drop: Annotated[str | None, typer.Option(help="columns that are no inputs, for example id,name")] = None,
+    time: Annotated[str | None, typer.Option(help="column of time: orders the domains, and splits never look ahead")] = None,
+    group: Annotated[str | None, typer.Option(help="column whose groups (patients, lots) stay on one side of every split")] = None,
+    preprocess: Annotated[str | None, typer.Option(help="learn scales on the first domain, or on all-sources (not continual)")] = None,
+    shared_rows: Annotated[str | None, typer.Option(help="source rows that stand in the target too: keep or leave-out")] = None,
+    size: Annotated[int | None, typer.Option(help="pixels a side that images are resized to; default 32")] = None,
+    domain_by: Annotated[str | None, typer.Option(help="with --domain auto: drift (default), blocks, time or cluster")] = None,
+    domains: Annotated[int | None, typer.Option(help="with --domain auto: how many domains; default: as many as are found")] = None,
     order: Annotated[str | None, typer.Option(help="order of the sources, for example 45,30,15,0")] = None,
     steps: Annotated[int | None, typer.Option(help="training steps per domain")] = None,
     memory: Annotated[int | None, typer.Option(help="rows kept of all past domains together")] = None,
     set: Annotated[list[str] | None, typer.Option("--set", help="a setting of the method or the run, name=value; may be repeated")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:0")] = "cpu",
     out: Annotated[Path | None, typer.Option(help="folder for result.json and the learner's state")] = None,
+    root: Annotated[Path | None, typer.Option(help="folder for data, as given to `holdfast prepare`")] = None,
 ) -> None:
     """Train METHOD on the sources of BENCHMARK in turn, then measure it once on the unseen target.
 
+    BENCHMARK may be your own data: a table with a column for the domain and one for the class, or a folder domain/class/image.
+
     Example: holdfast run rotated-digits er --seed 1 --set learning_rate=0.002
+
+    Example: holdfast run heart.csv er --domain hospital --label num --target va
     """
 
     from ..protocol import Run, execute
@@ -42,10 +59,20 @@ def run(
     from .progress import ProgressObserver
     from .tables import make_console
 
-    check_benchmark(benchmark)
+    use_root(root)
+    own = {
+        "domain": domain,
+        "label": label,
+        "drop": split_names(drop),
+        "time": time,
+        "group": group,
+        "shared_rows": shared_rows,
+        "size": size,
+    }
+    hidden = own_data(benchmark, own, domain_by)
     asked = Run.build(
         benchmark=benchmark, method=method, seed=seed, scenario_seed=scenario_seed, target=target, order=split_names(order),
-        steps=steps, memory=memory, settings=parse_assignments(set or []), device=device,
+        steps=steps, memory=memory, settings=parse_assignments(set or []), device=device, preprocess=preprocess, domains=domains, **hidden,
     )  # fmt: skip
     if out is not None:
         check_writable(out)
@@ -83,8 +110,6 @@ def show(result: Result, console: Console) -> None:
         f"({result.memory_bytes:,} bytes), {result.seconds['total']:.1f} s",
         highlight=False,
     )
-    for note in result.notes if result.kind == "adaptation" else ():
-        console.print(note, highlight=False, markup=False)
 
 
 def percent(value: float | None, *, sign: bool = False) -> str:
@@ -95,13 +120,6 @@ def percent(value: float | None, *, sign: bool = False) -> str:
 def split_names(text: str | None) -> list[str] | None:
     """`a,b,c` as a list."""
     return [name.strip() for name in text.split(",") if name.strip()] if text is not None else None
-
-
-def check_benchmark(name: str) -> None:
-    """A name that looks like a file is answered as one."""
-    looks_like_file = "/" in name or Path(name).suffix.lower() in (".csv", ".parquet", ".tsv")
-    if looks_like_file and not Path(name).exists():
-        raise HoldfastError(f"there is no file or folder {name!r}: check the path, or name a benchmark (`holdfast benchmarks` lists them)")
 
 
 def check_writable(folder: Path) -> None:

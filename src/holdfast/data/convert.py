@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import Dataset
 
 from ..errors import HoldfastError, unknown
 
@@ -26,6 +27,39 @@ def as_inputs(values: Any, *, where: str = "the inputs") -> Tensor:
     if tensor.ndim < 2:
         raise HoldfastError(f"{where} have shape {tuple(tensor.shape)}: the first axis counts rows, the others describe a row")
     return tensor if tensor.dtype == torch.uint8 else tensor.to(torch.float32)
+
+
+def from_dataset(x: Any, y: Any = None) -> tuple[Any, Any]:
+    """A torch Dataset of (input, label) pairs read into memory once; anything else as it is."""
+    if not isinstance(x, Dataset):
+        return x, y
+    if y is not None:
+        raise HoldfastError("a torch Dataset holds its labels itself: call learn(dataset) without y")
+    if not hasattr(x, "__len__") or not hasattr(x, "__getitem__"):
+        raise HoldfastError("a torch Dataset without a length cannot be learned from: gather its rows into arrays first")
+    items = [x[row] for row in range(len(x))]
+    if not items:
+        raise HoldfastError("the torch Dataset is empty: it needs at least one row")
+    paired = isinstance(items[0], tuple | list) and len(items[0]) == 2
+    inputs = [_row(item[0] if paired else item) for item in items]
+    shapes = {tuple(each.shape) for each in inputs}
+    if len(shapes) > 1:
+        raise HoldfastError(f"the torch Dataset has rows of different shapes ({sorted(shapes)[:2]}): resize them to one")
+    return torch.stack(inputs), [_plain(item[1]) for item in items] if paired else None
+
+
+def _row(value: Any) -> Tensor:
+    """One input as a tensor; a Pillow image as uint8 [channels, height, width]."""
+    if isinstance(value, Tensor):
+        return value.detach()
+    array = np.array(value)
+    if hasattr(value, "getbands"):
+        array = array[None] if array.ndim == 2 else array.transpose(2, 0, 1)
+    return torch.from_numpy(np.ascontiguousarray(array))
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, Tensor | np.generic) else label
 
 
 def as_labels(values: Any, *, where: str = "the labels") -> list[Label]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,6 +14,9 @@ from ..errors import HoldfastError
 from ..randomness import generator
 
 Array = Tensor | np.ndarray
+# A GPU takes memory-mapped inputs whole if they leave this share of its free memory to the training.
+GPU_SHARE = 0.5
+MAPPED_ROWS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +35,7 @@ class Rows:
         rows = self.index[positions.to(self.index.device)]
         if isinstance(self.inputs, Tensor):
             return self.inputs[rows.to(self.inputs.device)], self.labels[rows]
-        return torch.from_numpy(np.ascontiguousarray(self.inputs[rows.cpu().numpy()])), self.labels[rows]
+        return _gather(self.inputs, rows.cpu().numpy()), self.labels[rows]
 
     def batches(self, size: int, order: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
         """All rows, in parts of at most `size` that differ by one row at most."""
@@ -40,9 +44,8 @@ class Rows:
             yield self.take(part)
 
     def to(self, device: torch.device) -> Rows:
-        """The same rows with their tensors on `device`; memory-mapped inputs stay where they are."""
-        inputs = self.inputs.to(device) if isinstance(self.inputs, Tensor) else self.inputs
-        return Rows(inputs, self.labels.to(device), self.index.to(device))
+        """The same rows on `device`; memory-mapped inputs that do not fit into a GPU's free memory stay where they are."""
+        return Rows(_moved(self.inputs, device), self.labels.to(device), self.index.to(device))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +71,13 @@ class Domain:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def to(self, device: torch.device) -> Domain:
+        """The same domain on `device`, moved once, so that batches are taken there by index."""
+        return Domain(self.name, _moved(self.inputs, device), self.labels.to(device), self.train.to(device), self.validation.to(device))
+
     def split(self, name: str) -> Rows:
         """`train`, `validation` or `all`."""
-        index = {"train": self.train, "validation": self.validation, "all": torch.arange(len(self))}[name]
+        index = {"train": self.train, "validation": self.validation, "all": torch.arange(len(self), device=self.labels.device)}[name]
         return Rows(self.inputs, self.labels, index)
 
 
@@ -89,3 +96,24 @@ def check_rows(name: str, inputs: Array, labels: Tensor) -> None:
             raise HoldfastError(
                 f"domain {name!r} has NaN or infinite inputs in {int(bad.sum())} rows, the first is row {first}: fill or drop them first"
             )
+
+
+def _gather(inputs: np.ndarray, rows: np.ndarray) -> Tensor:
+    """Copy rows out of an array. Of a memory map a few rows at a time: touching a row maps up to megabytes around it, and these
+    pages are given back before the next rows are touched, so that the process stays small however large the file is."""
+    mapped = getattr(inputs, "_mmap", None)
+    if mapped is None or inputs.flags.writeable or not hasattr(mmap, "MADV_DONTNEED"):
+        return torch.from_numpy(np.ascontiguousarray(inputs[rows]))
+    taken = np.empty((len(rows), *inputs.shape[1:]), inputs.dtype)
+    for start in range(0, len(rows), MAPPED_ROWS):
+        taken[start : start + MAPPED_ROWS] = inputs[rows[start : start + MAPPED_ROWS]]
+        mapped.madvise(mmap.MADV_DONTNEED)
+    return torch.from_numpy(taken)
+
+
+def _moved(inputs: Array, device: torch.device) -> Array:
+    if isinstance(inputs, Tensor):
+        return inputs.to(device)
+    if device.type != "cuda" or inputs.nbytes > GPU_SHARE * torch.cuda.mem_get_info(device)[0]:
+        return inputs
+    return torch.from_numpy(np.array(inputs)).to(device)

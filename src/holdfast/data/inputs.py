@@ -16,8 +16,8 @@ class Inputs:
     def __init__(self, values: Array, index: Tensor | None = None, device: torch.device | str = "cpu") -> None:
         index = torch.arange(len(values)) if index is None else index
         # Rows reads tensors and memory maps alike but wants labels: it gets zeros.
-        self._rows = Rows(values, torch.zeros(len(values), dtype=torch.long, device=index.device), index)
         self.device = torch.device(device)
+        self._rows = Rows(values, torch.zeros(len(values), dtype=torch.long), index).to(self.device)
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from ..errors import HoldfastError, unknown
 from .domain import Domain
+from .preprocessing import Preprocessing
 from .seal import SealedTarget
 
 Metric = Literal["accuracy", "macro_f1"]
@@ -33,6 +34,8 @@ class Scenario:
     settings: Mapping[str, Any] = field(default_factory=dict)
     # What a reader of the result must know about the data: counts, what was left out, what was generated.
     notes: tuple[str, ...] = ()
+    # What turned raw rows into these inputs; saved with the model, so that new rows can be treated the same way.
+    preprocessing: Preprocessing | None = None
 
 
 def arrange(domains: Sequence[str], target: str, order: Sequence[str] | None) -> list[str]:

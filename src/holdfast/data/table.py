@@ -22,9 +22,24 @@ LIMIT = 10.0
 
 
 class TablePreprocessing:
-    """Columns of a table to float features. Plain values only, so that it can be saved beside the model."""
+    """Columns of a table to float features. Plain values only, so that it can be saved beside the model.
 
-    def __init__(self, numbers: Sequence[str], categories: Mapping[str, Sequence[str] | None] | None = None) -> None:
+    `indicators` False leaves out the indicators of missing numbers, for tables that never miss one. `most` bounds the
+    categories of a column that are told apart: the most frequent ones; the rest is `other`.
+    """
+
+    kind = "table"
+
+    def __init__(
+        self,
+        numbers: Sequence[str],
+        categories: Mapping[str, Sequence[str] | None] | None = None,
+        *,
+        indicators: bool = True,
+        most: int | None = None,
+    ) -> None:
+        self.indicators = indicators
+        self.most = most
         self.numbers: dict[str, tuple[float, float] | None] = dict.fromkeys(numbers)
         self.categories: dict[str, list[str] | None] = {
             column: list(known) if known is not None else None for column, known in (categories or {}).items()
@@ -32,7 +47,7 @@ class TablePreprocessing:
 
     def learn(self, frame: pd.DataFrame) -> TablePreprocessing:
         """Fix what is not fixed yet from these rows: the training rows of the domain that just came."""
-        self._check_columns(frame)
+        frame = self._named(frame)
         for column, fixed in self.numbers.items():
             values = _numbers(frame, column)
             values = values[np.isfinite(values)]
@@ -41,19 +56,28 @@ class TablePreprocessing:
                 self.numbers[column] = (float(np.median(values)), scale if scale > 0 else 1.0)
         for column, known in self.categories.items():
             if known is None:
-                self.categories[column] = sorted(str(value) for value in frame[column].dropna().unique())
+                counts = frame[column].dropna().astype(str).value_counts()
+                # By number, then by name: which of two equally frequent categories stays must not depend on the order of rows.
+                ranked = sorted(counts.index, key=lambda value: (-counts[value], value))
+                self.categories[column] = sorted(ranked[: self.most])
         return self
+
+    def check(self, frame: pd.DataFrame) -> None:
+        """Refuse rows that could not be transformed, without learning anything from them."""
+        frame = self._named(frame)
+        for column in self.numbers:
+            _numbers(frame, column)
 
     def transform(self, frame: pd.DataFrame) -> Tensor:
         """Features [rows, width] in the order of `features`."""
-        self._check_columns(frame)
+        frame = self._named(frame)
         parts = []
         for column, fixed in self.numbers.items():
             values = _numbers(frame, column)
             missing = ~np.isfinite(values)
             centre, scale = fixed if fixed is not None else (0.0, 1.0)
             scaled = np.where(missing, 0.0, np.clip((np.where(missing, centre, values) - centre) / scale, -LIMIT, LIMIT))
-            parts += [scaled, missing.astype(float)]
+            parts += [scaled, missing.astype(float)] if self.indicators else [scaled]
         for column, known in self.categories.items():
             texts = frame[column].astype("object").where(frame[column].notna(), None).map(lambda v: v if v is None else str(v))
             seen = [(texts == category).to_numpy(dtype=float) for category in known or []]
@@ -65,26 +89,35 @@ class TablePreprocessing:
     @property
     def features(self) -> list[str]:
         """The name of each feature."""
-        names = [name for column in self.numbers for name in (column, f"{column} missing")]
+        names = [name for column in self.numbers for name in ((column, f"{column} missing") if self.indicators else (column,))]
         for column, known in self.categories.items():
             names += [f"{column} = {value}" for value in (*(known or []), "(other)", "(missing)")]
         return names
 
     def state_dict(self) -> dict[str, Any]:
         """Plain values that say it all."""
-        return {"numbers": dict(self.numbers), "categories": dict(self.categories)}
+        return {
+            "kind": self.kind,
+            "numbers": dict(self.numbers),
+            "categories": dict(self.categories),
+            "indicators": self.indicators,
+            "most": self.most,
+        }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> TablePreprocessing:
         """The preprocessing that `state_dict` described."""
-        made = cls(list(state["numbers"]), state["categories"])
+        made = cls(list(state["numbers"]), state["categories"], indicators=state["indicators"], most=state["most"])
         made.numbers = {column: tuple(fixed) if fixed is not None else None for column, fixed in state["numbers"].items()}
         return made
 
-    def _check_columns(self, frame: pd.DataFrame) -> None:
+    def _named(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The frame with texts as column names; a column that it lacks is refused."""
+        frame = frame.rename(columns=str)
         absent = [column for column in (*self.numbers, *self.categories) if column not in frame.columns]
         if absent:
-            raise HoldfastError(f"the table has no column {absent[0]!r}: it has {', '.join(map(str, frame.columns))}")
+            raise HoldfastError(f"the table has no column {absent[0]!r}: it has {', '.join(frame.columns)}")
+        return frame
 
 
 def _numbers(frame: pd.DataFrame, column: str) -> np.ndarray:
@@ -92,6 +125,6 @@ def _numbers(frame: pd.DataFrame, column: str) -> np.ndarray:
     values = pd.to_numeric(frame[column], errors="coerce")
     wrong = values.isna() & frame[column].notna()
     if wrong.any():
-        row = int(np.flatnonzero(wrong.to_numpy())[0])
-        raise HoldfastError(f"column {column!r}, row {row}: {frame[column].iloc[row]!r} is not a number")
+        place = int(np.flatnonzero(wrong.to_numpy())[0])
+        raise HoldfastError(f"column {column!r}, row {frame.index[place]}: {frame[column].iloc[place]!r} is not a number: mend it")
     return values.to_numpy(dtype=float)

@@ -98,7 +98,9 @@ class GradientVariance(Invariance):
 def gradient_moments(features: Tensor, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """First and second moments over rows of each row's gradient in (W, b): two tensors [E, C·D + C]."""
     rows, classes = labels.shape[1], logits.shape[2]
-    delta = logits.softmax(dim=2) - torch.nn.functional.one_hot(labels, classes).to(logits.dtype)
+    # Compared, not one_hot: that looks at the labels' values on the host.
+    truth = labels[:, :, None] == torch.arange(classes, device=labels.device)
+    delta = logits.softmax(dim=2) - truth.to(logits.dtype)
     ones = features.new_ones(*features.shape[:2], 1)
     with_bias = torch.cat([features, ones], dim=2)
     mean = delta.transpose(1, 2) @ with_bias / rows

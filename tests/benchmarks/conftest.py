@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Real files for development: $HOLDFAST_SHARED, or shared/data beside the checkout."""
+    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
+    folder = Path(os.environ.get("HOLDFAST_SHARED", beside))
+    if not folder.is_dir():
+        pytest.skip("the real data are not here: set HOLDFAST_SHARED to the folder that holds mnist/ and covertype/")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def root(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data root with the official files in place, prepared by whoever asks first."""
+    root = tmp_path_factory.mktemp("root")
+    for name in ("mnist", "covertype"):
+        (root / name).symlink_to(shared / name, target_is_directory=True)
+    return root
+
+
+@pytest.fixture
+def data_root(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOLDFAST_DATA", str(root))
+    return root

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from holdfast.benchmarks.rotated_mnist import RotatedMNIST, RotatedMNISTExtended, read_idx
+from holdfast.data.images import rotate
+from holdfast.data.seal import FrozenModel
+from holdfast.errors import HoldfastError
+
+
+def test_five_disjoint_parts_of_the_official_digits(data_root: Path) -> None:
+    prepared = RotatedMNIST().prepare()
+    assert prepared.domains == {"0": 14000, "15": 14000, "30": 14000, "45": 14000, "75": 14000}
+    digits = np.concatenate([prepared.read(name)[1].numpy() for name in prepared.domains])
+    assert np.bincount(digits).tolist() == [6903, 7877, 6990, 7141, 6824, 6313, 6876, 7293, 6825, 6958]  # of all 70,000
+    raw = np.concatenate([read_idx(data_root / "mnist" / f"{kind}-images-idx3-ubyte.gz") for kind in ("train", "t10k")])
+    known = {image.tobytes() for image in raw}
+    upright = {image.tobytes() for image in np.asarray(prepared.read("0")[0])}
+    assert upright <= known
+    # 70,000 different digits in five parts: an upright digit turned by hand is in no other part.
+    turned = {image.tobytes() for image in np.asarray(prepared.read("15")[0])}
+    first = torch.from_numpy(np.array(prepared.read("0")[0][:500]))
+    assert not turned & {image.tobytes() for image in rotate(first, 15.0).numpy()}
+    assert len(known) == 70_000
+
+
+def test_images_are_bytes_and_turn_counter_clockwise(data_root: Path) -> None:
+    inputs, _ = RotatedMNIST().prepare().read("45")
+    assert (inputs.shape, inputs.dtype) == ((14000, 1, 28, 28), np.uint8)
+    assert isinstance(inputs, np.memmap)
+    bar = torch.zeros(1, 1, 28, 28, dtype=torch.uint8)
+    bar[..., 13:15, 14:] = 255  # from the centre to the right
+    turned = rotate(bar, 90.0)[0, 0]
+    assert turned[:14].sum() > 20 * turned[14:].sum()  # now upwards
+
+
+def test_scenario_has_the_papers_numbers(data_root: Path) -> None:
+    RotatedMNIST().prepare()
+    began = time.perf_counter()
+    scenario = RotatedMNIST().scenario()
+    assert time.perf_counter() - began < 2
+    assert [domain.name for domain in scenario.sources] == ["0", "15", "30", "45"]
+    assert [(len(domain.train), len(domain.validation)) for domain in scenario.sources] == [(11200, 2800)] * 4
+    assert (scenario.target.name, scenario.steps, scenario.memory, scenario.network) == ("75", 1000, 1000, "cnn")
+    assert scenario.small
+    assert scenario.short
+    upright = RotatedMNIST().scenario(target="0", order=["75", "15", "45", "30"])
+    assert [domain.name for domain in upright.sources] == ["75", "15", "45", "30"]
+    assert torch.equal(upright.sources[1].train, scenario.sources[1].train)
+    target = upright.target.open(FrozenModel(torch.nn.Linear(1, 1)))
+    assert len(target) == 14000
+
+
+def test_same_seed_same_bytes(data_root: Path, tmp_path: Path) -> None:
+    (tmp_path / "mnist").symlink_to(data_root / "mnist", target_is_directory=True)
+    here, there = RotatedMNIST().prepare(), RotatedMNIST().prepare(tmp_path)
+    assert here.manifest["files"] == there.manifest["files"]
+    other = RotatedMNIST().prepare(tmp_path, seed=1)
+    assert other.manifest["files"]["00-inputs.npy"]["sha256"] != here.manifest["files"]["00-inputs.npy"]["sha256"]
+
+
+def test_extended_repeats_the_sources(data_root: Path) -> None:
+    scenario = RotatedMNISTExtended().scenario()
+    names = [domain.name for domain in scenario.sources]
+    assert len(names) == len(set(names)) == 15
+    assert names[:5] == ["0-1", "15-1", "30-1", "45-1", "0-2"]
+    assert torch.equal(scenario.sources[4].train, scenario.sources[0].train)
+    assert scenario.target.name == "75"
+    with pytest.raises(HoldfastError, match="not unseen"):
+        RotatedMNISTExtended().scenario(target="0-1")

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.data.read_table import as_classes, as_texts, as_times, plan_columns, read_table
+from holdfast.data.table import TablePreprocessing
+from holdfast.errors import HoldfastError
+
+
+def test_question_marks_and_blanks_are_missing(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a, b\n1, x\n?, \n3, NA\n")
+    frame = read_table(tmp_path / "t.csv")
+    assert list(frame.columns) == ["a", "b"]
+    assert frame["a"].isna().tolist() == [False, True, False]
+    assert frame["b"].isna().tolist() == [False, True, True]
+    (tmp_path / "t.tsv").write_text("a\tb\n1\tx\n")
+    assert read_table(tmp_path / "t.tsv")["b"].tolist() == ["x"]
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    pd.DataFrame([[1, 2]], columns=["a", "a "]).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(HoldfastError, match="two columns called 'a'"):
+        read_table(tmp_path / "t.parquet")
+
+
+def test_whole_numbers_have_no_point() -> None:
+    assert as_texts(pd.Series([1.0, 2.0])).tolist() == ["1", "2"]
+    assert as_texts(pd.Series([1.5, 2.0])).tolist() == ["1.5", "2.0"]
+    assert as_texts(pd.Series([" a", "b "])).tolist() == ["a", "b"]
+
+
+def test_times_are_numbers_or_dates() -> None:
+    assert as_times(pd.Series([3, 1]), "t").tolist() == [3.0, 1.0]
+    days = as_times(pd.Series(["2026-01-02", "2026-01-01 12:00"]), "t")
+    assert days[0] > days[1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "refused"),
+    [
+        (list(range(200)) * 2, "looks like a quantity"),
+        (np.linspace(0, 1, 30).tolist(), "looks like a quantity"),
+        ([f"patient {n}" for n in range(150)], "no class label"),
+        (list(range(29, 79)) * 18, "looks like a quantity"),  # ages
+        (list(range(10)) * 3, None),
+        (list(range(100)) * 60, None),  # codes of a hundred classes
+        ([0.5, 1.0, 1.5] * 5, None),
+        ([True, False] * 5, None),
+        ([f"class {n}" for n in range(150)] * 3, None),
+    ],
+)
+def test_a_quantity_is_not_a_class(labels: list[object], refused: str | None) -> None:
+    if refused is None:
+        assert len(as_classes(pd.Series(labels), "y")) == len(labels)
+    else:
+        with pytest.raises(HoldfastError, match=refused):
+            as_classes(pd.Series(labels), "y")
+
+
+def test_columns_are_numbers_categories_or_refused() -> None:
+    frame = pd.DataFrame({"n": [1, 2], "text n": ["1", "2.5"], "flag": [True, False], "c": ["x", "y"], "empty": [None, None]})
+    plan = plan_columns(frame, list(frame.columns))
+    assert list(plan.numbers) == ["n", "text n", "flag", "empty"]
+    assert list(plan.categories) == ["c"]
+    with pytest.raises(HoldfastError, match="holds dates"):
+        plan_columns(pd.DataFrame({"when": pd.date_range("2026-01-01", periods=3)}), ["when"])
+
+
+def test_rare_categories_are_other() -> None:
+    frame = pd.DataFrame({"c": ["a"] * 3 + ["b"] * 2 + ["c"] + ["d"]})
+    made = TablePreprocessing([], {"c": None}, most=2).learn(frame)
+    assert made.features == ["c = a", "c = b", "c = (other)", "c = (missing)"]
+    assert made.transform(pd.DataFrame({"c": ["d", None, "a"]})).tolist() == [[0, 0, 1, 0], [0, 0, 0, 1], [1, 0, 0, 0]]
+
+
+def test_a_column_empty_in_the_first_domain_is_scaled_when_first_seen() -> None:
+    made = TablePreprocessing(["x"])
+    made.learn(pd.DataFrame({"x": [None, None]}))
+    assert made.transform(pd.DataFrame({"x": [None]})).tolist() == [[0.0, 1.0]]
+    made.learn(pd.DataFrame({"x": [10.0, 20.0, 30.0]}))
+    fixed = made.numbers["x"]
+    assert fixed is not None
+    assert fixed[0] == 20.0
+    made.learn(pd.DataFrame({"x": [1000.0, 2000.0]}))
+    assert made.numbers["x"] == fixed
+    assert made.transform(pd.DataFrame({"x": [20.0]})).tolist() == [[0.0, 0.0]]
+
+
+values = st.one_of(st.none(), st.floats(-1e9, 1e9), st.integers(-1000, 1000))
+texts = st.one_of(st.none(), st.sampled_from(["a", "b", "c", "Ä", ""]))
+
+
+@given(st.lists(st.tuples(values, texts), min_size=1, max_size=30), st.lists(st.tuples(values, texts), min_size=1, max_size=10))
+def test_features_are_finite_and_survive_a_round_trip(first: list[tuple[object, object]], later: list[tuple[object, object]]) -> None:
+    frame = pd.DataFrame({"n": pd.Series([n for n, _ in first], dtype=object), "t": pd.Series([t for _, t in first], dtype=object)})
+    other = pd.DataFrame({"n": pd.Series([n for n, _ in later], dtype=object), "t": pd.Series([t for _, t in later], dtype=object)})
+    made = TablePreprocessing(["n"], {"t": None}).learn(frame)
+    features = made.transform(other)
+    assert features.shape == (len(later), len(made.features))
+    assert bool(features.isfinite().all())
+    assert features.abs().max() <= 10
+    again = TablePreprocessing.from_state(made.state_dict())
+    assert bool((again.transform(other) == features).all())
