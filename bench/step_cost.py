@@ -14,7 +14,7 @@ import time
 import torch
 
 from holdfast.learner import Learner
-from holdfast.methods import METHODS
+from holdfast.methods import METHODS, continual
 
 DOMAINS, BATCH = 4, 64
 
@@ -35,7 +35,7 @@ def prepared(method: str, device: str) -> Learner:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--methods", default=",".join(METHODS.names()))
+    parser.add_argument("--methods", default=",".join(continual()))
     parser.add_argument("--steps", type=int, default=15)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())

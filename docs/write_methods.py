@@ -5,37 +5,32 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
-from holdfast.methods import METHODS
+from holdfast import systems
+from holdfast.adaptation.adaptation import Adaptation
 from holdfast.methods.method import Method
 from holdfast.settings import MethodSettings, RunSettings, Settings
 
 HEAD = (Path(__file__).parent / "methods-head.md").read_text()
 PLACE = Path(__file__).parent / "methods.md"
-# In the order of the paper's tables.
-GROUPS = ("finetune", "optimization", "regularization", "replay", "latent-replay", "tailored", "naive")
 
 
 def text() -> str:
     """The whole page."""
-    kinds = [METHODS.get(name) for name in METHODS.names()]
-    order = [*GROUPS, *sorted({kind.group for kind in kinds} - set(GROUPS))]
     parts = [HEAD, "## Settings of every method\n", table(MethodSettings), "\n## Settings of a run\n", table(RunSettings)]
-    for group in order:
-        members = [kind for kind in kinds if kind.group == group]
-        if members:
-            parts.append(f"\n## {group[0].upper()}{group[1:]}\n")
-            parts += [section(kind) for kind in members]
+    for group, members in systems.grouped().items():
+        parts.append(f"\n## {group[0].upper()}{group[1:]}\n")
+        parts += [section(kind) for kind in members]
     return "\n".join(parts)
 
 
-def section(kind: type[Method]) -> str:
-    """One method: its docstring, the origin of its defaults, its own settings."""
+def section(kind: type[Method] | type[Adaptation]) -> str:
+    """One system: its docstring, the origin of its defaults, its own settings."""
     own = [name for name in kind.Settings.model_fields if name not in MethodSettings.model_fields]
     origin = inspect.getdoc(kind.Settings) if own else "Only the settings of every method."
     lines = [f"### `{kind.name}`\n", f"{inspect.getdoc(kind)}\n", f"Settings: {origin}\n"]
     if own:
         lines += [table(kind.Settings, own)]
-    if kind.reduces_to is not None:
+    if issubclass(kind, Method) and kind.reduces_to is not None:
         simpler, zeros = kind.reduces_to
         lines.append(f"With {', '.join(f'`{name}={value}`' for name, value in zeros.items())} it is `{simpler}`, bit for bit.\n")
     return "\n".join(lines)

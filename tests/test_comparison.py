@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast import systems
 from holdfast.comparison import compare, rank, select_methods, select_orders, standard_error
 from holdfast.errors import HoldfastError
-from holdfast.methods import METHODS
 from holdfast.protocol import Run, execute
 
 
@@ -15,7 +15,11 @@ def test_groups_are_names() -> None:
     assert select_methods(["naive"]) == [f"naive-{name}" for name in select_methods(["tailored"])]
     assert select_methods(["er", "tailored", "er"])[0] == "er"
     assert len(select_methods(["er", "tailored", "cl-mmd"])) == 6
-    assert select_methods(["all"]) == METHODS.names()
+    assert select_methods(["all"]) == systems.names()
+    assert select_methods(["adaptation"]) == ["tent", "cotta", "shot++"]
+    assert select_methods(["upper-bound"]) == ["urm"]
+    assert {"urm", "tent", "cotta", "shot++"} <= set(select_methods(["paper"]))
+    assert len(select_methods(["paper"])) == 27
     assert "er" not in select_methods(["paper"])
     assert "finetune" in select_methods(["paper"])
 
@@ -46,6 +50,19 @@ def test_diverged_runs_are_counted_and_never_ranked_first() -> None:
         ("finetune", 2, 1, 1, True),
     ]
     assert [(row.method, row.rank, row.target) for row in rank([bad, good])][1] == ("er", None, None)
+
+
+def test_offline_methods_and_adaptations_stand_below_and_never_rank() -> None:
+    runs = [Run(benchmark="heart-hospitals", method=method, steps=2) for method in ("cotta", "finetune", "tent", "urm", "er")]
+    results = [execute(run) for run in runs]
+    best = results[0].target.model_copy(update={"scores": {**results[0].target.scores, "accuracy": 1.0}})
+    results = [result if result.kind == "continual" else result.model_copy(update={"target": best}) for result in results]
+    rows = rank(results)
+    assert {row.method for row in rows[:2]} == {"finetune", "er"}
+    assert [row.rank for row in rows] == [1, 2, None, None, None]
+    assert [(row.method, row.kind) for row in rows[2:]] == [("urm", "offline"), ("cotta", "adaptation"), ("tent", "adaptation")]
+    assert rows[2].rows_a_step == 96  # a batch of each of three sources
+    assert [row.backward_transfer is None for row in rows[1:3]] == [False, True]
 
 
 def test_workers_give_the_numbers_of_one_process() -> None:

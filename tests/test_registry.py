@@ -46,11 +46,12 @@ def test_a_taken_name_is_refused_and_an_unknown_one_gets_the_nearest() -> None:
     assert made.names() == ["path"]
 
 
-@pytest.mark.parametrize("group", ["methods", "benchmarks", "networks"])
-def test_the_three_registries_are_open(group: str) -> None:
+@pytest.mark.parametrize("group", ["methods", "adaptations", "benchmarks", "networks"])
+def test_the_registries_are_open(group: str) -> None:
+    from holdfast.adaptation import ADAPTATIONS
     from holdfast.benchmarks import BENCHMARKS
     from holdfast.methods import METHODS
     from holdfast.networks import NETWORKS
 
-    found = {made.group: made for made in (METHODS, BENCHMARKS, NETWORKS)}[f"holdfast.{group}"]
+    found = {made.group: made for made in (METHODS, ADAPTATIONS, BENCHMARKS, NETWORKS)}[f"holdfast.{group}"]
     assert all(found.get(name) is not None for name in found.names())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from holdfast import systems
 from holdfast.errors import HoldfastError
 from holdfast.methods import METHODS
 from holdfast.settings import Choice, MethodSettings, Power, RunSettings, Uniform, UniformInt, divide, parse_assignments
@@ -28,6 +29,11 @@ TABLE = [
     ("cl-andmask", "agreement", 1.0, Uniform(0.5, 1)),
     ("cl-andmask", "alignment_weight", 0.1, Uniform(0.1, 0.5)),
     ("naive-cl-andmask", "agreement", 1.0, Uniform(0.5, 1)),
+    # DomainBed's, whose upper bound the paper takes over.
+    ("urm", "adversarial_weight", 0.1, Uniform(0, 0.2)),
+    ("urm", "critic_layers", 1, Choice((1, 2, 3))),
+    ("urm", "feature_activation", "tanh", Choice(("tanh", "relu"))),
+    ("urm", "critic_rate", 1e-3, Power(10, -5.5, -3.5)),
 ]
 
 
@@ -115,14 +121,14 @@ def test_settings_of_method_and_run_are_told_apart() -> None:
         divide({"replay_buget": "total"}, kind)
 
 
-@pytest.mark.parametrize("method", METHODS.names())
+@pytest.mark.parametrize("method", systems.names())
 def test_no_setting_has_the_name_of_a_run_setting(method: str) -> None:
-    assert not set(METHODS.get(method).Settings.model_fields) & set(RunSettings.model_fields)
+    assert not set(systems.find(method).Settings.model_fields) & set(RunSettings.model_fields)
 
 
-@pytest.mark.parametrize("method", METHODS.names())
+@pytest.mark.parametrize("method", systems.names())
 def test_every_setting_is_explained_and_its_defaults_are_valid(method: str) -> None:
-    kind = METHODS.get(method).Settings
+    kind = systems.find(method).Settings
     assert all(field.description for field in kind.model_fields.values())
     for small in (True, False):
         for short in (True, False):

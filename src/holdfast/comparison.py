@@ -15,16 +15,18 @@ import numpy as np
 import torch
 from pydantic import BaseModel
 
+from . import systems
 from .benchmarks import BENCHMARKS
 from .data.scenario import arrange
 from .errors import HoldfastError, unknown
-from .methods import METHODS
 from .protocol import Result, Run, execute
 from .randomness import derive
 from .state import write_atomic
 
 # Methods that are not the paper's: its own frame without penalty and alignment, and a baseline that users expect.
 BEYOND_THE_PAPER = ("er", "der++")
+# The order of a table's parts; only the first is ranked.
+KINDS: tuple[systems.Kind, ...] = ("continual", "offline", "adaptation")
 
 
 class Row(BaseModel):
@@ -32,6 +34,7 @@ class Row(BaseModel):
 
     method: str
     group: str
+    kind: systems.Kind
     rank: int | None
     runs: int
     planned: int
@@ -69,11 +72,11 @@ class Comparison(BaseModel):
 
 
 def select_methods(words: Sequence[str]) -> list[str]:
-    """Names of methods and of groups (tailored, naive, replay, ..., `paper`, `all`) as methods, each once."""
-    names = METHODS.names()
+    """Names of methods and of groups (tailored, naive, ..., adaptation, upper-bound, `paper`, `all`) as methods, each once."""
+    names = systems.names()
     groups: dict[str, list[str]] = {"all": names, "paper": [name for name in names if name not in BEYOND_THE_PAPER]}
     for name in names:
-        group = METHODS.get(name).group
+        group = systems.find(name).group
         if group not in names:
             groups.setdefault(group, []).append(name)
     chosen: list[str] = []
@@ -135,13 +138,17 @@ def default_workers(device: str, runs: int) -> int:
 
 
 def rank(results: Sequence[Result]) -> list[Row]:
-    """A row a method, best mean target score first; methods without any number come last and have no rank."""
+    """A row a method, best mean target score first; methods without any number come last and have no rank.
+
+    Offline methods and adaptations stand below the continual methods, apart and without rank: they saw more.
+    """
     by_method: dict[str, list[Result]] = {}
     for result in results:
         by_method.setdefault(result.run.method, []).append(result)
     rows = [_row(method, found) for method, found in by_method.items()]
-    rows.sort(key=lambda row: -row.target if row.target is not None else float("inf"))
-    return [row.model_copy(update={"rank": place + 1 if row.target is not None else None}) for place, row in enumerate(rows)]
+    rows.sort(key=lambda row: (KINDS.index(row.kind), -row.target if row.target is not None else float("inf")))
+    ranks = [place + 1 if row.kind == "continual" and row.target is not None else None for place, row in enumerate(rows)]
+    return [row.model_copy(update={"rank": place}) for row, place in zip(rows, ranks, strict=True)]
 
 
 def _row(method: str, results: Sequence[Result]) -> Row:
@@ -149,7 +156,8 @@ def _row(method: str, results: Sequence[Result]) -> Row:
     targets = [value for result in done if (value := result.target_score) is not None]
     return Row(
         method=method,
-        group=METHODS.get(method).group,
+        group=systems.find(method).group,
+        kind=results[0].kind,
         rank=None,
         runs=len(done),
         planned=len(results),

@@ -121,6 +121,11 @@ class Learner:
 
     def learn_domain(self, domain: Domain, *, steps: int, classes: Sequence[Label] | None = None) -> None:
         """Learn a Domain whose labels are class numbers. What is wrong with it is said before the first step."""
+        if self.method_type.kind == "offline":
+            raise HoldfastError(
+                f"method {self.method_type.name!r} learns all its domains at once, not one after the other: "
+                "use holdfast.joint.JointLearner(...).learn_jointly(domains, steps=...), or another method"
+            )
         self._check(domain, steps)
         if self.shape is None:
             self._begin(tuple(domain.inputs.shape[1:]), _dtype(domain), classes or self.classes or [])

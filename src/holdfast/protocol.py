@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import platform
 import time
+from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,22 +14,26 @@ from typing import Any, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from torch import Tensor
 
-from . import __version__
+from . import __version__, systems
+from .adaptation.adaptation import Adaptation
 from .benchmarks import BENCHMARKS
 from .benchmarks.source import make_scenario
 from .data.boundaries import By
 from .data.domain import Domain
+from .data.inputs import Inputs
 from .data.own import OwnData, Preprocess
 from .data.scenario import Scenario
-from .data.seal import FrozenModel
+from .data.seal import FrozenModel, training
 from .errors import DivergedError, HoldfastError, StateError
 from .evaluation.scores import all_scores, confusion_matrix
 from .evaluation.transfer import backward_transfer, forgetting, source_performance
+from .joint import ALL_SOURCES, JointLearner
 from .learner import Learner
-from .methods import METHODS
 from .observer import Observer
-from .settings import explain
+from .randomness import generator
+from .settings import MethodSettings, RunSettings, divide, explain
 from .state import write_atomic
 
 SPLITS: tuple[Literal["train", "validation"], ...] = ("train", "validation")
@@ -79,6 +85,8 @@ class Result(BaseModel):
     """What a run gave. Averages, BWT and forgetting are functions of the matrices, computed when asked for."""
 
     run: Run
+    # Only continual methods rank: offline ones saw all sources at once, adaptations saw the target's inputs.
+    kind: systems.Kind = "continual"
     status: Literal["done", "diverged"]
     message: str = ""
     metric: str
@@ -90,8 +98,10 @@ class Result(BaseModel):
     steps: int
     memory: int
     rows_a_step: list[int]
-    # By split: R[i][j], the score on source j after learning source i.
+    # By split: R[i][j], the score on source j after learning source i; one row where the sources were learned at once.
     matrices: dict[str, list[list[float]]]
+    # What had been learned at each row of the matrices.
+    stages: list[str] = Field(default_factory=list)
     target: TargetScores | None
     seconds: dict[str, float]
     step_milliseconds: list[float]
@@ -137,7 +147,7 @@ class Result(BaseModel):
 
 def execute(run: Run, *, observer: Observer | None = None, save_model: str | Path | None = None) -> Result:
     """Carry out a run. All that is wrong with it is said before the first step; the target opens after the last."""
-    METHODS.get(run.method)
+    kind = systems.find(run.method).kind
     if run.data is None:
         BENCHMARKS.get(run.benchmark)
     began = time.perf_counter()  # after the imports: times exclude the start of the interpreter
@@ -147,6 +157,7 @@ def execute(run: Run, *, observer: Observer | None = None, save_model: str | Pat
     )  # fmt: skip
     for note in scenario.notes:
         (observer or Observer()).note(note)
+    adaptation = make_adaptation(run, scenario)
     learner = make_learner(run, scenario, observer)
     scenario = replace(scenario, sources=tuple(domain.to(learner.device) for domain in scenario.sources))
     seconds = {"preparation": time.perf_counter() - began}
@@ -154,15 +165,20 @@ def execute(run: Run, *, observer: Observer | None = None, save_model: str | Pat
     record = _Record()
     message, target = "", None
     try:
-        _train(learner, scenario, steps, record)
+        if isinstance(learner, JointLearner):
+            _train_jointly(learner, scenario, steps, record)
+        else:
+            first_only = adaptation is not None and adaptation.settings.source == "first-domain"
+            _train(learner, scenario, scenario.sources[: 1 if first_only else None], steps, record)
+        opening = time.perf_counter()
+        target = _measure_target(learner, scenario, adaptation)
+        seconds["target"] = time.perf_counter() - opening
+        for note in adaptation.notes if adaptation is not None else ():
+            learner.observer.note(note)
     except DivergedError as error:
         message = str(error)
-    else:
-        opening = time.perf_counter()
-        target = _measure_target(learner, scenario)
-        seconds["target"] = time.perf_counter() - opening
-        if save_model is not None:
-            learner.save(save_model)
+    if save_model is not None and target is not None:
+        learner.save(save_model)
     seconds |= {
         "training": sum(record.step_seconds),
         "closing": record.closing,
@@ -171,25 +187,27 @@ def execute(run: Run, *, observer: Observer | None = None, save_model: str | Pat
     }
     return Result(
         run=run,
+        kind=kind,
         status="done" if target is not None else "diverged",
         message=message,
         metric=scenario.metric,
         classes=list(scenario.classes),
         sources=[domain.name for domain in scenario.sources],
-        settings=learner.method.settings.model_dump(),
+        settings=(adaptation or learner.method).settings.model_dump(),
         run_settings=learner.run.model_dump(),
         network={"name": scenario.network, **scenario.network_settings},
         steps=steps,
         memory=learner.capacity,
         rows_a_step=record.rows_a_step,
         matrices=record.matrices,
+        stages=record.stages,
         target=target,
         seconds=seconds,
-        step_milliseconds=[1000 * spent / steps for spent in record.step_seconds],
+        step_milliseconds=[1000 * spent / made for spent, made in zip(record.step_seconds, record.steps, strict=True)],
         memory_bytes=learner.memory.bytes if learner.memory is not None else 0,
         memory_items=learner.memory.items if learner.memory is not None else 0,
         method_bytes=learner.method.bytes,
-        notes=list(scenario.notes),
+        notes=[*scenario.notes, *(adaptation.notes if adaptation is not None else [])],
         versions=versions(),
     )
 
@@ -201,11 +219,17 @@ def make_learner(run: Run, scenario: Scenario, observer: Observer | None = None)
         raise HoldfastError(
             f"memory = {capacity} is smaller than the number of domains ({len(scenario.sources)}): give at least one row a domain"
         )
-    learner = Learner(
+    kind = systems.find(run.method)
+    method, settings, joint = run.method, {**scenario.settings, **run.settings}, kind.kind == "offline"
+    if issubclass(kind, Adaptation):  # its source model is fine-tuned
+        method, joint = "finetune", settings.get("source") == "joint"
+        shared = {*MethodSettings.model_fields, *RunSettings.model_fields}
+        settings = {name: value for name, value in settings.items() if name in shared}
+    learner = (JointLearner if joint else Learner)(
         network=scenario.network,
-        method=run.method,
+        method=method,
         memory=capacity,
-        settings={**scenario.settings, **run.settings},
+        settings=settings,
         network_settings=scenario.network_settings,
         classes=scenario.classes,
         metric=scenario.metric,
@@ -219,45 +243,76 @@ def make_learner(run: Run, scenario: Scenario, observer: Observer | None = None)
     return learner
 
 
+def make_adaptation(run: Run, scenario: Scenario) -> Adaptation | None:
+    """The adaptation of a run, if its system is one, with its settings checked."""
+    kind = systems.find(run.method)
+    if not issubclass(kind, Adaptation):
+        return None
+    values, _ = divide({**scenario.settings, **run.settings}, kind.Settings)
+    return kind(kind.Settings.build(values, small=scenario.small, short=scenario.short))
+
+
 class _Record:
     """What is measured while the sources are learned."""
 
     def __init__(self) -> None:
+        self.stages: list[str] = []
         self.matrices: dict[str, list[list[float]]] = {split: [] for split in SPLITS}
+        self.steps: list[int] = []
         self.step_seconds: list[float] = []
         self.rows_a_step: list[int] = []
         self.closing = 0.0
         self.evaluation = 0.0
 
 
-def _train(learner: Learner, scenario: Scenario, steps: int, record: _Record) -> None:
-    """Learn the sources in order; after each, score all of them on both splits."""
-    for domain in scenario.sources:
+def _train(learner: Learner, scenario: Scenario, domains: Sequence[Domain], steps: int, record: _Record) -> None:
+    """Learn these sources in order; after each, score all of them on both splits."""
+    for domain in domains:
         rows = learner.rows_a_step if learner.domains else None
         learner.learn_domain(domain, steps=steps)
-        record.step_seconds.append(learner.seconds["steps"])
-        record.closing += learner.seconds["closing"]
-        record.rows_a_step.append(rows if rows is not None else learner.method.settings.batch_size)
-        began = time.perf_counter()
-        for split in SPLITS:
-            record.matrices[split].append([learner.score(source.split(split)) for source in scenario.sources])
-        record.evaluation += time.perf_counter() - began
-        learner.observer.domain(
-            domain.name,
-            {
-                f"{source.name} {split} {scenario.metric}": record.matrices[split][-1][place]
-                for split in SPLITS
-                for place, source in enumerate(scenario.sources)
-            },
-        )
+        _score(learner, scenario, domain.name, steps, rows if rows is not None else learner.method.settings.batch_size, record)
 
 
-def _measure_target(learner: Learner, scenario: Scenario) -> TargetScores:
-    """Freeze the model, open the target, score all its rows, and make sure that nothing moved."""
+def _train_jointly(learner: JointLearner, scenario: Scenario, steps: int, record: _Record) -> None:
+    """Learn all sources at once, then score them."""
+    count = len(scenario.sources)
+    learner.learn_jointly(scenario.sources, steps=steps)
+    _score(learner, scenario, ALL_SOURCES, learner.joint_steps(steps, count), count * learner.method.settings.batch_size, record)
+
+
+def _score(learner: Learner, scenario: Scenario, stage: str, steps: int, rows: int, record: _Record) -> None:
+    """A row of the matrices, and what the stage cost."""
+    record.stages.append(stage)
+    record.steps.append(steps)
+    record.step_seconds.append(learner.seconds["steps"])
+    record.closing += learner.seconds["closing"]
+    record.rows_a_step.append(rows)
+    began = time.perf_counter()
+    for split in SPLITS:
+        record.matrices[split].append([learner.score(source.split(split)) for source in scenario.sources])
+    record.evaluation += time.perf_counter() - began
+    learner.observer.domain(
+        stage,
+        {
+            f"{source.name} {split} {scenario.metric}": record.matrices[split][-1][place]
+            for split in SPLITS
+            for place, source in enumerate(scenario.sources)
+        },
+    )
+
+
+def _measure_target(learner: Learner, scenario: Scenario, adaptation: Adaptation | None) -> TargetScores:
+    """Freeze the model, open the target, score all its rows, and make sure that nothing moved.
+
+    An adaptation gets a copy of the frozen model; what is frozen and checked is the source model.
+    """
+    if adaptation is not None:
+        learned = [domain for domain in scenario.sources if domain.name in learner.method.domains]
+        adaptation.prepare(learner.method.network, [Inputs(domain.inputs, domain.validation, learner.device) for domain in learned])
     frozen = FrozenModel(learner.method.predictor())
     opened_at = datetime.now(UTC).isoformat(timespec="seconds")
     target: Domain = scenario.target.open(frozen)
-    logits, labels = learner.outputs(target.split("all"))
+    logits, labels = learner.outputs(target.split("all")) if adaptation is None else _adapt(adaptation, learner, target, scenario.seed)
     frozen.check_unchanged()
     return TargetScores(
         name=target.name,
@@ -267,6 +322,21 @@ def _measure_target(learner: Learner, scenario: Scenario) -> TargetScores:
         opened_at=opened_at,
         weights=frozen.fingerprint,
     )
+
+
+def _adapt(adaptation: Adaptation, learner: Learner, target: Domain, seed: int) -> tuple[Tensor, Tensor]:
+    """Logits and labels of the target's rows in the order in which the adaptation saw them: shuffled, by the scenario's seed alone.
+
+    It is handed inputs; the labels stay here.
+    """
+    order = torch.randperm(len(target), generator=generator(seed, "target order"))
+    inputs = Inputs(target.inputs, order, learner.device)
+    draws = generator(learner.seed, "adaptation", device=learner.device)
+    with training(f"the adaptation {adaptation.name!r}"):
+        logits = adaptation.adapt(deepcopy(learner.method.network), inputs, draws).detach()
+    if not bool(torch.isfinite(logits).all()):
+        raise DivergedError(f"the adaptation {adaptation.name!r} diverged on the target: lower adaptation_rate")
+    return logits, target.labels[order.to(target.labels.device)].to(learner.device)
 
 
 def versions() -> dict[str, str]:

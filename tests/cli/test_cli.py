@@ -68,6 +68,10 @@ def test_the_same_command_twice_gives_the_same_numbers_to_the_last_digit(command
     ("arguments", "message"),
     [
         (["run", "rotated-digits", "eer"], "did you mean 'er'"),
+        (["run", "rotated-digits", "cota"], "did you mean 'cotta'"),
+        (["run", "rotated-digits", "tent", "--set", "adaptation_rte=1"], "did you mean 'adaptation_rate'"),
+        (["run", "rotated-digits", "tent", "--set", "source=all"], "'finetune', 'first-domain' or 'joint'"),
+        (["methods", "shot+"], "did you mean 'shot++'"),
         (["run", "rotated-digit", "er"], "did you mean 'rotated-digits'"),
         (["run", "missing.csv", "er"], "there is no file or folder 'missing.csv'"),
         (["run", "heart-hospitals", "er", "--set", "learning_rat=1"], "did you mean 'learning_rate'"),
@@ -110,10 +114,14 @@ def test_a_diverged_run_says_so(command) -> None:
 
 
 def test_methods_lists_all_and_explains_one(command) -> None:
-    from holdfast.methods import METHODS
+    from holdfast import systems
 
     _, out, _ = command("methods")
-    assert all(name in out for name in METHODS.names())
+    assert all(name in out for name in systems.names())
+    assert len(systems.names()) == 29  # the paper's 27, er and der++
+    assert all(kind.reference in " ".join(out.split()) for kinds in systems.grouped().values() for kind in kinds)
+    groups = [line.split()[0] for line in out.splitlines() if line.startswith("  ") and line[2].isalpha()]
+    assert groups == ["group", *systems.GROUPS]
     _, out, _ = command("methods", "cl-coral")
     assert "Equation:" in out
     assert "penalty_weight" in out
@@ -144,3 +152,25 @@ def test_compare_ranks_and_saves(command, tmp_path: Path) -> None:
     assert {row["method"] for row in table} == {"er", "finetune"}
     scores = [r["target"]["scores"]["accuracy"] for r in saved["results"] if r["run"]["method"] == table[0]["method"]]
     assert targets[0] == pytest.approx(sum(scores) / 4)
+
+
+def test_compare_lists_what_saw_more_below_and_unranked(command, tmp_path: Path) -> None:
+    arguments = ["--methods", "adaptation,urm,finetune", "--seeds", "1", "--steps", "2", "--workers", "1", "--out", str(tmp_path)]
+    code, out, _ = command("compare", "heart-hospitals", *arguments)
+    assert code == 0
+    table = out[out.index("unseen target") :]
+    places = [table.index(word) for word in ("finetune", "upper bound (offline)", "urm", "adapted to the target", "tent")]
+    assert places == sorted(places)
+    rows = list(csv.DictReader((tmp_path / "comparison.csv").read_text().splitlines()))
+    assert [(row["method"], row["rank"]) for row in rows[:2]] == [("finetune", "1"), ("urm", "")]
+    assert {(row["kind"], row["rank"]) for row in rows[2:]} == {("adaptation", "")}
+
+
+def test_run_says_what_an_adaptation_saw_and_that_nothing_was_adapted(command) -> None:
+    code, out, _ = command("run", "heart-hospitals", "tent", "--steps", "2")
+    assert code == 0
+    assert "target va (inputs seen, labels not, 200 rows)" in out
+    assert "no normalisation layer" in out
+    _, out, _ = command("run", "heart-hospitals", "urm", "--steps", "2")
+    assert "urm (offline) on heart-hospitals" in out
+    assert "after all sources" in out

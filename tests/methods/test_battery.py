@@ -1,4 +1,4 @@
-"""One battery for every registered method: the checks walk the registry, so a new method is checked by being there."""
+"""One battery for every registered continual method: the checks walk the registry, so a new method is checked by being there."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from torch import Tensor, nn
 
 import holdfast
 from holdfast.learner import Learner, load
-from holdfast.methods import METHODS
+from holdfast.methods import METHODS, continual
 
 SETTINGS = {"batch_size": 8, "learning_rate": 0.005}
-METHOD = pytest.mark.parametrize("method", METHODS.names())
+METHOD = pytest.mark.parametrize("method", continual())
 
 
 def small(name: str) -> dict:

@@ -9,7 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from holdfast.learner import Learner
-from holdfast.methods import METHODS
+from holdfast.methods import continual
 
 # What makes the host wait on a GPU: reading a value, or a result whose size depends on values.
 WAITING = ("_local_scalar_dense", "is_nonzero", "nonzero", "masked_select", "_unique", "unique", "equal")
@@ -41,7 +41,7 @@ def test_the_watch_sees() -> None:
 
 
 VARIANTS = [
-    *((name, {}) for name in METHODS.names() if name not in ("lode", "cope", "efc")),
+    *((name, {}) for name in continual() if name not in ("lode", "cope", "efc")),
     ("lode", {}),
     ("lode", {"split": "domain", "weighting": "classes"}),
     ("star", {"ascent_steps": 2}),

@@ -9,6 +9,10 @@ import typer
 
 from ..errors import HoldfastError
 
+HEADER = ["method", "rank", "unseen target", "sources train", "sources valid.", "BWT", "s a run", "rows a step"]
+# What stands above the rows that do not rank.
+APART = {"offline": "upper bound (offline)", "adaptation": "adapted to the target"}
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
 
 def compare(
     benchmark: Annotated[str, typer.Argument(help="name of a benchmark; `holdfast benchmarks` lists them")],
-    methods: Annotated[str, typer.Option(help="methods and groups, with commas: tailored, naive, replay, paper, all, ...")] = "all",
+    methods: Annotated[str, typer.Option(help="methods and groups, with commas: tailored, naive, adaptation, paper, all, ...")] = "all",
     seeds: Annotated[int, typer.Option(help="how many run seeds, from 0")] = 3,
     orders: Annotated[str, typer.Option(help="orders of the sources, with commas: listed, reversed, random1, random2, ...")] = "listed",
     target: Annotated[str | None, typer.Option(help="the unseen domain; the others are sources")] = None,
@@ -31,8 +35,9 @@ def compare(
 ) -> None:
     """Run every method on BENCHMARK with every seed and order, and rank them by the score on the unseen target.
 
-    All methods see the same data and the same number of steps; the table shows the rows a step, for methods are
-    comparable at equal rows only. Example: holdfast compare rotated-digits --methods finetune,er,tailored
+    What learns all sources at once or adapts to the target's inputs stands below, unranked. All methods see the same data
+    and the same number of steps; the table shows the rows a step, for methods are comparable at equal rows only.
+    Example: holdfast compare rotated-digits --methods finetune,er,tailored
     """
     from ..comparison import compare as carry_out
     from ..comparison import default_workers, select_methods, select_orders
@@ -67,12 +72,16 @@ def compare(
 
 
 def table(found: Comparison, *, seeds: int, orders: int) -> Table:
-    """The ranked table; a mean over fewer runs than planned is marked."""
+    """The ranked table, unranked rows below and apart; a mean over fewer runs than planned is marked."""
     from .run import percent
     from .tables import plain_table
 
-    rows = []
+    rows: list[list[str]] = []
+    kind = "continual"
     for row in found.rows:
+        if row.kind != kind:
+            kind = row.kind
+            rows += [[""] * len(HEADER), [APART[kind], *[""] * (len(HEADER) - 1)]]
         error = f" ± {percent(row.target_error)}" if row.target_error is not None else ""
         partial = "" if row.whole else f" ({row.runs} of {row.planned})"
         rows.append(
@@ -82,5 +91,4 @@ def table(found: Comparison, *, seeds: int, orders: int) -> Table:
             ]
         )  # fmt: skip
     title = f"{found.benchmark}: {found.metric} in %, {seeds} seeds x {orders} orders, mean ± standard error"
-    header = ["method", "rank", "unseen target", "sources train", "sources valid.", "BWT", "s a run", "rows a step"]
-    return plain_table(title, header, rows)
+    return plain_table(title, HEADER, rows)

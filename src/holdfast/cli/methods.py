@@ -9,21 +9,22 @@ import typer
 
 
 def methods(name: Annotated[str | None, typer.Argument(help="show this method's equation, paper and settings")] = None) -> None:
-    """List the methods, or explain one of them.
+    """List the methods by group, or explain one of them.
 
     Example: holdfast methods er
     """
-    from ..methods import METHODS
+    from .. import systems
     from .tables import make_console, plain_table
 
     console = make_console()
     if name is None:
-        kinds = [METHODS.get(each) for each in METHODS.names()]
-        rows = [[kind.name, kind.group, kind.reference] for kind in kinds]
-        console.print(plain_table("methods", ["name", "group", "paper"], rows, text=True))
+        rows = []
+        for group, kinds in systems.grouped().items():
+            rows += [[group if place == 0 else "", kind.name, kind.reference] for place, kind in enumerate(kinds)]
+        console.print(plain_table("methods", ["group", "name", "paper"], rows, text=True))
         console.print("holdfast methods NAME explains one and lists its settings", highlight=False)
         return
-    kind = METHODS.get(name)
+    kind = systems.find(name)
     console.print(f"{kind.name} ({kind.group}; {kind.reference})\n", highlight=False)
     console.print(inspect.getdoc(kind) or "", highlight=False, markup=False)
     rows = []

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from ..protocol import Result
 
 
+# How much of the target a system saw.
+SEEN = {"continual": "unseen", "offline": "unseen", "adaptation": "inputs seen, labels not"}
+
+
 def run(
     benchmark: Annotated[str, typer.Argument(help="name of a benchmark, or your own table (CSV, Parquet) or folder of images")],
     method: Annotated[str, typer.Argument(help="name of a method; `holdfast methods` lists them")],
@@ -89,17 +93,17 @@ def show(result: Result, console: Console) -> None:
     if result.status == "diverged":
         console.print(f"diverged: {result.message}", highlight=False)
         return
-    matrix = zip(result.sources, result.matrices["validation"], strict=True)
+    matrix = zip(result.stages or result.sources, result.matrices["validation"], strict=True)
     rows = [[f"after {name}", *(percent(value) for value in row)] for name, row in matrix]
     console.print(plain_table(f"{result.metric} on each source's validation rows, %", ["", *result.sources], rows))
     assert result.target is not None
     headline = [
-        [f"target {result.target.name} (unseen, {result.target.rows} rows)", percent(result.target_score)],
+        [f"target {result.target.name} ({SEEN[result.kind]}, {result.target.rows} rows)", percent(result.target_score)],
         ["sources (training rows)", percent(result.source_score(2))],
         ["sources (validation rows)", percent(result.source_score(1))],
         ["BWT (validation rows)", percent(result.backward_transfer(), sign=True)],
     ]
-    title = f"{result.run.method} on {result.run.benchmark}, seed {result.run.seed}"
+    title = f"{result.run.method}{' (offline)' if result.kind == 'offline' else ''} on {result.run.benchmark}, seed {result.run.seed}"
     console.print(plain_table(title, ["", f"{result.metric}, %"], headline))
     console.print(
         f"{result.steps} steps a domain, {' '.join(map(str, result.rows_a_step))} rows a step, memory {result.memory_items} rows "

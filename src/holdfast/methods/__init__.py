@@ -38,5 +38,11 @@ METHODS: Registry[type[Method]] = Registry(
         "naive-cl-coral": "holdfast.methods.coral:NaiveCLCORAL",
         "naive-cl-mmd": "holdfast.methods.mmd:NaiveCLMMD",
         "naive-cl-andmask": "holdfast.methods.andmask:NaiveCLANDMask",
+        "urm": "holdfast.methods.urm:URM",
     },
 )
+
+
+def continual() -> list[str]:
+    """Names of the methods that learn one domain after the other: all but the offline ones."""
+    return [name for name in METHODS.names() if METHODS.get(name).kind == "continual"]

@@ -51,6 +51,8 @@ class Method:
     name: ClassVar[str]
     group: ClassVar[str]
     reference: ClassVar[str]
+    # `offline` methods learn all sources at once (holdfast.joint), never one after the other, and do not rank.
+    kind: ClassVar[Literal["continual", "offline"]] = "continual"
     # Raised by hand when a change of the code changes the method's numbers.
     results_version: ClassVar[int] = 1
     Settings: ClassVar[type[MethodSettings]] = MethodSettings
