@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from holdfast.methods import METHODS, continual
 
 SETTINGS = {"batch_size": 8, "learning_rate": 0.005}
 METHOD = pytest.mark.parametrize("method", continual())
+# The battery runs on a GPU too: HOLDFAST_TEST_DEVICE=cuda python -m pytest tests/methods/test_battery.py
+DEVICE = os.environ.get("HOLDFAST_TEST_DEVICE", "cpu")
 
 
 def small(name: str) -> dict:
@@ -29,7 +32,8 @@ def small(name: str) -> dict:
 
 def learner(method: str, **options: object) -> Learner:
     settings = {**small(method), **options.pop("settings", {})}
-    return Learner(**{"network": "mlp", "method": method, "memory": 18, "settings": settings, "network_settings": {"width": 16}, **options})
+    fixed = {"network": "mlp", "memory": 18, "network_settings": {"width": 16}, "device": DEVICE}
+    return Learner(**{**fixed, "method": method, "settings": settings, **options})
 
 
 def tensors(node: object) -> list[Tensor]:
@@ -56,10 +60,10 @@ def test_steps_lower_the_loss(method: str, blobs) -> None:
     x, y = blobs(0)
     made = learner(method)
     made.learn(x, y, domain="a", steps=1, validation=0)
-    before = nn.functional.cross_entropy(made.logits(x), y)
+    before = nn.functional.cross_entropy(made.logits(x).cpu(), y)
     made = learner(method)
     made.learn(x, y, domain="a", steps=60, validation=0)
-    assert float(nn.functional.cross_entropy(made.logits(x), y)) < float(before)
+    assert float(nn.functional.cross_entropy(made.logits(x).cpu(), y)) < float(before)
 
 
 @METHOD
@@ -74,7 +78,7 @@ def test_resume_equals_uninterrupted(method: str, blobs, tmp_path: Path) -> None
     for number in range(3):
         made.learn(*blobs(number), domain=f"d{number}", steps=8)
         made.save(tmp_path)
-        made = load(tmp_path)
+        made = load(tmp_path, device=DEVICE)
     assert differences(straight.state_dict(), made.state_dict()) == []
 
 
@@ -136,7 +140,7 @@ def test_images_and_batchnorm(method: str, pictures, tmp_path: Path) -> None:
             made.learn(*pictures(number), domain=f"d{number}", steps=4)
             if resumed:
                 made.save(tmp_path)
-                made = load(tmp_path, network=network())
+                made = load(tmp_path, network=network(), device=DEVICE)
         return made
 
     straight, resumed = run(False), run(True)
