@@ -59,7 +59,7 @@ def test_training_from_a_map_gives_the_same_weights(tmp_path: Path) -> None:
 def test_a_set_larger_than_the_limit_runs_within_it(tmp_path: Path) -> None:
     bench = Path(__file__).resolve().parents[2] / "bench" / "data.py"
     done = subprocess.run(
-        [sys.executable, str(bench), "--limit-mb", "650", "--data-mb", "700", "--steps", "10", "--quick", "--folder", str(tmp_path)],
+        [sys.executable, str(bench), "--limit-mb", "950", "--data-mb", "1000", "--steps", "10", "--quick", "--folder", str(tmp_path)],
         capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
