@@ -76,3 +76,19 @@ def test_workers_give_the_numbers_of_one_process() -> None:
 def test_nothing_to_compare_is_refused() -> None:
     with pytest.raises(HoldfastError, match="nothing to compare"):
         compare([])
+
+
+def test_by_order_each_order_has_its_own_mean() -> None:
+    runs = [
+        Run(benchmark="heart-hospitals", method=method, steps=2, order=order)
+        for method in ("er", "finetune")
+        for order in (("cleveland", "hungarian", "switzerland"), ("switzerland", "hungarian", "cleveland"))
+    ]
+    found = compare(runs)
+    orders = found.by_order()
+    assert list(orders) == ["cleveland hungarian switzerland", "switzerland hungarian cleveland"]
+    for order, rows in orders.items():
+        assert [row.method for row in rows] == [row.method for row in found.rows]
+        for row in rows:
+            (result,) = [r for r in found.results if r.run.method == row.method and " ".join(r.sources) == order]
+            assert row.target == result.target_score

@@ -60,6 +60,14 @@ class Comparison(BaseModel):
     rows: list[Row]
     results: list[Result]
 
+    def by_order(self) -> dict[str, list[Row]]:
+        """The same rows for each order of the sources on its own, in the order of this table: the order decides much."""
+        apart: dict[str, list[Result]] = {}
+        for result in self.results:
+            apart.setdefault(" ".join(result.sources), []).append(result)
+        place = {row.method: number for number, row in enumerate(self.rows)}
+        return {order: sorted(rank(found), key=lambda row: place[row.method]) for order, found in apart.items()}
+
     def save(self, folder: Path) -> None:
         """`comparison.json` with everything, `comparison.csv` with the table."""
         folder.mkdir(parents=True, exist_ok=True)

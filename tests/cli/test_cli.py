@@ -143,6 +143,8 @@ def test_compare_ranks_and_saves(command, tmp_path: Path) -> None:
     code, out, _ = command("compare", "heart-hospitals", *arguments, "--out", str(tmp_path))
     assert code == 0
     assert "2 seeds x 2 orders" in out
+    assert "by order of the sources" in out
+    assert "switzerland hungarian cleveland" in " ".join(out.split())
     saved = json.loads((tmp_path / "comparison.json").read_text())
     assert len(saved["results"]) == 8
     table = list(csv.DictReader((tmp_path / "comparison.csv").read_text().splitlines()))

@@ -16,7 +16,7 @@ APART = {"offline": "upper bound (offline)", "adaptation": "adapted to the targe
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ..comparison import Comparison
+    from ..comparison import Comparison, Row
 
 
 def compare(
@@ -68,6 +68,8 @@ def compare(
         found = carry_out(runs, workers=workers or default_workers(device, len(runs)), done=progress.done)
     found.save(folder)
     console.print(table(found, seeds=seeds, orders=len(arranged)))
+    if len(arranged) > 1:
+        console.print(table_by_order(found))
     console.print(f"saved in {folder}: comparison.json, comparison.csv", highlight=False)
 
 
@@ -82,13 +84,28 @@ def table(found: Comparison, *, seeds: int, orders: int) -> Table:
         if row.kind != kind:
             kind = row.kind
             rows += [[""] * len(HEADER), [APART[kind], *[""] * (len(HEADER) - 1)]]
-        error = f" ± {percent(row.target_error)}" if row.target_error is not None else ""
-        partial = "" if row.whole else f" ({row.runs} of {row.planned})"
         rows.append(
             [
-                row.method, str(row.rank or "-"), percent(row.target) + error + partial, percent(row.source), percent(row.validation),
+                row.method, str(row.rank or "-"), target_of(row), percent(row.source), percent(row.validation),
                 percent(row.backward_transfer, sign=True), f"{row.seconds:.1f}", str(row.rows_a_step),
             ]
         )  # fmt: skip
     title = f"{found.benchmark}: {found.metric} in %, {seeds} seeds x {orders} orders, mean ± standard error"
     return plain_table(title, HEADER, rows)
+
+
+def table_by_order(found: Comparison) -> Table:
+    """The target score for each order of the sources, since a mean over orders hides what the order does."""
+    from .tables import plain_table
+
+    orders = found.by_order()
+    rows = [[row.method, *(target_of(of_order[place]) for of_order in orders.values())] for place, row in enumerate(found.rows)]
+    return plain_table(f"{found.metric} on the unseen target by order of the sources", ["method", *orders], rows)
+
+
+def target_of(row: Row) -> str:
+    """Mean ± standard error of the target score; a mean over fewer runs than planned is marked."""
+    from .run import percent
+
+    error = f" ± {percent(row.target_error)}" if row.target_error is not None else ""
+    return percent(row.target) + error + ("" if row.whole else f" ({row.runs} of {row.planned})")
