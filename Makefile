@@ -21,7 +21,7 @@ test: lint types
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m 'not soak'
 
 soak: $(VENV)/installed
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m soak
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m soak
 
 docs: $(VENV)/installed
 	$(BIN)/python docs/write_methods.py
