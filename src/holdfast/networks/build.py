@@ -27,3 +27,15 @@ def build_network(name: str, shape: tuple[int, ...], classes: int, settings: Map
         raise HoldfastError(f"network {name!r}: {explain(error)}") from None
     assert isinstance(network, Network)
     return network
+
+
+def make_network(network: str | Network, shape: tuple[int, ...], classes: int, settings: Mapping[str, Any]) -> Network:
+    """The network of that name, or the user's own if it has one output a class."""
+    if isinstance(network, str):
+        return build_network(network, shape, classes, settings)
+    if not isinstance(network, Network):
+        raise HoldfastError("network must be a name or a holdfast.Network(features, classifier)")
+    found = getattr(network.classifier, "out_features", classes)
+    if found != classes:
+        raise HoldfastError(f"the network's classifier has {found} outputs, but there are {classes} classes")
+    return network
