@@ -192,6 +192,7 @@ def _write_onnx(model: Exported, trial: dict[str, Tensor], facts: dict[str, Any]
     logging.getLogger("torch.onnx._internal.exporter._registration").setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="# The axis name: rows will not be used")  # both inputs have the same rows: it is used
+        warnings.filterwarnings("ignore", message=r"`isinstance\(treespec, LeafSpec\)` is deprecated")  # PyTorch of itself
         program = torch.onnx.export(
             model, tuple(trial.values()), dynamo=True, dynamic_shapes=_rows(trial), input_names=list(trial),
             output_names=["probabilities"], verbose=False,

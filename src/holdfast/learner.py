@@ -25,7 +25,7 @@ from .evaluation.scores import score
 from .memory import PartitionedMemory, ReservoirMemory, make_memory
 from .methods import METHODS
 from .methods.method import Method, Terms, balanced_weights
-from .networks.build import make_network
+from .networks.build import check_sizes, make_network
 from .networks.network import Network
 from .observer import Observer
 from .optimization import check_finite, find_device, make_optimizer
@@ -403,7 +403,10 @@ class Learner:
         self.preprocessing = from_state(state.get("preprocessing"))
         if state["shape"] is None:
             return
-        self._begin(tuple(state["shape"]), getattr(torch, state["dtype"]), self.classes or [])
+        shape, classes = tuple(state["shape"]), self.classes or []
+        if isinstance(self._network, str):
+            check_sizes(self._network, shape, len(classes), self.network_settings, state["network"])
+        self._begin(shape, getattr(torch, state["dtype"]), classes)
         self.method.network.load_state_dict(state["network"])
         for optimizer, saved in zip(self.method.opts, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)

@@ -48,6 +48,6 @@ def predict(
     if "strangeness" in table:
         strange = table["strangeness"] > 1
         nearest = ", ".join(f"{name} {count}" for name, count in table["nearest"].value_counts().items())
-        print(f"strange rows: {100 * strange.mean():.1f}% (about 5% at a site that was learned); nearest: {nearest}", file=said)
+        print(f"strange rows: {100 * strange.mean():.1f}% (at most about 5% at a site that was learned); nearest: {nearest}", file=said)
     if marked is not None and marked.any():
         print(f"unknown categories in {int(marked.sum())} rows: taken as `other`, marked in column unknown", file=said)
