@@ -26,6 +26,10 @@ class StopAt(holdfast.Observer):
     def __init__(self, domain: str, step: int) -> None:
         self.place: tuple[str, int] | None = (domain, step)
         self.seen: list[int] = []
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
     def step(self, domain, step, terms) -> None:
         self.seen.append(step)
@@ -58,6 +62,7 @@ def interrupted(method: str, blobs, folder: Path, *, domain: int, **settings: ob
         made.save(folder, keep_previous=True)
         if number == domain:
             assert stop.seen == [4, 5, 6, 7, 8]
+            assert stop.notes == [f"going on with d{domain} after 4 steps, from its last checkpoint"]
     return load(folder)
 
 

@@ -21,6 +21,7 @@ from .data.domain import Domain
 from .errors import HoldfastError, StateError
 from .memory import Memory, ReservoirMemory
 from .methods.method import Method
+from .observer import Observer
 from .randomness import Generators
 from .state import MANIFEST, load_state, save_state
 
@@ -37,6 +38,7 @@ class Training(Protocol):
     memory: Memory | None
     generators: Generators
     steps_done: int
+    observer: Observer
 
 
 class Checkpoints:
@@ -69,6 +71,7 @@ class Checkpoints:
             self._restore(learner, state, staging)
         except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
             raise StateError(f"{self.folder} does not fit this model ({error}): delete it to begin the domain anew") from error
+        learner.observer.note(f"going on with {domain.name} after {state['step']} steps, from its last checkpoint")
         return int(state["step"])
 
     def reached(self, learner: Training, domain: Domain, step: int, steps: int, staging: ReservoirMemory | None) -> None:
