@@ -25,6 +25,7 @@ __version__ = "0.1.0"
 _PLACES = {
     "Domain": "data.domain",
     "Scenario": "data.scenario",
+    "HoldfastClassifier": "estimator",
     "HoldfastError": "errors",
     "Learner": "learner",
     "load": "learner",

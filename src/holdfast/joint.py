@@ -12,6 +12,7 @@ from .data.domain import Domain, Rows
 from .data.seal import training
 from .errors import HoldfastError
 from .learner import FINITE_CHECK_STEPS, Learner
+from .methods.method import balanced_weights
 from .optimization import check_finite
 
 ALL_SOURCES = "all sources"
@@ -40,6 +41,9 @@ class JointLearner(Learner):
 
     def _train_jointly(self, sources: Sequence[Rows], steps: int) -> None:
         network = self.method.network
+        if self.run.class_weight == "balanced":
+            labels = torch.cat([rows.labels[rows.index] for rows in sources])
+            self.method.class_weight = balanced_weights(labels, len(self._known_classes()))
         self.observer.start(ALL_SOURCES, steps)
         began = time.perf_counter()
         network.train()

@@ -14,17 +14,18 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from .batch import Batch
+from .checkpoints import Checkpoints
 from .data.convert import Label, as_inputs, as_labels, encode_labels, find_classes, from_dataset
 from .data.domain import Domain, Rows
 from .data.frames import is_treated, learn_columns, to_inputs
 from .data.preprocessing import Preprocessing, from_state
 from .data.seal import training
-from .errors import HoldfastError, StateError
+from .errors import HoldfastError, StateError, unknown
 from .evaluation.scores import score
-from .memory import ClassReservoirMemory, Memory, PartitionedMemory, ReservoirMemory
+from .memory import PartitionedMemory, ReservoirMemory, make_memory
 from .methods import METHODS
-from .methods.method import Method, Terms
-from .networks.build import build_network
+from .methods.method import Method, Terms, balanced_weights
+from .networks.build import check_sizes, make_network
 from .networks.network import Network
 from .observer import Observer
 from .optimization import check_finite, find_device, make_optimizer
@@ -68,6 +69,8 @@ class Learner:
         for_method, for_run = divide(settings or {}, self.method_type.Settings)
         self.method_type.Settings.build(for_method)  # refuses bad values now, not at the first domain
         self.run = RunSettings.build(for_run)
+        if self.run.class_weight != "none" and not self.method_type.weighs_classes:
+            raise HoldfastError(f"class_weight = {self.run.class_weight!r} is not allowed for {method!r}: its loss has no term to weigh")
         self._method_settings = for_method
         self._network = network
         self.network_settings = dict(network_settings or {})
@@ -87,6 +90,7 @@ class Learner:
         # How raw rows become inputs, where this learner was begun with a data frame or by a run on raw files.
         self.preprocessing: Preprocessing | None = None
         self.seconds = {"steps": 0.0, "closing": 0.0}  # of the last domain: its steps; filling the memory and the priors
+        self.checkpoints: Checkpoints | None = None  # where a domain is continued from if its training was interrupted
         PartitionedMemory(self.capacity)  # refuses a capacity below 1
 
     # ---- the user's verbs -------------------------------------------------------------------------------------------
@@ -145,9 +149,21 @@ class Learner:
         probabilities: np.ndarray = self.logits(to_inputs(x, self.preprocessing)).softmax(dim=1).cpu().numpy()
         return probabilities
 
-    def save(self, folder: str | Path) -> None:
-        """Write everything that training needs to go on into `folder`, atomically."""
-        save_state(folder, self.state_dict(), kind="learner")
+    def save(self, folder: str | Path, *, keep_previous: bool = False) -> None:
+        """Write everything that training needs to go on into `folder`, atomically; `keep_previous` keeps what was there for undo."""
+        save_state(folder, self.state_dict(), kind="learner", keep_previous=keep_previous)
+
+    def forget(self, domain: str) -> None:
+        """Delete the kept rows of this domain and what the method remembers of it alone. The weights stay as they are."""
+        if domain not in [seen["name"] for seen in self.domains]:
+            raise unknown("domain", domain, [seen["name"] for seen in self.domains])
+        if isinstance(self.memory, ReservoirMemory):
+            raise HoldfastError(f"method {self.method_type.name!r} keeps rows of all domains in one sample: they cannot be told apart")
+        if isinstance(self.memory, PartitionedMemory):
+            self.memory.forget(domain)
+        self.method.forget(domain)
+        self.domains = [seen for seen in self.domains if seen["name"] != domain]
+        self.method.domains = [seen["name"] for seen in self.domains]
 
     # ---- prediction and scores --------------------------------------------------------------------------------------
 
@@ -211,30 +227,12 @@ class Learner:
         settings = self.method_type.Settings.build(self._method_settings, small=self.small, short=self.short)
         self.generators = Generators.from_seed(self.seed, self.device)
         with seeded(self.generators.init):
-            network = self._make_network(shape, len(classes))
+            network = make_network(self._network, shape, len(classes), self.network_settings)
             self.method: Method = self.method_type(settings)
             network = self.method.prepare(network).to(self.device)
-        self.memory = self._make_memory(len(classes))
+        self.memory = make_memory(self.method_type.replay.memory, self.capacity, len(classes), self.run)
         self.method.attach(network, self.memory, self.generators.method, self._make_optimizer)
         self.shape, self.dtype, self.classes = shape, dtype, list(classes)
-
-    def _make_network(self, shape: tuple[int, ...], classes: int) -> Network:
-        if isinstance(self._network, str):
-            return build_network(self._network, shape, classes, self.network_settings)
-        if not isinstance(self._network, Network):
-            raise HoldfastError("network must be a name or a holdfast.Network(features, classifier)")
-        found = getattr(self._network.classifier, "out_features", classes)
-        if found != classes:
-            raise HoldfastError(f"the network's classifier has {found} outputs, but there are {classes} classes")
-        return self._network
-
-    def _make_memory(self, classes: int) -> Memory | None:
-        kind = self.method_type.replay.memory
-        if kind == "partitions":
-            return PartitionedMemory(self.capacity, max_bytes=self.run.memory_bytes, class_balanced=self.run.class_balanced_memory)
-        if kind == "class-reservoir":
-            return ClassReservoirMemory(self.capacity, classes, max_bytes=self.run.memory_bytes)
-        return ReservoirMemory(self.capacity, max_bytes=self.run.memory_bytes) if kind == "reservoir" else None
 
     def _make_optimizer(self, parameters: Iterable[nn.Parameter]) -> Optimizer:
         settings = self.method.settings
@@ -247,14 +245,19 @@ class Learner:
         network = self.method.network
         if self.run.reset_optimizer == "domain" and self.domains:
             self.method.reset_optimizers()
+        if self.run.class_weight == "balanced":
+            self.method.class_weight = balanced_weights(rows.labels[rows.index], len(self._known_classes()))
         self.method.before_domain(domain.name)
         self.observer.start(domain.name, steps)
         staging = self._staging(domain, rows)
         began = time.perf_counter()
         network.train()
+        first = self.checkpoints.resume(self, domain, steps, staging) if self.checkpoints is not None else 0
         with network.batchnorm("frozen" if self.run.freeze_batchnorm else "train"):
-            for step in range(steps):
+            for step in range(first, steps):
                 self.observer.step(domain.name, step, self.step(rows, step, staging))
+                if self.checkpoints is not None:
+                    self.checkpoints.reached(self, domain, step + 1, steps, staging)
                 if step % FINITE_CHECK_STEPS == FINITE_CHECK_STEPS - 1 or step == steps - 1:
                     check_finite(network, domain.name, step)
         network.eval()
@@ -400,7 +403,10 @@ class Learner:
         self.preprocessing = from_state(state.get("preprocessing"))
         if state["shape"] is None:
             return
-        self._begin(tuple(state["shape"]), getattr(torch, state["dtype"]), self.classes or [])
+        shape, classes = tuple(state["shape"]), self.classes or []
+        if isinstance(self._network, str):
+            check_sizes(self._network, shape, len(classes), self.network_settings, state["network"])
+        self._begin(shape, getattr(torch, state["dtype"]), classes)
         self.method.network.load_state_dict(state["network"])
         for optimizer, saved in zip(self.method.opts, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
@@ -413,7 +419,13 @@ class Learner:
 
 def load(folder: str | Path, *, network: Network | None = None, device: str = "cpu", observer: Observer | None = None) -> Learner:
     """A learner from the folder that `save` wrote. Hand in `network` again if it was your own module."""
-    state = load_state(folder, kind="learner")
+    return from_state_dict(load_state(folder, kind="learner"), folder, network=network, device=device, observer=observer)
+
+
+def from_state_dict(
+    state: Mapping[str, Any], folder: str | Path, *, network: Network | None = None, device: str = "cpu", observer: Observer | None = None
+) -> Learner:
+    """A learner from what `state_dict` gave; `folder` says in messages where it is from."""
     try:
         config = dict(state["config"])
         if config["network"] is None:

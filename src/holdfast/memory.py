@@ -16,6 +16,7 @@ from torch import Tensor
 
 from .batch import Draw
 from .errors import HoldfastError
+from .settings import RunSettings
 
 Fields = dict[str, Tensor]
 
@@ -315,3 +316,12 @@ class ClassReservoirMemory(ReservoirMemory):
         if self.rows:
             self._begin(self.rows)
             self.offered = state["offered"].to(device)
+
+
+def make_memory(kind: str | None, capacity: int, classes: int, run: RunSettings) -> Memory | None:
+    """The memory that a method asks for: `partitions`, `reservoir`, `class-reservoir` or None."""
+    if kind == "partitions":
+        return PartitionedMemory(capacity, max_bytes=run.memory_bytes, class_balanced=run.class_balanced_memory)
+    if kind == "class-reservoir":
+        return ClassReservoirMemory(capacity, classes, max_bytes=run.memory_bytes)
+    return ReservoirMemory(capacity, max_bytes=run.memory_bytes) if kind == "reservoir" else None

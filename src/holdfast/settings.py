@@ -190,6 +190,9 @@ class RunSettings(Settings):
     )
     class_balanced_memory: bool = setting(False, help="keep equally many rows of each class in a partition")
     memory_bytes: int | None = setting(None, gt=0, help="a bound on the memory in bytes, beside the one in items")
+    class_weight: Literal["none", "balanced"] = setting(
+        "none", help="balanced: in the ERM terms a row of a class weighs the more the rarer it is among the current domain's training rows"
+    )
     freeze_batchnorm: bool = setting(False, help="BatchNorm uses its stored statistics in training too")
 
 

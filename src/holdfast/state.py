@@ -1,8 +1,8 @@
 """The one form of state on disk: a folder with safetensors + JSON and a manifest with checksums.
 
 A save writes new files beside the old ones and, last, replaces `manifest.json` by an atomic rename. Until that rename the
-folder still holds the previous state, whole; afterwards the previous files are deleted. Nothing is pickled, and nothing
-that is loaded can run code.
+folder still holds the previous state, whole; afterwards the previous files are deleted, or kept for `undo` if the save asks
+for it: the manifest then names them too. Nothing is pickled, and nothing that is loaded can run code.
 """
 
 from __future__ import annotations
@@ -23,15 +23,25 @@ from safetensors.torch import save as save_tensors
 from .errors import StateError
 
 FORMAT = "holdfast-state"
-VERSION = 1
+VERSION = 2  # 2: the manifest may name a previous state
+READABLE = (1, 2)
 MANIFEST = "manifest.json"
+LARGEST_MANIFEST = 1 << 20
+PARTS = ("tree", "tensors", "files")  # what the manifest says of one state
 
 
-def save_state(folder: str | Path, state: Mapping[str, Any], *, kind: str) -> None:
-    """Write the tree `state` (dictionaries, lists, plain values, tensors) into `folder`, atomically."""
+def save_state(folder: str | Path, state: Mapping[str, Any], *, kind: str, keep_previous: bool = False) -> None:
+    """Write the tree `state` (dictionaries, lists, plain values, tensors) into `folder`, atomically.
+
+    With `keep_previous` the state that was there stays beside the new one, for `undo`.
+    """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise StateError(f"{folder} is a file: give a folder to save into")
+    previous = None
+    if keep_previous and (folder / MANIFEST).is_file():
+        found = _read_manifest(folder, kind)
+        previous = {part: found[part] for part in PARTS}
     tensors: dict[str, torch.Tensor] = {}
     tree = _encode(state, "", tensors)
     tag = uuid.uuid4().hex[:12]
@@ -46,6 +56,7 @@ def save_state(folder: str | Path, state: Mapping[str, Any], *, kind: str) -> No
         "tree": f"state-{tag}.json",
         "tensors": f"tensors-{tag}.safetensors",
         "files": {name: {"sha256": _digest(data), "bytes": len(data)} for name, data in contents.items()},
+        "previous": previous,
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -56,8 +67,32 @@ def save_state(folder: str | Path, state: Mapping[str, Any], *, kind: str) -> No
         for name in contents:
             (folder / name).unlink(missing_ok=True)
         raise StateError(f"could not save into {folder}: {error.strerror or error}; what was saved before is untouched") from error
-    for old in [*folder.glob("state-*.json"), *folder.glob("tensors-*.safetensors")]:
-        if old.name not in contents:
+    _clear(folder, {*contents, *(previous["files"] if previous is not None else ())})
+
+
+def current_tag(folder: str | Path, *, kind: str) -> str:
+    """A text that names the state that the folder holds now; another one after every save."""
+    return str(_read_manifest(Path(folder), kind)["tree"])
+
+
+def undo(folder: str | Path, *, kind: str) -> None:
+    """Make the previous state the current one again, atomically; the newer one is deleted."""
+    folder = Path(folder)
+    manifest = _read_manifest(folder, kind)
+    previous = manifest.get("previous")
+    if previous is None:
+        raise StateError(f"{folder} keeps no previous version: only the last save can be undone, once")
+    for name, facts in previous["files"].items():
+        _read_checked(folder / name, facts)
+    write_atomic(folder / MANIFEST, json.dumps(manifest | previous | {"previous": None}, indent=1).encode())
+    _clear(folder, set(previous["files"]))
+
+
+def _clear(folder: Path, kept: set[str]) -> None:
+    """Delete the files of states that the manifest does not name, and what killed writers left behind."""
+    left = [path for pattern in (".state-*", ".tensors-*", f".{MANIFEST}.*") for path in folder.glob(pattern)]
+    for old in [*folder.glob("state-*.json"), *folder.glob("tensors-*.safetensors"), *left]:
+        if old.name not in kept:
             old.unlink(missing_ok=True)
 
 
@@ -65,12 +100,18 @@ def load_state(folder: str | Path, *, kind: str) -> dict[str, Any]:
     """Read what `save_state` wrote. Every file is checked against its checksum before it is read."""
     folder = Path(folder)
     manifest = _read_manifest(folder, kind)
-    contents = {name: _read_checked(folder / name, facts) for name, facts in manifest["files"].items()}
+    try:
+        contents = _read_files(folder, manifest)
+    except StateError:
+        again = _read_manifest(folder, kind)
+        if again["tree"] == manifest["tree"]:
+            raise
+        contents, manifest = _read_files(folder, again), again  # somebody saved while this was read
     try:
         tensors = load_tensors(contents[manifest["tensors"]])
         tree = json.loads(contents[manifest["tree"]])
         decoded = _decode(tree, tensors)
-    except (KeyError, IndexError, TypeError, ValueError, SafetensorError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, RecursionError, SafetensorError) as error:
         raise StateError(f"{folder} is damaged: its files do not fit together ({error})") from error
     if not isinstance(decoded, dict):
         raise StateError(f"{folder} is damaged: its state is not a dictionary")
@@ -95,22 +136,41 @@ def _read_manifest(folder: Path, kind: str) -> dict[str, Any]:
     if not path.is_file():
         raise StateError(f"{folder} holds no saved {kind}: there is no {MANIFEST} in it")
     try:
+        if path.stat().st_size > LARGEST_MANIFEST:
+            raise ValueError(f"it has {path.stat().st_size} bytes")
         manifest = json.loads(path.read_bytes())
         found = (manifest["format"], manifest["version"], manifest["kind"])
-        files = {str(name): (str(facts["sha256"]), int(facts["bytes"])) for name, facts in manifest["files"].items()}
-        if any(Path(name).name != name for name in files) or not {manifest["tree"], manifest["tensors"]} <= set(files):
-            raise ValueError("its list of files is wrong")
-    except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
+        for state in (manifest, manifest.get("previous")):
+            _check_files(state)
+    except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise StateError(f"{path} is damaged: {error}") from error
     if found[0] != FORMAT or found[2] != kind:
         raise StateError(f"{folder} holds a {found[0]} of kind {found[2]!r}, not a saved {kind}")
-    if found[1] != VERSION:
-        raise StateError(f"{folder} has state version {found[1]}; this holdfast reads version {VERSION}: use the version that wrote it")
+    if found[1] not in READABLE:
+        raise StateError(
+            f"{folder} has state version {found[1]!r}; this holdfast reads {' and '.join(map(str, READABLE))}: use the holdfast that wrote "
+            "it; to convert it, load and save it with a version that reads both"
+        )
     return dict(manifest)
+
+
+def _check_files(state: Any) -> None:
+    """What the manifest says of a state names plain files inside the folder, with a checksum and a size each."""
+    if state is None:
+        return
+    files = {str(name): (str(facts["sha256"]), int(facts["bytes"])) for name, facts in state["files"].items()}
+    if any(Path(name).name != name for name in files) or not {state["tree"], state["tensors"]} <= set(files):
+        raise ValueError("its list of files is wrong")
+
+
+def _read_files(folder: Path, manifest: Mapping[str, Any]) -> dict[str, bytes]:
+    return {name: _read_checked(folder / name, facts) for name, facts in manifest["files"].items()}
 
 
 def _read_checked(path: Path, facts: Mapping[str, Any]) -> bytes:
     try:
+        if path.exists() and not path.is_file():
+            raise StateError(f"{path} is damaged: it is no file")
         if path.stat().st_size != facts["bytes"]:
             raise StateError(f"{path} is damaged: it has {path.stat().st_size} bytes, the manifest says {facts['bytes']}")
         data = path.read_bytes()

@@ -37,15 +37,18 @@ def typed(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return printed.out + printed.err
 
 
-def test_own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("document", "least"), [("own-data.md", 10), ("practice.md", 8)])
+def test_a_page_shows_what_is_printed(
+    document: str, least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
-    blocks = BLOCK.findall((DOCS / "own-data.md").read_text())
-    assert len(blocks) >= 10
+    blocks = BLOCK.findall((DOCS / document).read_text())
+    assert len(blocks) >= least
     names: dict[str, object] = {}
     for kind, text in blocks:
         if kind == "python":
             with contextlib.redirect_stdout(io.StringIO()):
-                exec(compile(text, "own-data.md", "exec"), names)
+                exec(compile(text, document, "exec"), names)
             continue
         for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
             command, _, shown = part.partition("\n")

@@ -42,7 +42,7 @@ def test_a_killed_save_never_leaves_a_model_that_does_not_load(tmp_path: Path) -
     inputs = trained(tmp_path / "model")
     expected = load(tmp_path / "model").predict_proba(inputs)
     chance = random.Random(0)
-    for _ in range(10):
+    for _ in range(20):
         process = subprocess.Popen([sys.executable, "-c", SAVER, str(tmp_path / "model")], stdout=subprocess.PIPE, text=True)
         assert process.stdout.readline() == "ready\n"
         time.sleep(chance.uniform(0, 0.05))

@@ -9,9 +9,16 @@ import typer
 from ..errors import HoldfastError
 from .benchmarks import benchmarks
 from .compare import compare
+from .evaluate import evaluate
+from .export import export
+from .forget import forget
+from .learn import learn
 from .methods import methods
+from .predict import predict
 from .prepare import prepare
 from .run import run
+from .show import show
+from .undo import undo
 
 app = typer.Typer(
     name="holdfast",
@@ -26,6 +33,8 @@ app.command()(compare)
 app.command()(methods)
 app.command()(benchmarks)
 app.command()(prepare)
+for command in (learn, predict, evaluate, show, undo, forget, export):
+    app.command()(command)
 
 
 def main() -> None:

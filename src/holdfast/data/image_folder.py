@@ -71,15 +71,16 @@ def list_images(folder: Path) -> tuple[pd.DataFrame, list[str]]:
     return frame, notes
 
 
-def read_images(files: Sequence[str], size: int) -> tuple[np.ndarray, ImagePreprocessing]:
-    """All files as uint8 [n, channels, size, size]: grey if all are grey, else RGB. Unreadable ones are refused by name."""
+def read_images(files: Sequence[str], size: int, channels: int | None = None) -> tuple[np.ndarray, ImagePreprocessing]:
+    """All files as uint8 [n, channels, size, size]: grey if all are grey, else RGB, unless a model has fixed the channels.
+    Unreadable ones are refused by name."""
     if size < 1:
         raise HoldfastError(f"--size {size} is not allowed: images are resized to at least 1 pixel a side")
     with warnings.catch_warnings(), ThreadPoolExecutor(4) as pool:
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         modes = list(pool.map(_mode, files))
         bad = [Path(file) for file, mode in zip(files, modes, strict=True) if mode is None]
-        preprocessing = ImagePreprocessing(size, 1 if all(mode is None or mode in GREY for mode in modes) else 3)
+        preprocessing = ImagePreprocessing(size, channels or (1 if all(mode is None or mode in GREY for mode in modes) else 3))
         array = _room((len(files), preprocessing.channels, size, size))
 
         def read(row: int) -> int | None:

@@ -29,6 +29,7 @@ def read_table(path: Path) -> pd.DataFrame:
         if suffix in (".parquet", ".pq"):
             frame = pd.read_parquet(path)
         else:
+            _check_header(path, "\t" if suffix == ".tsv" else ",")
             frame = pd.read_csv(path, sep="\t" if suffix == ".tsv" else ",", na_values=["?"], low_memory=False, skipinitialspace=True)
     except ImportError:
         raise HoldfastError(f"{path} needs pyarrow: type `pip install holdfast[parquet]`") from None
@@ -41,6 +42,15 @@ def read_table(path: Path) -> pd.DataFrame:
     if frame.empty:
         raise HoldfastError(f"{path} has no rows")
     return frame.reset_index(drop=True)
+
+
+def _check_header(path: Path, separator: str) -> None:
+    """Refuse a column name that comes twice: pandas would give the second one another name."""
+    header = pd.read_csv(path, sep=separator, header=None, nrows=1, dtype=str, skipinitialspace=True, keep_default_na=False).iloc[0]
+    names = header.astype(str).str.strip()
+    twice = names[names.duplicated() & (names != "")]
+    if len(twice):
+        raise HoldfastError(f"{path} has two columns called {twice.iloc[0]!r}: rename one of them")
 
 
 def need_column(frame: pd.DataFrame, column: str, option: str) -> pd.Series:

@@ -27,9 +27,10 @@ def divide_rows(
     times: np.ndarray | None = None,
     groups: np.ndarray | None = None,
     sides: MutableMapping[str, bool] | None = None,
+    share: float = SHARE,
 ) -> tuple[Tensor, Tensor]:
     """Training and validation row numbers. `sides` remembers which groups are held out, from domain to domain."""
-    held = min(max(1, round(SHARE * rows)), rows - 1)
+    held = min(max(1, round(share * rows)), rows - 1)
     if groups is not None:
         mask = _by_group(name, groups, held, seed, times, {} if sides is None else sides)
     else:

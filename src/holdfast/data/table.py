@@ -52,7 +52,10 @@ class TablePreprocessing:
             values = _numbers(frame, column)
             values = values[np.isfinite(values)]
             if fixed is None and len(values):
-                scale = float(values.std())
+                with np.errstate(over="ignore"):
+                    scale = float(values.std())
+                if not np.isfinite(scale):  # near the largest number there is, squares are too large
+                    scale = float(np.abs(values).max())
                 self.numbers[column] = (float(np.median(values)), scale if scale > 0 else 1.0)
         for column, known in self.categories.items():
             if known is None:
@@ -76,7 +79,8 @@ class TablePreprocessing:
             values = _numbers(frame, column)
             missing = ~np.isfinite(values)
             centre, scale = fixed if fixed is not None else (0.0, 1.0)
-            scaled = np.where(missing, 0.0, np.clip((np.where(missing, centre, values) - centre) / scale, -LIMIT, LIMIT))
+            with np.errstate(over="ignore"):
+                scaled = np.where(missing, 0.0, np.clip((np.where(missing, centre, values) - centre) / scale, -LIMIT, LIMIT))
             parts += [scaled, missing.astype(float)] if self.indicators else [scaled]
         for column, known in self.categories.items():
             texts = frame[column].astype("object").where(frame[column].notna(), None).map(lambda v: v if v is None else str(v))
@@ -85,6 +89,16 @@ class TablePreprocessing:
             other = 1.0 - missing - sum(seen)
             parts += [*seen, other, missing.astype(float)]
         return torch.from_numpy(np.stack(parts, axis=1).astype(np.float32))
+
+    def unknown(self, frame: pd.DataFrame) -> list[str]:
+        """For each row its categories that were not known when the model began, as `column=value`, with blanks between them."""
+        frame = self._named(frame)
+        found = np.full(len(frame), "", dtype=object)
+        for column, known in self.categories.items():
+            texts = frame[column].astype(str)
+            strange = (frame[column].notna() & ~texts.isin(known or [])).to_numpy()
+            found[strange] += column + "=" + texts.to_numpy(dtype=object)[strange] + " "
+        return [text.strip() for text in found]
 
     @property
     def features(self) -> list[str]:

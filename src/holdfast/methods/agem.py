@@ -6,7 +6,7 @@ from ..batch import Batch
 from ..invariance.sign_agreement import remove_conflict
 from .finetune import Finetune
 from .gradient import flat, gradients_of, trainable
-from .method import Replay, Terms, empirical_risk
+from .method import Replay, Terms
 
 
 class AGEM(Finetune):
@@ -36,9 +36,9 @@ class AGEM(Finetune):
             return super().gradients(batch)
         parameters = trainable(self.network)
         rows = batch.rows
-        erm = empirical_risk(self.network(batch.inputs[:rows]), batch.labels[:rows])
+        erm = self.risk(self.network(batch.inputs[:rows]), batch.labels[:rows])
         current = gradients_of(erm, parameters)
-        replay = empirical_risk(self.network(batch.inputs[rows:]), batch.labels[rows:])
+        replay = self.risk(self.network(batch.inputs[rows:]), batch.labels[rows:])
         reference = gradients_of(replay, parameters)
         for parameter, gradient in zip(parameters, remove_conflict(current, reference, "global"), strict=True):
             parameter.grad = gradient

@@ -17,7 +17,7 @@ from ..networks.network import Network
 from ..settings import MethodSettings, Uniform, setting
 from .finetune import Finetune
 from .gradient import domain_gradients, mean_gradient, own_gradient, trainable
-from .method import MakeOptimizer, Replay, Terms, empirical_risk
+from .method import MakeOptimizer, Replay, Terms
 from .tailored import Forward
 
 
@@ -133,7 +133,7 @@ class CLANDMask(NaiveCLANDMask):
         stored = batch.stored["logits"]
 
         def losses(place: int, logits: Tensor, labels: Tensor) -> list[Tensor]:
-            risk = [empirical_risk(logits, labels)]
+            risk = [self.risk(logits, labels)]
             if distilled and place > 0:
                 risk.append(distillation(logits[None], stored[place - 1][None], settings.distillation_reduction)[0])
             return risk

@@ -51,6 +51,7 @@ class CoPE(Method):
     name = "cope"
     group = "latent-replay"
     reference = "De Lange and Tuytelaars, ICCV 2021, arXiv:2009.00919"
+    weighs_classes = False  # its loss compares rows with prototypes and with each other
     Settings: ClassVar[type[MethodSettings]] = CoPESettings
     replay = Replay(memory="class-reservoir", draws=("replay",))
 

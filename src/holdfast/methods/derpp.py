@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from ..batch import Batch
 from ..settings import MethodSettings, Uniform, setting
 from .finetune import Finetune
-from .method import Replay, Terms, empirical_risk
+from .method import Replay, Terms
 
 
 class DERPPSettings(MethodSettings):
@@ -53,5 +53,5 @@ class DERPP(Finetune):
             terms["distillation"] = nn.functional.mse_loss(self.network(draw.inputs), draw.stored["logits"])
         if "replay" in batch.draws and self.settings.replay_weight:
             draw = batch.draws["replay"]
-            terms["replay"] = empirical_risk(self.network(draw.inputs), draw.labels)
+            terms["replay"] = self.risk(self.network(draw.inputs), draw.labels)
         return terms

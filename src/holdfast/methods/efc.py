@@ -17,7 +17,7 @@ from ..memory import Memory
 from ..networks.network import Network
 from ..settings import MethodSettings, Uniform, setting
 from .gaussians import Gaussians
-from .method import MakeOptimizer, Method, Terms, empirical_risk
+from .method import MakeOptimizer, Method, Terms
 from .priors import domain_features
 from .snapshot import frozen_copy
 
@@ -86,16 +86,16 @@ class EFC(Method):
         settings, rows = self.settings, batch.rows
         if self.old is None:
             _, logits = self.forward(batch)
-            return {"erm": empirical_risk(logits, batch.labels)}
+            return {"erm": self.risk(logits, batch.labels)}
         inputs, labels = self._rows_before(batch)
         joined = replace(batch, inputs=torch.cat([batch.inputs, inputs]), labels=torch.cat([batch.labels, labels]))
         with self.network.batchnorm("frozen") if settings.batchnorm == "frozen" else nullcontext():
             features, logits = self.forward(joined)
-        terms = {"erm": empirical_risk(logits[:rows], batch.labels)}
+        terms = {"erm": self.risk(logits[:rows], batch.labels)}
         if settings.prototype_weight > 0 and len(self.gaussians):
             made, classes = self.gaussians.draw(rows - len(labels), self.generator)
             scores = torch.cat([self.network.classifier(made), logits[rows:]])
-            terms["prototypes"] = empirical_risk(scores, torch.cat([classes, labels]))
+            terms["prototypes"] = self.risk(scores, torch.cat([classes, labels]))
         if settings.drift_weight > 0:
             assert self.matrix is not None
             terms["drift"] = drift_cost(features[:rows] - self.old.extract(batch.inputs), self.matrix, settings.damping)

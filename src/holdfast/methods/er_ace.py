@@ -13,7 +13,7 @@ from ..memory import Memory
 from ..networks.network import Network
 from ..settings import MethodSettings, setting
 from .finetune import Finetune
-from .method import MakeOptimizer, Replay, Terms, empirical_risk
+from .method import MakeOptimizer, Replay, Terms
 
 
 class ERACESettings(MethodSettings):
@@ -55,11 +55,11 @@ class ERACE(Finetune):
         torch.maximum(self.highest, batch.labels.max(), out=self.highest)
         _, logits = self.forward(batch)
         if "replay" not in batch.draws:
-            return {"erm": empirical_risk(logits, batch.labels)}
+            return {"erm": self.risk(logits, batch.labels)}
         spared = self.highest if self.settings.mask == "official" else None
         masked = mask_absent(logits, batch.labels, spared)
         draw = batch.draws["replay"]
-        return {"erm": empirical_risk(masked, batch.labels), "replay": empirical_risk(self.network(draw.inputs), draw.labels)}
+        return {"erm": self.risk(masked, batch.labels), "replay": self.risk(self.network(draw.inputs), draw.labels)}
 
     def state_dict(self) -> dict[str, Any]:
         """The highest class seen so far."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..batch import Batch
-from .method import Method, Terms, empirical_risk
+from .method import Method, Terms
 
 
 class Finetune(Method):
@@ -20,4 +20,4 @@ class Finetune(Method):
     def terms(self, batch: Batch) -> Terms:
         """L_ERM on the current rows."""
         _, logits = self.forward(batch)
-        return {"erm": empirical_risk(logits, batch.labels)}
+        return {"erm": self.risk(logits, batch.labels)}

@@ -13,7 +13,7 @@ from ..data.domain import Rows
 from ..memory import Memory
 from ..networks.network import Network
 from ..settings import Choice, MethodSettings, setting
-from .method import MakeOptimizer, Method, Replay, Terms, empirical_risk
+from .method import MakeOptimizer, Method, Replay, Terms, weighted_mean
 
 
 class LODESettings(MethodSettings):
@@ -66,13 +66,14 @@ class LODE(Method):
         _, logits = self.forward(batch)
         self.current.index_fill_(0, batch.labels, True)
         if "replay" not in batch.draws:
-            return {"erm": empirical_risk(logits, batch.labels)}
+            return {"erm": self.risk(logits, batch.labels)}
         draw = batch.draws["replay"]
         new = self._new_classes(batch.labels)
         self.inter_weight = self._weight(new)
         inter, intra = decoupled(logits, batch.labels, new)
-        replay = empirical_risk(self.network(draw.inputs), draw.labels)
-        return {"inter": inter.mean(), "intra": intra.mean(), "replay": replay}
+        replay = self.risk(self.network(draw.inputs), draw.labels)
+        inter, intra = (weighted_mean(losses, batch.labels, self.class_weight) for losses in (inter, intra))
+        return {"inter": inter, "intra": intra, "replay": replay}
 
     def weights(self) -> Mapping[str, float | Tensor]:
         """One half for the new rows, one half for the replayed ones."""

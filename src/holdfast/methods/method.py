@@ -57,6 +57,8 @@ class Method:
     results_version: ClassVar[int] = 1
     Settings: ClassVar[type[MethodSettings]] = MethodSettings
     replay: Replay = Replay()
+    # False where the loss has no ERM term that class weights could enter.
+    weighs_classes: ClassVar[bool] = True
     # (a simpler method, the settings of zero weight under which this one is that method bit for bit), where there is one.
     reduces_to: ClassVar[tuple[str, Mapping[str, Any]] | None] = None
 
@@ -68,6 +70,7 @@ class Method:
     def __init__(self, settings: MethodSettings) -> None:
         self.settings: Any = settings
         self.domains: list[str] = []
+        self.class_weight: Tensor | None = None  # set by the learner at the start of a domain, if the run asks for it
 
     def attach(self, network: Network, memory: Memory | None, generator: torch.Generator, make: MakeOptimizer) -> None:
         """Called once by the learner, after `prepare`, with everything the method works on."""
@@ -98,6 +101,10 @@ class Method:
     def terms(self, batch: Batch) -> Terms:
         """Named loss terms of this batch; the first is usually `erm`."""
         raise NotImplementedError
+
+    def risk(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The ERM term of these rows, with the run's class weights."""
+        return empirical_risk(logits, labels, self.class_weight)
 
     def weights(self) -> Mapping[str, float | Tensor]:
         """The weight of each term; a term that is not named has weight 1."""
@@ -161,6 +168,24 @@ def tensor_bytes(node: Any) -> int:
     return sum(tensor_bytes(child) for child in children)
 
 
-def empirical_risk(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean cross-entropy over all rows: the paper's ERM term, pooled over the current and the replayed rows."""
-    return nn.functional.cross_entropy(logits, labels)
+def empirical_risk(logits: Tensor, labels: Tensor, class_weight: Tensor | None = None) -> Tensor:
+    """Mean cross-entropy over all rows: the paper's ERM term, pooled over the current and the replayed rows.
+
+    With `class_weight` [C] it is the weighted mean, each row with the weight of its class.
+    """
+    return nn.functional.cross_entropy(logits, labels, weight=class_weight)
+
+
+def weighted_mean(losses: Tensor, labels: Tensor, class_weight: Tensor | None) -> Tensor:
+    """The mean of the rows' losses, each with the weight of its class where weights are given."""
+    if class_weight is None:
+        return losses.mean()
+    weights = class_weight[labels]
+    return (losses * weights).sum() / weights.sum()
+
+
+def balanced_weights(labels: Tensor, classes: int) -> Tensor:
+    """n / (k · count) for each of the k classes among these labels, so that they weigh equally in all; 1 for a class that is absent."""
+    counts = torch.bincount(labels, minlength=classes)
+    present = counts > 0
+    return torch.where(present, len(labels) / (present.sum() * counts.clamp(min=1)), 1.0)

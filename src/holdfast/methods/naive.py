@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..batch import Batch
 from .invariant import InvariantMethod
-from .method import Terms, empirical_risk
+from .method import Terms
 
 
 class Naive(InvariantMethod):
@@ -18,7 +18,7 @@ class Naive(InvariantMethod):
     def terms(self, batch: Batch) -> Terms:
         """`erm` on the current rows, and `penalty` once a domain has ended. A term of weight 0 is not computed."""
         features, logits = self.forward(batch)
-        terms = {"erm": empirical_risk(logits, batch.labels)}
+        terms = {"erm": self.risk(logits, batch.labels)}
         if len(self.priors) and self.penalty_weight:
             statistic = self.invariance.statistic(batch.current(features), batch.current(logits), batch.current(batch.labels))
             terms["penalty"] = self.invariance.deviation(statistic, self.priors.stacked()).mean()

@@ -16,7 +16,7 @@ from ..networks.network import Network
 from ..networks.winners import sparse
 from ..settings import Choice, MethodSettings, UniformInt, setting
 from .class_sums import class_sums
-from .method import MakeOptimizer, Method, Replay, Terms, empirical_risk
+from .method import MakeOptimizer, Method, Replay, Terms
 from .priors import domain_features
 from .snapshot import frozen_copy
 
@@ -91,7 +91,7 @@ class SARL(Method):
         """`erm`; with replay `replay`, `logits`, `prototypes`; after the warm-up `stable` and `semantics`."""
         terms = self._anchored(batch.draws["replay"]) if batch.draws else {}
         features, logits = self.forward(batch)
-        terms = {"erm": empirical_risk(logits, batch.labels)} | terms
+        terms = {"erm": self.risk(logits, batch.labels)} | terms
         if self.old is None:
             return terms
         sums, counts = class_sums(normalize(features, dim=1), batch.labels, len(self.counts))
@@ -113,7 +113,7 @@ class SARL(Method):
     def _anchored(self, draw: Draw) -> Terms:
         features = self.network.extract(draw.inputs)
         logits: Tensor = self.network.classifier(features)
-        terms = {"replay": empirical_risk(logits, draw.labels), "logits": mse_loss(logits, draw.stored["logits"])}
+        terms = {"replay": self.risk(logits, draw.labels), "logits": mse_loss(logits, draw.stored["logits"])}
         sums, counts = class_sums(normalize(features, dim=1), draw.labels, len(self.counts))
         distances = (sums / counts.clamp(min=1)[:, None] - self._prototypes()).square().mean(dim=1)
         terms["prototypes"] = torch.where((counts > 0) & (self.counts > 0), distances, 0.0).sum()

@@ -12,7 +12,7 @@ from torch.func import functional_call
 
 from ..batch import Batch, Draw
 from ..settings import MethodSettings, Uniform, setting
-from .method import Method, Replay, Terms, empirical_risk
+from .method import Method, Replay, Terms
 
 # Keeps 0/0 away; not smaller, because the square of a smaller slope is 0 in float32.
 SMALLEST = 1e-20
@@ -56,7 +56,7 @@ class STAR(Method):
         """The host's terms, and `stability` on a draw of its own."""
         if not batch.draws:
             _, logits = self.forward(batch)
-            return {"erm": empirical_risk(logits, batch.labels)}
+            return {"erm": self.risk(logits, batch.labels)}
         terms = self._host(batch, batch.draws["replay"])
         if self.settings.stability_weight > 0:
             terms["stability"] = self._stability(batch.draws["stability"])
@@ -73,12 +73,12 @@ class STAR(Method):
         _, logits = self.forward(joined)
         batch.outputs = joined.outputs
         if self.settings.host == "er":
-            return {"erm": empirical_risk(logits, labels)}
+            return {"erm": self.risk(logits, labels)}
         current, replayed = logits[: batch.rows], logits[batch.rows :]
         return {
-            "erm": empirical_risk(current, batch.labels),
+            "erm": self.risk(current, batch.labels),
             "distillation": nn.functional.mse_loss(replayed, draw.stored["logits"]),
-            "replay": empirical_risk(replayed, draw.labels),
+            "replay": self.risk(replayed, draw.labels),
         }
 
     def _stability(self, draw: Draw) -> Tensor:

@@ -14,7 +14,7 @@ from ..invariance.invariance import Statistic
 from ..memory import PartitionedMemory
 from ..settings import Power, setting
 from .invariant import InvariantMethod, InvariantSettings
-from .method import Replay, Terms, empirical_risk
+from .method import Replay, Terms
 
 Forward = Literal["joint", "per-domain"]
 
@@ -75,9 +75,9 @@ class Tailored(InvariantMethod):
 
     def _risk(self, batch: Batch, logits: Tensor) -> Tensor:
         if self.settings.erm_reduction == "pooled" or not batch.replayed:
-            return empirical_risk(logits, batch.labels)
+            return self.risk(logits, batch.labels)
         parts = zip(batch.parts(logits), batch.parts(batch.labels), strict=True)
-        return torch.stack([empirical_risk(*part) for part in parts]).mean()
+        return torch.stack([self.risk(*part) for part in parts]).mean()
 
     def _statistic(self, batch: Batch, features: Tensor, logits: Tensor) -> Statistic:
         """φ of the current domain first, then of each replayed one, [1 + E, ...]."""

@@ -14,7 +14,7 @@ from ..batch import Batch
 from ..memory import Memory
 from ..networks.network import Network
 from ..settings import Choice, MethodSettings, Power, Uniform, setting
-from .method import MakeOptimizer, Method, Terms, empirical_risk
+from .method import MakeOptimizer, Method, Terms
 
 CRITIC_WIDTH = 100
 CRITIC_SLOPE = 0.01
@@ -77,7 +77,7 @@ class URM(Method):
         learner, critic = self.opts
         learner.zero_grad(set_to_none=True)
         features, logits = self.forward(batch)
-        terms = {"erm": empirical_risk(logits, batch.labels), "adversary": verdict(self.critic(features), real=True)}
+        terms = {"erm": self.risk(logits, batch.labels), "adversary": verdict(self.critic(features), real=True)}
         (terms["erm"] + self.settings.adversarial_weight * terms["adversary"]).backward()
         learner.step()
         critic.zero_grad(set_to_none=True)  # the network's step left gradients in the critic

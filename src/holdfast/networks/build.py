@@ -6,9 +6,11 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from pydantic import ValidationError
+from torch import Tensor
 
-from ..errors import HoldfastError, unknown
+from ..errors import HoldfastError, StateError, unknown
 from ..settings import explain
 from . import NETWORKS
 from .network import Network
@@ -26,4 +28,25 @@ def build_network(name: str, shape: tuple[int, ...], classes: int, settings: Map
     except ValidationError as error:
         raise HoldfastError(f"network {name!r}: {explain(error)}") from None
     assert isinstance(network, Network)
+    return network
+
+
+def check_sizes(network: str, shape: tuple[int, ...], classes: int, settings: Mapping[str, Any], stored: Mapping[str, Tensor]) -> None:
+    """Refuse stored weights that do not fit the network of this description, before any of it is allocated."""
+    with torch.device("meta"):
+        described = build_network(network, shape, classes, settings).state_dict()
+    for name, value in described.items():
+        if name in stored and stored[name].shape != value.shape:
+            raise StateError(f"the stored weights {name!r} have shape {list(stored[name].shape)}, but the network {list(value.shape)}")
+
+
+def make_network(network: str | Network, shape: tuple[int, ...], classes: int, settings: Mapping[str, Any]) -> Network:
+    """The network of that name, or the user's own if it has one output a class."""
+    if isinstance(network, str):
+        return build_network(network, shape, classes, settings)
+    if not isinstance(network, Network):
+        raise HoldfastError("network must be a name or a holdfast.Network(features, classifier)")
+    found = getattr(network.classifier, "out_features", classes)
+    if found != classes:
+        raise HoldfastError(f"the network's classifier has {found} outputs, but there are {classes} classes")
     return network

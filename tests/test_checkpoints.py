@@ -1,0 +1,179 @@
+"""Checkpoints inside a domain: every method goes on bit for bit; other data, steps or a damaged checkpoint are noticed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from same import differences
+
+import holdfast
+from holdfast.checkpoints import Checkpoints
+from holdfast.errors import HoldfastError
+from holdfast.learner import Learner, load
+from holdfast.methods import METHODS, continual
+from holdfast.state import current_tag
+
+
+class Stopped(Exception):
+    """The power went off."""
+
+
+class StopAt(holdfast.Observer):
+    """Interrupts the training of a domain after some steps, once."""
+
+    def __init__(self, domain: str, step: int) -> None:
+        self.place: tuple[str, int] | None = (domain, step)
+        self.seen: list[int] = []
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def step(self, domain, step, terms) -> None:
+        self.seen.append(step)
+        if (domain, step) == self.place:
+            self.place = None
+            raise Stopped
+
+
+def learner(method: str, observer: holdfast.Observer | None = None, **settings: object) -> Learner:
+    fields = METHODS.get(method).Settings.model_fields
+    early = {key: 2 for key in ("anneal_steps", "warmup_steps") if key in fields}
+    chosen = {"batch_size": 8, "learning_rate": 0.005, **early, **settings}
+    return Learner("mlp", method, 18, settings=chosen, network_settings={"width": 12}, observer=observer)
+
+
+def interrupted(method: str, blobs, folder: Path, *, domain: int, **settings: object) -> Learner:
+    """Learn three domains with saves between them; the given one is stopped after 6 steps and taken up in a fresh learner."""
+    made = learner(method, **settings)
+    made.save(folder)
+    for number in range(3):
+        stop = StopAt(f"d{domain}", 6)
+        for _ in range(2):
+            made = load(folder, observer=stop)
+            made.checkpoints = Checkpoints(folder / "checkpoint", base=current_tag(folder, kind="learner"), every=4)
+            try:
+                made.learn(*blobs(number), domain=f"d{number}", steps=9)
+                break
+            except Stopped:
+                stop.seen.clear()
+        made.save(folder, keep_previous=True)
+        if number == domain:
+            assert stop.seen == [4, 5, 6, 7, 8]
+            assert stop.notes == [f"going on with d{domain} after 4 steps, from its last checkpoint"]
+    return load(folder)
+
+
+@pytest.mark.parametrize("method", continual())
+def test_every_method_goes_on_bit_for_bit_inside_a_domain(method: str, blobs, tmp_path: Path) -> None:
+    straight = learner(method)
+    for number in range(3):
+        straight.learn(*blobs(number), domain=f"d{number}", steps=9)
+    again = interrupted(method, blobs, tmp_path, domain=1)
+    assert differences(straight.state_dict(), again.state_dict()) == []
+
+
+@pytest.mark.parametrize("domain", [0, 2])
+@pytest.mark.parametrize("settings", [{"memory_fill": "reservoir"}, {"class_weight": "balanced"}, {"reset_optimizer": "domain"}])
+def test_other_settings_and_other_domains(blobs, tmp_path: Path, domain: int, settings: dict) -> None:
+    straight = learner("cl-coral", **settings)
+    for number in range(3):
+        straight.learn(*blobs(number), domain=f"d{number}", steps=9)
+    assert differences(straight.state_dict(), interrupted("cl-coral", blobs, tmp_path, domain=domain, **settings).state_dict()) == []
+
+
+def stopped(blobs, folder: Path) -> Learner:
+    made = learner("er", StopAt("a", 6))
+    made.checkpoints = Checkpoints(folder, base="x", every=4)
+    with pytest.raises(Stopped):
+        made.learn(*blobs(0), domain="a", steps=9)
+    fresh = learner("er", StopAt("", 0))
+    fresh.checkpoints = Checkpoints(folder, base="x", every=4)
+    return fresh
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m, x, y: m.learn(x + 1e-6, y, domain="a", steps=9), "the data is another"),
+        (lambda m, x, y: m.learn(x, y, domain="b", steps=9), "the domain is another"),
+        (lambda m, x, y: m.learn(x, y, domain="a", steps=10), "the number of steps is another"),
+    ],
+)
+def test_something_else_than_what_was_interrupted_is_refused(blobs, tmp_path: Path, call, message: str) -> None:
+    with pytest.raises(HoldfastError, match=message):
+        call(stopped(blobs, tmp_path), *blobs(0))
+
+
+def test_a_checkpoint_of_another_model_or_a_damaged_one_is_dropped(blobs, tmp_path: Path) -> None:
+    made = stopped(blobs, tmp_path / "c")
+    made.checkpoints.base = "y"
+    made.learn(*blobs(0), domain="a", steps=9)
+    assert made.observer.seen == list(range(9))
+    made = stopped(blobs, tmp_path / "d")
+    tensors = next((tmp_path / "d").glob("tensors-*"))
+    tensors.write_bytes(tensors.read_bytes()[:-1])
+    made.learn(*blobs(0), domain="a", steps=9)
+    assert made.observer.seen == list(range(9))
+
+
+def test_a_checkpoint_does_not_change_the_training(blobs, tmp_path: Path) -> None:
+    states = []
+    for every in (None, 2):
+        made = learner("sarl")
+        made.checkpoints = Checkpoints(tmp_path, base="x", every=every) if every else None
+        for number in range(2):
+            made.learn(*blobs(number), domain=f"d{number}", steps=5)
+            if every:
+                made.checkpoints.clear()
+        states.append(made.state_dict())
+    assert differences(*states) == []
+    assert not tmp_path.exists()
+
+
+def test_balanced_class_weights_lift_the_rare_class(blobs) -> None:
+    x, y = blobs(0, rows=200)
+    kept = torch.cat([torch.arange(200)[y == 0], torch.arange(200)[y == 1][:6]])
+    noise = 3 * torch.randn(len(kept), 4, generator=torch.Generator().manual_seed(0))
+    recall = {}
+    for weight in ("none", "balanced"):
+        made = learner("er", class_weight=weight)
+        made.learn(x[kept] + noise, y[kept], domain="a", steps=60, validation=0)
+        recall[weight] = float((made.predict(x[y == 1] + noise.mean()) == 1).mean())
+    assert recall["balanced"] > recall["none"]
+
+
+@pytest.mark.parametrize("method", [name for name in continual() if METHODS.get(name).weighs_classes])
+def test_equal_classes_weigh_as_without_weights(method: str, blobs) -> None:
+    """With equally many rows of each class the weights are 1, and training is the same up to rounding."""
+    states = []
+    for weight in ("none", "balanced"):
+        made = learner(method, class_weight=weight)
+        for number in range(2):
+            made.learn(*blobs(number), domain=f"d{number}", steps=4, validation=0)
+        states.append(made.logits(blobs(0)[0]))
+    torch.testing.assert_close(*states, atol=1e-3, rtol=1e-3)
+
+
+def test_a_loss_without_a_term_to_weigh_refuses_class_weights() -> None:
+    with pytest.raises(HoldfastError, match="no term to weigh"):
+        learner("cope", class_weight="balanced")
+
+
+def test_forgetting_a_domain_deletes_its_rows_and_prior(blobs) -> None:
+    made = learner("cl-coral")
+    for number in range(2):
+        made.learn(*blobs(number), domain=f"d{number}", steps=4)
+    made.forget("d0")
+    assert list(made.memory.partitions) == ["d1"]
+    assert list(made.method.priors.by_domain) == ["d1"]
+    made.learn(*blobs(0), domain="d0", steps=4)
+    assert [domain["name"] for domain in made.domains] == ["d1", "d0"]
+    with pytest.raises(HoldfastError, match="unknown domain"):
+        made.forget("d7")
+    mixed = learner("sarl")
+    mixed.learn(*blobs(0), domain="d0", steps=4)
+    with pytest.raises(HoldfastError, match="cannot be told apart"):
+        mixed.forget("d0")

@@ -1,0 +1,105 @@
+"""Exported models answer as the learner does: every network and the methods that change it, tables with gaps, images."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+import holdfast
+from holdfast.errors import HoldfastError
+from holdfast.export import encode, export_model
+from holdfast.learner import Learner
+
+onnxruntime = pytest.importorskip("onnxruntime")
+
+
+class Residual(nn.Module):
+    """A block with BatchNorm and a shortcut."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.block = nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 3, padding=1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x + self.block(x))
+
+
+def residual() -> holdfast.Network:
+    from holdfast.networks.network import ImageInputs
+
+    features = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), Residual(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    return holdfast.Network(features, nn.Linear(4, 2), inputs=ImageInputs((0.4,), (0.3,)))
+
+
+def answers(file: Path, inputs: dict[str, torch.Tensor]) -> np.ndarray:
+    if file.suffix == ".onnx":
+        session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+        return session.run(["probabilities"], {name: values.numpy() for name, values in inputs.items()})[0]
+    with open(file, "rb") as opened:
+        return torch.export.load(opened).module()(*inputs.values()).detach().numpy()
+
+
+@pytest.mark.parametrize("method", ["er", "cope", "sarl"])
+@pytest.mark.parametrize("network", ["mlp", "cnn", "residual"])
+def test_images(method: str, network: str, pictures, tmp_path: Path) -> None:
+    chosen = residual() if network == "residual" else network
+    width = {} if network == "residual" else {"width": 8}
+    made = Learner(chosen, method, 12, settings={"batch_size": 8, "learning_rate": 0.01}, network_settings=width)
+    for domain in range(2):
+        made.learn(*pictures(domain), domain=f"d{domain}", steps=8)
+    export_model(made, tmp_path / "m.onnx")
+    for rows in (1, 17):
+        x = pictures(3, rows=24)[0][:rows]
+        assert np.abs(answers(tmp_path / "m.onnx", {"images": x}) - made.predict_proba(x)).max() < 1e-5
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".pt2"])
+def test_a_table_with_gaps_and_unknown_categories(suffix: str, tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    rows = 60
+    frame = pd.DataFrame(
+        {
+            "age": draw.normal(50, 10, rows).round(1),
+            "dose": draw.normal(1e6, 3, rows),
+            "never": [None] * rows,
+            "ward": draw.choice(["A", "B", "C"], rows),
+        }
+    )
+    frame.loc[::7, "age"] = None
+    frame.loc[::5, "ward"] = None
+    labels = np.where(frame["dose"] > 1e6, "ill", "well")
+    made = Learner("mlp", "cl-coral", 20, settings={"batch_size": 8, "learning_rate": 0.01}, network_settings={"width": 16})
+    made.learn(frame, labels, domain="a", steps=30)
+    facts = export_model(made, tmp_path / f"m{suffix}")
+    assert facts["categories"] == {"ward": {"A": 0, "B": 1, "C": 2, "(other)": 3, "(missing)": -1}}
+    new = frame.copy()
+    new.loc[3, "ward"] = "Z"
+    new.loc[4, "dose"] = 1e308
+    found = answers(tmp_path / f"m{suffix}", encode(made.preprocessing, new))
+    assert np.abs(found - made.predict_proba(new)).max() < 1e-5
+    if suffix == ".onnx":
+        import onnx
+
+        said = {prop.key: prop.value for prop in onnx.load(tmp_path / "m.onnx").metadata_props}
+        assert json.loads(said["holdfast"])["classes"] == ["ill", "well"]
+
+
+def test_plain_arrays_and_refusals(blobs, tmp_path: Path) -> None:
+    made = Learner("mlp", "er", 20, settings={"batch_size": 8}, network_settings={"width": 16})
+    with pytest.raises(HoldfastError, match="nothing to export"):
+        export_model(made, tmp_path / "m.onnx")
+    made.learn(*blobs(0), domain="a", steps=3)
+    with pytest.raises(HoldfastError, match="ends in"):
+        export_model(made, tmp_path / "m.pkl")
+    with pytest.raises(HoldfastError, match="no folder"):
+        export_model(made, tmp_path / "x" / "m.onnx")
+    export_model(made, tmp_path / "m.pt2")
+    x = blobs(1)[0]
+    assert np.abs(answers(tmp_path / "m.pt2", {"inputs": x}) - made.predict_proba(x)).max() < 1e-5
+    assert [path.name for path in tmp_path.iterdir()] == ["m.pt2"]
