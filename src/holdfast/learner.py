@@ -201,7 +201,7 @@ class Learner:
         if dtype != self.dtype:
             raise HoldfastError(f"{what}: {dtype} values, but this learner was begun with {self.dtype}")
 
-    def _begin(self, shape: tuple[int, ...], dtype: torch.dtype, classes: Sequence[Label]) -> None:
+    def _begin(self, shape: tuple[int, ...], dtype: torch.dtype, classes: Sequence[Label], *, restored: bool = False) -> None:
         """Fix the form of the inputs and the classes, and build everything that depends on them."""
         if len(classes) < 2:
             raise HoldfastError(f"the first domain has one class only ({list(classes)}): give classes=[...] naming all that may come")
@@ -211,16 +211,16 @@ class Learner:
         settings = self.method_type.Settings.build(self._method_settings, small=self.small, short=self.short)
         self.generators = Generators.from_seed(self.seed, self.device)
         with seeded(self.generators.init):
-            network = self._make_network(shape, len(classes))
+            network = self._make_network(shape, len(classes), restored)
             self.method: Method = self.method_type(settings)
             network = self.method.prepare(network).to(self.device)
         self.memory = self._make_memory(len(classes))
         self.method.attach(network, self.memory, self.generators.method, self._make_optimizer)
         self.shape, self.dtype, self.classes = shape, dtype, list(classes)
 
-    def _make_network(self, shape: tuple[int, ...], classes: int) -> Network:
+    def _make_network(self, shape: tuple[int, ...], classes: int, restored: bool) -> Network:
         if isinstance(self._network, str):
-            return build_network(self._network, shape, classes, self.network_settings)
+            return build_network(self._network, shape, classes, self.network_settings, restored=restored)
         if not isinstance(self._network, Network):
             raise HoldfastError("network must be a name or a holdfast.Network(features, classifier)")
         found = getattr(self._network.classifier, "out_features", classes)
@@ -400,7 +400,7 @@ class Learner:
         self.preprocessing = from_state(state.get("preprocessing"))
         if state["shape"] is None:
             return
-        self._begin(tuple(state["shape"]), getattr(torch, state["dtype"]), self.classes or [])
+        self._begin(tuple(state["shape"]), getattr(torch, state["dtype"]), self.classes or [], restored=True)
         self.method.network.load_state_dict(state["network"])
         for optimizer, saved in zip(self.method.opts, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)

@@ -22,7 +22,8 @@ class Benchmark(ABC):
     results_version: ClassVar[int] = 1
     domains: ClassVar[tuple[str, ...]]
     default_target: ClassVar[str]
-    classes: ClassVar[tuple[str, ...]]
+    # Of the whole data set; `make` may find that only a part of them is there.
+    classes: tuple[str, ...]
     metric: ClassVar[Metric] = "accuracy"
     network: ClassVar[str]
     network_settings: ClassVar[Mapping[str, Any]] = {}
