@@ -56,8 +56,8 @@ class Inert(pickle.Unpickler):
             return _from_buffer
         if module == "_codecs" and name == "encode":
             return _encode
-        if module in ("builtins", "__builtin__") and name == "slice":
-            return slice
+        if module in ("builtins", "__builtin__") and name in ("slice", "bytes"):
+            return slice if name == "slice" else _no_bytes
         if module.partition(".")[0] == "pandas":
             return type("Record", (Record,), {"name": name})
         raise HoldfastError(f"the pickle asks for {module}.{name}, which no table needs: it is refused, nothing of it was run")
@@ -113,6 +113,11 @@ def _columns(axis: Record, blocks: list[tuple[Any, Any]]) -> dict[str, np.ndarra
             where = np.arange(len(names))[places]
             found |= {names[place]: values[row] for row, place in enumerate(where)}
     return found
+
+
+def _no_bytes() -> bytes:
+    """Protocol 2 writes an empty text of bytes as a call."""
+    return b""
 
 
 def _encode(text: str, encoding: str = "latin1") -> bytes:
