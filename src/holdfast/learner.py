@@ -40,7 +40,7 @@ FINITE_CHECK_STEPS = 100
 class Learner:
     """One classifier that learns domain after domain.
 
-    network: a name ("mlp", "cnn") or your own `holdfast.Network`.
+    network: a name ("mlp", "cnn", "resnet18") or your own `holdfast.Network`.
     method: a name; `holdfast methods` lists them.
     memory: how many rows are kept of all past domains together.
     settings: settings of the method and of the run by name, for example {"learning_rate": 1e-3, "replay_budget": "total"}.

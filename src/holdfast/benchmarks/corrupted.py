@@ -61,11 +61,17 @@ class CorruptedImages(ImageBenchmark):
     def has_clean(self, raw: Path) -> bool:
         """Whether the images are there in a form that can be read."""
 
+    @classmethod
+    def listed(cls, target: str) -> list[str]:
+        """As listed, the former target in the place of the new one."""
+        usual = super().listed(target)
+        if target == cls.default_target:
+            return usual
+        return [cls.default_target if name == target else name for name in cls.domains if name != cls.default_target]
+
     def scenario(self, *, target: str | None = None, order: Sequence[str] | None = None, seed: int = 0) -> Scenario:
-        """Sources as listed, the former target in the place of the new one."""
+        """As any image benchmark's, once the severity is known to be one."""
         check_severity(self.severity)
-        if order is None and target in self.domains and target != self.default_target:
-            order = [self.default_target if name == target else name for name in self.domains if name != self.default_target]
         return super().scenario(target=target, order=order, seed=seed)
 
     def build_domains(self, raw: Path, seed: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
