@@ -31,7 +31,7 @@ def glass_blur(images: np.ndarray, constants: tuple[float, int, int], draws: Dra
         for i, row in enumerate(walk):
             for j, column in enumerate(walk):
                 right, down = steps[:, turn, i, j, 0], steps[:, turn, i, j, 1]
-                # At the last row and column a step may lead out of the image by nothing: offsets end at shift - 1.
+                # Offsets end at shift - 1, so the walk's first row and column, size - shift, stay inside the image.
                 moved[:, :, row, column] = moved[number, :, row + down, column + right]
     return gaussian(moved, sigma)
 
