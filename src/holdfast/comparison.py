@@ -17,7 +17,6 @@ from pydantic import BaseModel
 
 from . import systems
 from .benchmarks import BENCHMARKS
-from .data.scenario import arrange
 from .errors import HoldfastError, unknown
 from .protocol import Result, Run, execute
 from .randomness import derive
@@ -98,7 +97,7 @@ def select_methods(words: Sequence[str]) -> list[str]:
 def select_orders(benchmark: str, words: Sequence[str], *, target: str | None, seed: int) -> list[tuple[str, ...]]:
     """`listed`, `reversed`, `random1`, `random2`, ... as orders of the sources; a random one depends on the scenario's seed."""
     kind = BENCHMARKS.get(benchmark)
-    listed = arrange(kind.domains, target or kind.default_target, None)
+    listed = kind.listed(target or kind.default_target)
     orders = []
     for word in words:
         if word in ("listed", "reversed"):

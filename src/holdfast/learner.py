@@ -41,7 +41,7 @@ FINITE_CHECK_STEPS = 100
 class Learner:
     """One classifier that learns domain after domain.
 
-    network: a name ("mlp", "cnn") or your own `holdfast.Network`.
+    network: a name ("mlp", "cnn", "resnet18") or your own `holdfast.Network`.
     method: a name; `holdfast methods` lists them.
     memory: how many rows are kept of all past domains together.
     settings: settings of the method and of the run by name, for example {"learning_rate": 1e-3, "replay_budget": "total"}.
@@ -217,7 +217,7 @@ class Learner:
         if dtype != self.dtype:
             raise HoldfastError(f"{what}: {dtype} values, but this learner was begun with {self.dtype}")
 
-    def _begin(self, shape: tuple[int, ...], dtype: torch.dtype, classes: Sequence[Label]) -> None:
+    def _begin(self, shape: tuple[int, ...], dtype: torch.dtype, classes: Sequence[Label], *, restored: bool = False) -> None:
         """Fix the form of the inputs and the classes, and build everything that depends on them."""
         if len(classes) < 2:
             raise HoldfastError(f"the first domain has one class only ({list(classes)}): give classes=[...] naming all that may come")
@@ -227,7 +227,7 @@ class Learner:
         settings = self.method_type.Settings.build(self._method_settings, small=self.small, short=self.short)
         self.generators = Generators.from_seed(self.seed, self.device)
         with seeded(self.generators.init):
-            network = make_network(self._network, shape, len(classes), self.network_settings)
+            network = make_network(self._network, shape, len(classes), self.network_settings, restored=restored)
             self.method: Method = self.method_type(settings)
             network = self.method.prepare(network).to(self.device)
         self.memory = make_memory(self.method_type.replay.memory, self.capacity, len(classes), self.run)
@@ -406,7 +406,7 @@ class Learner:
         shape, classes = tuple(state["shape"]), self.classes or []
         if isinstance(self._network, str):
             check_sizes(self._network, shape, len(classes), self.network_settings, state["network"])
-        self._begin(shape, getattr(torch, state["dtype"]), classes)
+        self._begin(shape, getattr(torch, state["dtype"]), classes, restored=True)
         self.method.network.load_state_dict(state["network"])
         for optimizer, saved in zip(self.method.opts, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)

@@ -60,6 +60,9 @@ class Run(BaseModel):
     # Domain labels are hidden, and this many domains are constructed in this way instead.
     domain_by: By | None = None
     domains: int | None = Field(None, ge=1)
+    # Of the corruptions; what a ResNet18 starts from: imagenet, a file or none.
+    severity: int | None = Field(None, ge=1, le=5)
+    weights: str | None = None
 
     @classmethod
     def build(cls, **values: Any) -> Run:
@@ -153,7 +156,7 @@ def execute(run: Run, *, observer: Observer | None = None, save_model: str | Pat
     began = time.perf_counter()  # after the imports: times exclude the start of the interpreter
     scenario = make_scenario(
         run.benchmark, data=run.data, target=run.target, order=run.order, seed=run.scenario_seed,
-        preprocess=run.preprocess, domain_by=run.domain_by, domains=run.domains,
+        preprocess=run.preprocess, domain_by=run.domain_by, domains=run.domains, severity=run.severity, weights=run.weights,
     )  # fmt: skip
     for note in scenario.notes:
         (observer or Observer()).note(note)

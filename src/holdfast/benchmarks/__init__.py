@@ -18,5 +18,11 @@ BENCHMARKS: Registry[type[Benchmark]] = Registry(
         "rotated-mnist": "holdfast.benchmarks.rotated_mnist:RotatedMNIST",
         "rotated-mnist-extended": "holdfast.benchmarks.rotated_mnist:RotatedMNISTExtended",
         "covertype": "holdfast.benchmarks.covertype:Covertype",
+        "cifar10-c": "holdfast.benchmarks.cifar10_c:CIFAR10C",
+        "tinyimagenet-c": "holdfast.benchmarks.tinyimagenet_c:TinyImageNetC",
+        "wm811k": "holdfast.benchmarks.wm811k:WM811K",
+        "wm811k-extended": "holdfast.benchmarks.wm811k:WM811KExtended",
+        "camelyon17": "holdfast.benchmarks.camelyon17:Camelyon17",
+        "camelyon17-extended": "holdfast.benchmarks.camelyon17:Camelyon17Extended",
     },
 )

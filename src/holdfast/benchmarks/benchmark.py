@@ -22,7 +22,8 @@ class Benchmark(ABC):
     results_version: ClassVar[int] = 1
     domains: ClassVar[tuple[str, ...]]
     default_target: ClassVar[str]
-    classes: ClassVar[tuple[str, ...]]
+    # Of the whole data set; `make` may find that only a part of them is there.
+    classes: tuple[str, ...]
     metric: ClassVar[Metric] = "accuracy"
     network: ClassVar[str]
     network_settings: ClassVar[Mapping[str, Any]] = {}
@@ -34,10 +35,15 @@ class Benchmark(ABC):
     # What `make` learned to turn raw rows into inputs; it travels with the model.
     preprocessing: TablePreprocessing | None = None
 
+    @classmethod
+    def listed(cls, target: str) -> list[str]:
+        """The sources in their usual order when this domain is the target."""
+        return arrange(cls.domains, target, None)
+
     def scenario(self, *, target: str | None = None, order: Sequence[str] | None = None, seed: int = 0) -> Scenario:
         """Sources in the order of training and the sealed target. Depends on these three settings only."""
         target = target or self.default_target
-        sources = arrange(self.domains, target, order)
+        sources = self.listed(target) if order is None else arrange(self.domains, target, order)
         domains, make_target, notes = self.make(sources, target, seed)
         return Scenario(
             name=self.name,

@@ -23,6 +23,8 @@ class PreparedBenchmark(Benchmark):
     files: ClassVar[tuple[PublicFile, ...]]
     # Raised by hand when the way in which the domains are built changes.
     set_version: ClassVar[int] = 1
+    # What `build_domains` finds and a result must tell; kept in the manifest.
+    about: dict[str, Any]
 
     @abstractmethod
     def build_domains(self, raw: Path, seed: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
@@ -42,7 +44,8 @@ class PreparedBenchmark(Benchmark):
             (folder / "manifest.json").unlink()
         raw = data_root(root) / self.raw
         self._fetch(raw, root, bar)
-        return build(folder, self._facts(seed), self.build_domains(raw, seed))
+        self.about = {}
+        return build(folder, self._facts(seed), self.build_domains(raw, seed), self.about)
 
     def open(self, seed: int) -> Prepared:
         """The prepared set; built now if the files are there, otherwise refused with the command that gets them."""

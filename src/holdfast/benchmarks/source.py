@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ..data.boundaries import By, construct, join_small
+from ..data.corruptions.corrupt import check_severity
 from ..data.domain import Domain
 from ..data.own import OwnData, Preprocess
 from ..data.scenario import Scenario
@@ -17,6 +18,9 @@ from ..data.splits import divide_rows
 from ..errors import HoldfastError
 from ..randomness import derive
 from . import BENCHMARKS
+from .benchmark import Benchmark
+from .corrupted import CorruptedImages
+from .image import ImageBenchmark
 from .own import own_scenario
 
 
@@ -30,21 +34,38 @@ def make_scenario(
     preprocess: Preprocess | None = None,
     domain_by: By | None = None,
     domains: int | None = None,
+    severity: int | None = None,
+    weights: str | None = None,
 ) -> Scenario:
     """The scenario that these settings describe. `domain_by` hides the domain labels and constructs others."""
     if domains is not None and domain_by is None:
         raise HoldfastError("--domains says how many to construct: it needs --domain auto")
     if data is not None:
+        if severity is not None or weights is not None:
+            raise HoldfastError("--severity and --weights are for the image benchmarks, not for your own data")
         return own_scenario(data, target=target, order=order, seed=seed, preprocess=preprocess, domain_by=domain_by, count=domains)
     made = BENCHMARKS.get(benchmark)()
     if preprocess is not None:
         if not hasattr(made, "preprocess"):
             raise HoldfastError(f"--preprocess is for covertype and for your own tables: {benchmark} has its own preprocessing")
         made.preprocess = preprocess
+    if severity is not None:
+        with_severity(made, severity)
+    if weights is not None:
+        if not isinstance(made, ImageBenchmark):
+            raise HoldfastError(f"--weights is for resnet18: {benchmark} uses {made.network}")
+        made.weights = weights
     if domain_by == "time":
         raise HoldfastError(f"--domain-by time needs a column of time, which {benchmark} has not: use drift, blocks or cluster")
     scenario = made.scenario(target=target, order=order, seed=seed)
     return hide_domains(scenario, domain_by, domains) if domain_by is not None else scenario
+
+
+def with_severity(made: Benchmark, severity: int) -> None:
+    """Let a benchmark of corruptions use this severity; others are refused."""
+    if not isinstance(made, CorruptedImages):
+        raise HoldfastError(f"--severity is for benchmarks of corruptions (cifar10-c, tinyimagenet-c): {made.name} has none")
+    made.severity = check_severity(severity)
 
 
 def hide_domains(scenario: Scenario, by: By, count: int | None = None) -> Scenario:

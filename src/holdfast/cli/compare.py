@@ -26,6 +26,8 @@ def compare(
     orders: Annotated[str, typer.Option(help="orders of the sources, with commas: listed, reversed, random1, random2, ...")] = "listed",
     target: Annotated[str | None, typer.Option(help="the unseen domain; the others are sources")] = None,
     scenario_seed: Annotated[int, typer.Option(help="seed of the data")] = 0,
+    severity: Annotated[int | None, typer.Option(help="severity of the corruptions, 1 to 5; default 5")] = None,
+    weights: Annotated[str | None, typer.Option(help="what resnet18 starts from: imagenet (default), a file, or none")] = None,
     steps: Annotated[int | None, typer.Option(help="training steps per domain")] = None,
     memory: Annotated[int | None, typer.Option(help="rows kept of all past domains together")] = None,
     set: Annotated[list[str] | None, typer.Option("--set", help="a setting of the run, name=value, the same for all methods")] = None,
@@ -57,7 +59,7 @@ def compare(
     runs = [
         Run.build(
             benchmark=benchmark, method=method, seed=seed, scenario_seed=scenario_seed, target=target, order=order, steps=steps,
-            memory=memory, settings=settings, device=device,
+            memory=memory, settings=settings, device=device, severity=severity, weights=weights,
         )
         for method in chosen for order in arranged for seed in range(seeds)
     ]  # fmt: skip

@@ -17,6 +17,7 @@ def prepare(
     benchmark: Annotated[str, typer.Argument(help="name of a benchmark; `holdfast benchmarks` lists them")],
     root: Annotated[Path | None, typer.Option(help="folder for data; default $HOLDFAST_DATA, else the platform's cache folder")] = None,
     scenario_seed: Annotated[int, typer.Option(help="seed of the data: which rows stand in which domain")] = 0,
+    severity: Annotated[int | None, typer.Option(help="severity of the corruptions, 1 to 5; default 5")] = None,
 ) -> None:
     """Download the public files of BENCHMARK (checked by checksum) and build its domains once, for all later runs.
 
@@ -25,7 +26,9 @@ def prepare(
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     from ..benchmarks import BENCHMARKS
+    from ..benchmarks.image import ImageBenchmark
     from ..benchmarks.prepared import PreparedBenchmark
+    from ..benchmarks.source import with_severity
     from .tables import make_console
 
     kind = BENCHMARKS.get(benchmark)
@@ -33,12 +36,18 @@ def prepare(
     if not issubclass(kind, PreparedBenchmark):
         console.print(f"{benchmark} is shipped with holdfast: nothing to prepare", highlight=False)
         return
+    made = kind()
+    if severity is not None:
+        with_severity(made, severity)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        prepared = kind().prepare(root, seed=scenario_seed, bar=lambda name: DownloadBar(progress, name))
+        prepared = made.prepare(root, seed=scenario_seed, bar=lambda name: DownloadBar(progress, name))
+        without = made.fetch_weights(root, bar=lambda name: DownloadBar(progress, name)) if isinstance(made, ImageBenchmark) else None
     rows = ", ".join(f"{name} {count:,}" for name, count in prepared.domains.items())
     console.print(f"prepared {benchmark} in {prepared.folder} ({prepared.bytes / 1e6:.1f} MB)", highlight=False, soft_wrap=True)
     console.print(f"rows by domain: {rows}", highlight=False, soft_wrap=True)
+    if without is not None:
+        console.print(f"without pretrained weights: {without}", highlight=False, soft_wrap=True)
     if root is not None:
         console.print(f"to run from it: holdfast run {benchmark} er --root {root}", highlight=False, soft_wrap=True)
 

@@ -37,6 +37,8 @@ def run(
     size: Annotated[int | None, typer.Option(help="pixels a side that images are resized to; default 32")] = None,
     domain_by: Annotated[str | None, typer.Option(help="with --domain auto: drift (default), blocks, time or cluster")] = None,
     domains: Annotated[int | None, typer.Option(help="with --domain auto: how many domains; default: as many as are found")] = None,
+    severity: Annotated[int | None, typer.Option(help="severity of the corruptions, 1 to 5; default 5")] = None,
+    weights: Annotated[str | None, typer.Option(help="what resnet18 starts from: imagenet (default), a file, or none")] = None,
     order: Annotated[str | None, typer.Option(help="order of the sources, for example 45,30,15,0")] = None,
     steps: Annotated[int | None, typer.Option(help="training steps per domain")] = None,
     memory: Annotated[int | None, typer.Option(help="rows kept of all past domains together")] = None,
@@ -72,7 +74,8 @@ def run(
     hidden = own_data(benchmark, own, domain_by)
     asked = Run.build(
         benchmark=benchmark, method=method, seed=seed, scenario_seed=scenario_seed, target=target, order=split_names(order),
-        steps=steps, memory=memory, settings=parse_assignments(set or []), device=device, preprocess=preprocess, domains=domains, **hidden,
+        steps=steps, memory=memory, settings=parse_assignments(set or []), device=device, preprocess=preprocess, domains=domains,
+        severity=severity, weights=weights, **hidden,
     )  # fmt: skip
     if out is not None:
         check_writable(out)

@@ -43,6 +43,12 @@ class Prepared:
         return {domain["name"]: domain["rows"] for domain in self.manifest["domains"]}
 
     @property
+    def about(self) -> Mapping[str, Any]:
+        """What was found while the set was built: where it came from, its classes, what was left out."""
+        about: Mapping[str, Any] = self.manifest.get("about", {})
+        return about
+
+    @property
     def bytes(self) -> int:
         """Bytes of all arrays."""
         return sum(facts["bytes"] for facts in self.manifest["files"].values())
@@ -70,14 +76,22 @@ def find(folder: Path, settings: Mapping[str, Any]) -> Prepared | None:
     return Prepared(folder, manifest) if same and whole else None
 
 
-def build(folder: Path, settings: Mapping[str, Any], domains: Iterable[tuple[str, np.ndarray, np.ndarray]]) -> Prepared:
-    """Write (name, inputs, labels) of each domain and, last of all, give the set its name."""
+def build(
+    folder: Path,
+    settings: Mapping[str, Any],
+    domains: Iterable[tuple[str, np.ndarray, np.ndarray]],
+    about: Mapping[str, Any] | None = None,
+) -> Prepared:
+    """Write (name, inputs, labels) of each domain and, last of all, give the set its name.
+
+    `about` is read when all domains are written: what making them found goes into the manifest with them.
+    """
     beside = folder.parent / f".building-{folder.name}-{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         _sweep(folder)
         beside.mkdir()
-        manifest = _write_arrays(beside, settings, domains)
+        manifest = _write_arrays(beside, settings, domains) | ({"about": dict(about)} if about else {})
         with open(beside / MANIFEST, "wb") as file:
             file.write(json.dumps(manifest, indent=1).encode())
             _force(file)

@@ -10,5 +10,5 @@ from ..registry import Registry
 NETWORKS: Registry[Callable[..., Any]] = Registry(
     "network",
     "holdfast.networks",
-    {"cnn": "holdfast.networks.cnn:cnn", "mlp": "holdfast.networks.mlp:mlp"},
+    {"cnn": "holdfast.networks.cnn:cnn", "mlp": "holdfast.networks.mlp:mlp", "resnet18": "holdfast.networks.resnet:resnet18"},
 )

@@ -1,0 +1,387 @@
+from __future__ import annotations
+
+import csv
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+
+from holdfast import Run, execute
+from holdfast.benchmarks import BENCHMARKS
+from holdfast.benchmarks.camelyon17 import FOLDER, Camelyon17, Camelyon17Extended
+from holdfast.benchmarks.cifar10_c import BATCHES, CIFAR10C, TARGET, TEST, TRAIN
+from holdfast.benchmarks.corrupted import PAIRS
+from holdfast.benchmarks.source import make_scenario
+from holdfast.benchmarks.tinyimagenet_c import TinyImageNetC
+from holdfast.benchmarks.wm811k import PATTERNS, WM811K, WM811KExtended, cut_lots, resize
+from holdfast.data.inert_pickle import read_inert
+from holdfast.data.public_files import checksum
+from holdfast.data.seal import FrozenModel
+from holdfast.errors import HoldfastError
+
+
+def opened(scenario):
+    return scenario.target.open(FrozenModel(torch.nn.Linear(1, 1)))
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thin ResNet18, so that a run takes seconds."""
+    for name in ("cifar10-c", "wm811k", "camelyon17", "camelyon17-extended"):
+        monkeypatch.setattr(BENCHMARKS.get(name), "network_settings", {"width": 8})
+
+
+# ---- cifar10-c ------------------------------------------------------------------------------------------------------
+
+
+class FewCIFAR10C(CIFAR10C):
+    """Each image is told by its first pixels: 100 training and 50 test images stand for the official numbers."""
+
+    def read_train(self, raw: Path) -> tuple[np.ndarray, np.ndarray]:
+        return self._few(0, 100)
+
+    def read_test(self, raw: Path) -> tuple[np.ndarray, np.ndarray]:
+        return self._few(1, 50)
+
+    def has_clean(self, raw: Path) -> bool:
+        return True
+
+    def _few(self, kind: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+        images = np.random.default_rng(kind).integers(0, 256, (count, 3, 32, 32)).astype(np.uint8)
+        return images, (np.arange(count) % 10).astype(np.uint8)
+
+
+@pytest.fixture
+def few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A root with made-up frost, since the real photographs are not shipped."""
+    from holdfast.benchmarks import corrupted
+    from holdfast.data.corruptions import corrupt
+
+    files = []
+    (tmp_path / "frost").mkdir()
+    for number in range(5):
+        path = tmp_path / "frost" / f"f{number}.png"
+        pixels = np.random.default_rng(number).integers(90, 255, (240, 300, 3)).astype(np.uint8)
+        Image.fromarray(pixels).save(path)
+        files.append(type(corrupt.FROST[0])(path.name, (), checksum(path), path.stat().st_size))
+    for module in (corrupt, corrupted):
+        monkeypatch.setattr(module, "FROST", tuple(files))
+    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path))
+    return tmp_path
+
+
+def scenario(**settings):
+    made = FewCIFAR10C()
+    made.weights = "none"
+    made.severity = settings.pop("severity", 5)
+    return made.scenario(**settings)
+
+
+def test_cifar10_c_has_the_papers_domains(few: Path) -> None:
+    made = scenario()
+    assert [(domain.name, len(domain)) for domain in made.sources] == [("clean", 100), *((name, 80) for name in PAIRS)]
+    target = opened(made)
+    assert (target.name, len(target)) == (TARGET, 50)
+    assert (made.steps, made.memory, made.small, made.short, made.metric) == (1200, 5000, True, False, "accuracy")
+    assert "generated" in made.notes[0]
+    assert "CIFAR-10-C" in made.notes[0]
+    assert made.notes[-1] == "resnet18 starts from scratch, as asked: no pretrained weights"
+    assert made.network_settings["weights"] == "none"
+
+
+def test_no_image_of_the_target_stands_in_a_source(few: Path) -> None:
+    made = FewCIFAR10C()
+    images, labels = made.read_test(few)
+    known = {image.tobytes(): row for row, image in enumerate(images)}
+    exchanged = scenario(target="brightness+contrast", severity=1)
+    # Corrupted images cannot be found back, so the labels, in the order of the parts, must be those of the two parts.
+    held = {known[image.tobytes()] for image in images[_split(0)[0]]}
+    kept = {known[image.tobytes()] for image in images[_split(0)[1]]}
+    assert (len(held), len(kept), held & kept) == (10, 40, set())
+    assert torch.equal(exchanged.sources[1].labels, torch.from_numpy(np.tile(labels[sorted(kept)], 2)).long())
+    assert torch.equal(opened(scenario()).labels, torch.from_numpy(np.tile(labels[sorted(held)], 5)).long())
+
+
+def _split(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    from holdfast.randomness import generator
+
+    order = torch.randperm(50, generator=generator(seed, "cifar10-c", "images")).numpy()
+    return np.sort(order[:10]), np.sort(order[10:])
+
+
+def test_validation_images_are_the_same_in_all_corrupted_sources(few: Path) -> None:
+    made = scenario()
+    for domain in made.sources[1:]:
+        train, validation = set((domain.train % 40).tolist()), set((domain.validation % 40).tolist())
+        assert not train & validation
+        assert validation == set((made.sources[1].validation % 40).tolist())
+        assert (len(domain.train), len(domain.validation)) == (64, 16)
+
+
+def test_another_target_takes_the_held_out_images(few: Path) -> None:
+    made = scenario(target="frost+fog")
+    assert [domain.name for domain in made.sources] == ["clean", *PAIRS[:4], TARGET, PAIRS[5]]  # in the freed place
+    sizes = {domain.name: len(domain) for domain in made.sources}
+    assert sizes[TARGET] == 40 * 5
+    assert sizes[PAIRS[0]] == 80
+    assert len(opened(made)) == 10 * 2
+    assert len(opened(scenario(target="clean"))) == 100
+    assert next(domain.name for domain in scenario(target="clean").sources) == TARGET
+    usual = scenario()
+    assert np.array_equal(np.asarray(made.sources[1].inputs), np.asarray(usual.sources[1].inputs))
+
+
+def test_same_seed_same_bytes_other_severity_other_bytes(few: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other_root = tmp_path_factory.mktemp("other")
+    (other_root / "frost").symlink_to(few / "frost", target_is_directory=True)
+    here, there = FewCIFAR10C().prepare(), FewCIFAR10C().prepare(other_root)
+    assert here.manifest["files"] == there.manifest["files"]
+    assert FewCIFAR10C().prepare(seed=1).manifest["files"] != here.manifest["files"]
+    mild = FewCIFAR10C()
+    mild.severity = 1
+    assert mild.prepare().folder != here.folder
+    with pytest.raises(HoldfastError, match="severity = 9"):
+        make_scenario("cifar10-c", severity=9, weights="none")
+    with pytest.raises(HoldfastError, match="for benchmarks of corruptions"):
+        make_scenario("heart-hospitals", severity=1)
+    with pytest.raises(HoldfastError, match="for resnet18"):
+        make_scenario("heart-hospitals", weights="none")
+
+
+def test_published_arrays_are_used_where_they_are(few: Path) -> None:
+    images, labels = FewCIFAR10C().read_test(few)
+    folder = few / "cifar10" / "CIFAR-10-C"
+    folder.mkdir(parents=True)
+    np.save(folder / "labels.npy", np.tile(labels, 5))
+    for place, name in enumerate([*"+".join(PAIRS).split("+"), *TARGET.split("+")]):
+        rows = np.stack([np.full_like(images, 5 * place + severity) for severity in range(5)]).reshape(-1, 3, 32, 32)
+        np.save(folder / f"{name}.npy", rows.transpose(0, 2, 3, 1))
+    made = scenario(severity=2)
+    assert made.notes[0] == "corruptions of severity 2 are those of the published CIFAR-10-C"
+    assert np.unique(made.sources[1].inputs).tolist() == [1, 6]  # second severity of the first two corruptions
+    np.save(folder / "labels.npy", np.tile(labels[::-1], 5))
+    with pytest.raises(HoldfastError, match="do not fit"):
+        scenario(severity=3)
+
+
+def test_cifar10_c_runs(few: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FewCIFAR10C, "network_settings", {"width": 8})
+    monkeypatch.setitem(BENCHMARKS._loaded, "cifar10-c", FewCIFAR10C)
+    result = execute(Run(benchmark="cifar10-c", method="er", steps=2, weights="none", memory=20, settings={"batch_size": 4}))
+    assert result.target is not None
+    assert result.network == {"name": "resnet18", "width": 8, "weights": "none"}
+    assert any("generated" in note for note in result.notes)
+    assert any("from scratch" in note for note in result.notes)
+    with pytest.raises(HoldfastError, match="ImageNet weights"):
+        execute(Run(benchmark="cifar10-c", method="er", steps=2))
+
+
+def test_official_batches_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "cifar10" / BATCHES).mkdir(parents=True)
+    for name in (*TRAIN, *TEST):
+        (tmp_path / "cifar10" / BATCHES / name).write_bytes(b"\0" * 3073)
+    with pytest.raises(HoldfastError, match="not the official ones"):
+        CIFAR10C().read_test(tmp_path / "cifar10")
+
+
+# ---- tinyimagenet-c -------------------------------------------------------------------------------------------------
+
+
+def test_forty_classes_of_tinyimagenet(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not (shared / "tinyimagenet").is_dir():
+        pytest.skip("the 40-class part of TinyImageNet is not here: set HOLDFAST_SHARED to the folder that holds tinyimagenet/")
+    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path))
+    made = TinyImageNetC()
+    made.about = {}
+    images, labels = made.read_test(shared / "tinyimagenet")
+    assert images.shape == (2000, 3, 64, 64)
+    assert np.bincount(labels).tolist() == [50] * 40
+    assert len(made.about["classes"]) == 40
+    assert made.about["file"] == "tiny-imagenet-40.zip"
+    assert (TinyImageNetC.steps, TinyImageNetC.small, TinyImageNetC.short, len(TinyImageNetC.classes)) == (2500, False, False, 200)
+
+
+# ---- wm811k ---------------------------------------------------------------------------------------------------------
+
+
+def test_wafers_in_ranges_of_lots(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not (shared / "wm811k").is_dir():
+        pytest.skip("the wafer maps are not here: set HOLDFAST_SHARED to the folder that holds wm811k/")
+    (tmp_path / "wm811k").symlink_to(shared / "wm811k", target_is_directory=True)
+    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path))
+    made = make_scenario("wm811k", weights="none")
+    counts = [len(domain) for domain in made.sources]
+    assert counts == [12657, 12262, 11949, 13272]
+    target = opened(made)
+    assert len(target) == 11995
+    assert (made.metric, made.steps, made.memory, made.small, made.short) == ("macro_f1", 500, 5000, False, False)
+    assert made.sources[0].inputs.shape[1:] == (1, 48, 48)
+    assert np.unique(made.sources[0].inputs[:200]).tolist() == [0, 128, 255]
+    assert made.notes[0].startswith("113 of 62248 wafers were left out")
+    lots = WM811K().open(0).about["lots"]
+    ends = [end for name in lots for end in lots[name]]
+    assert ends == sorted(set(ends))  # ranges follow one another and share no lot
+    by_class = np.bincount(np.concatenate([d.labels.numpy() for d in (*made.sources, target)]), minlength=9)
+    assert by_class.sum() == 62248 - 113
+    long = WM811KExtended()
+    long.weights = "none"
+    names = [domain.name for domain in long.scenario().sources]
+    assert (len(names), names[0], names[4], names[-1]) == (15, "lots-1-1", "lots-1-2", "lots-3-4")
+
+
+def wafers(rows: int = 60) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    maps = np.empty(rows, dtype=object)
+    kinds = np.empty(rows, dtype=object)
+    for row in range(rows):
+        maps[row] = rng.integers(0, 3, (20 + row % 3, 25)).astype(np.uint8)
+        kinds[row] = np.array([[PATTERNS[row % 9]]]) if row % 4 else np.empty((0, 0))
+    lots = np.array([f"lot{row // 3 + 1}" for row in range(rows)], dtype=object)
+    parts = {"waferMap": maps, "dieSize": np.arange(rows, dtype=float), "lotName": lots, "failureType": kinds}
+    table = pd.DataFrame({name: pd.Series(part, dtype=part.dtype) for name, part in parts.items()})
+    table.columns = pd.Index(list(parts), dtype=object)
+    return table
+
+
+def old_pickle(table: pd.DataFrame) -> bytes:
+    """The table in the form of pandas before 0.25: records of modules that today's pandas no longer has."""
+    import sys
+    import types
+
+    class Old:
+        def __init__(self, state=None, args=()):  # type: ignore[no-untyped-def]
+            self.state, self.args = state, args
+
+        def __reduce__(self):  # type: ignore[no-untyped-def]
+            return type(self), self.args, self.state
+
+    places = {"DataFrame": "pandas.core.frame_", "BlockManager": "pandas.core.internals_", "_new_Index": "pandas.indexes.base"}
+    kinds = {}
+    for name, module in places.items():
+        kinds[name] = type(name, (Old,), {"__module__": module, "__qualname__": name})
+        sys.modules.setdefault(module, types.ModuleType(module))
+        setattr(sys.modules[module], name, kinds[name])
+    objects = [name for name in table.columns if table[name].dtype == object]
+    values = np.empty((len(objects), len(table)), dtype=object)
+    for row, name in enumerate(objects):
+        values[row] = table[name].to_numpy()
+    where = [list(table.columns).index(name) for name in objects]
+    other = [place for place in range(len(table.columns)) if place not in where]
+    numbers = np.stack([table.iloc[:, place].to_numpy() for place in other])
+    names = np.array(list(table.columns), dtype=object)
+    axes = [kinds["_new_Index"](args=("Index", {"data": names, "name": None}))]
+    blocks = [{"values": values, "mgr_locs": np.array(where)}, {"values": numbers, "mgr_locs": slice(other[0], other[0] + 1, 1)}]
+    manager = kinds["BlockManager"](state=(axes, [], [], {"0.14.1": {"axes": axes, "blocks": blocks}}))
+    frame = kinds["DataFrame"](state={"_data": manager, "_typ": "dataframe"})
+    try:
+        return pickle.dumps(frame, protocol=2)
+    finally:
+        for module in places.values():
+            sys.modules.pop(module, None)
+
+
+@pytest.mark.parametrize("form", ["old", "new"])
+def test_the_authors_pickle_is_read_without_running_it(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = wafers()
+    data = old_pickle(table) if form == "old" else pickle.dumps(table)
+    columns = read_inert(data)
+    assert {"waferMap", "lotName", "failureType"} <= set(columns)
+    assert np.array_equal(columns["waferMap"][7], table["waferMap"][7])
+    (tmp_path / "wm811k").mkdir()
+    (tmp_path / "wm811k" / "LSWMD.pkl").write_bytes(data)
+    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path))
+    made = make_scenario("wm811k", weights="none")
+    assert sum(len(domain) for domain in (*made.sources, opened(made))) == 45  # every fourth wafer has no label
+    assert made.notes[:-1] == ()
+
+
+def test_a_pickle_that_would_run_code_is_refused(tmp_path: Path) -> None:
+    import os
+
+    class Evil:
+        def __reduce__(self):  # type: ignore[no-untyped-def]
+            return os.mkdir, (str(tmp_path / "was-run"),)
+
+    with pytest.raises(HoldfastError, match="refused"):
+        read_inert(pickle.dumps({"a": Evil()}))
+    assert not (tmp_path / "was-run").exists()
+    with pytest.raises(HoldfastError, match="cannot be read"):
+        read_inert(b"not a pickle")
+    with pytest.raises(HoldfastError, match="no table"):
+        read_inert(pickle.dumps([1, 2]))
+
+
+def test_cuts_lie_between_lots() -> None:
+    lots = np.repeat(np.arange(1, 101), 7)
+    cuts = cut_lots(lots, lots)
+    assert cuts.tolist() == [21, 41, 61, 81]
+    with pytest.raises(HoldfastError, match="too few lots"):
+        cut_lots(np.ones(50, int), np.ones(50, int))
+    wafer = np.array([[0, 1], [2, 1]], np.uint8)
+    assert resize(wafer)[[0, 0, 47, 47], [0, 47, 0, 47]].tolist() == [0, 128, 255, 128]
+
+
+def test_without_files_the_error_says_what_to_put_where(tmp_path: Path) -> None:
+    for kind, file in ((WM811K, "LSWMD.pkl"), (Camelyon17, "metadata.csv")):
+        with pytest.raises(HoldfastError, match=file):
+            kind().prepare(tmp_path)
+
+
+# ---- camelyon17 -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hospitals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Small files in the layout of WILDS: 12 patches a hospital, of which two are set aside (split 1)."""
+    folder = tmp_path / "camelyon17" / FOLDER
+    rng = np.random.default_rng(0)
+    rows = []
+    for center in range(5):
+        for number in range(12):
+            patient, node, x, y = f"{center * 20 + 4:03d}", center % 4, 32 * number, 64
+            slide = f"patient_{patient}_node_{node}"
+            (folder / "patches" / slide).mkdir(parents=True, exist_ok=True)
+            pixels = rng.integers(0, 256, (96, 96, 3)).astype(np.uint8)
+            pixels[0, 0] = center, number, 0
+            Image.fromarray(pixels).save(folder / "patches" / slide / f"patch_{slide}_x_{x}_y_{y}.png")
+            rows.append([len(rows), patient, node, x, y, number % 2, center * 10, center, int(number < 2)])
+    with open(folder / "metadata.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["", "patient", "node", "x_coord", "y_coord", "tumor", "slide", "center", "split"])
+        writer.writerows(rows)
+    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path))
+    return tmp_path
+
+
+def test_hospitals_of_camelyon17(hospitals: Path, narrow: None) -> None:
+    made = make_scenario("camelyon17", weights="none")
+    assert [(domain.name, len(domain)) for domain in made.sources] == [
+        ("center-0", 10), ("center-1", 12), ("center-3", 10), ("center-4", 10),
+    ]  # fmt: skip
+    target = opened(made)
+    assert (target.name, len(target)) == ("center-2", 12)
+    for domain in (*made.sources, target):
+        assert {int(pixel) for pixel in domain.inputs[:, 0, 0, 0]} == {int(domain.name[-1])}
+        assert torch.equal(domain.labels, torch.from_numpy(np.asarray(domain.inputs[:, 1, 0, 0]) % 2).long())
+    assert made.sources[0].inputs.shape[1:] == (3, 96, 96)
+    assert (made.steps, made.memory, made.small, made.short) == (1000, 5000, False, True)
+    assert made.notes[0].startswith("6 patches")
+    result = execute(Run(benchmark="camelyon17", method="cl-coral", steps=2, weights="none", settings={"batch_size": 4}))
+    assert result.target is not None
+    assert result.target.rows == 12
+
+
+def test_extended_hospitals(hospitals: Path) -> None:
+    made = Camelyon17Extended()
+    made.weights = "none"
+    found = made.scenario()
+    names = [domain.name for domain in found.sources]
+    assert len(set(names)) == 15
+    assert names[:5] == ["center-0-1", "center-1-1", "center-3-1", "center-4-1", "center-0-2"]
+    assert torch.equal(found.sources[0].train, found.sources[4].train)
+    with pytest.raises(HoldfastError, match="not unseen"):
+        made.scenario(target="center-0-1")
