@@ -259,10 +259,10 @@ def test_three_processes_one_of_them_killed_equal_one_process_bit_for_bit(tmp_pa
     for site in range(2):
         data = table(tmp_path / f"{site}.csv", site)
         columns = Columns(label="disease", drop=("patient",))
-        learn(straight, data, name=f"s{site}", columns=columns, new=new if site == 0 else NewModel(), steps=600 if site else 200)
+        learn(straight, data, name=f"s{site}", columns=columns, new=new if site == 0 else NewModel(), steps=400 if site else 50)
     model = tmp_path / "model"
-    finished(process(model, tmp_path / "0.csv", "s0", 200))
-    killed = process(model, tmp_path / "1.csv", "s1", 600, every=100)
+    finished(process(model, tmp_path / "0.csv", "s0", 50))
+    killed = process(model, tmp_path / "1.csv", "s1", 400, every=100)
     while not (model / "checkpoint" / "manifest.json").exists():
         assert killed.poll() is None
         time.sleep(0.01)
@@ -270,7 +270,7 @@ def test_three_processes_one_of_them_killed_equal_one_process_bit_for_bit(tmp_pa
     killed.wait()
     killed.stderr.close()
     assert [domain["name"] for domain in load(model).domains] == ["s0"]
-    finished(process(model, tmp_path / "1.csv", "s1", 600, every=100))
+    finished(process(model, tmp_path / "1.csv", "s1", 400, every=100))
     assert differences(load(straight).state_dict(), load(model).state_dict()) == []
 
 
