@@ -11,7 +11,9 @@ from .benchmarks import benchmarks
 from .compare import compare
 from .methods import methods
 from .prepare import prepare
+from .results import results
 from .run import run
+from .sweep import sweep
 
 app = typer.Typer(
     name="holdfast",
@@ -26,6 +28,8 @@ app.command()(compare)
 app.command()(methods)
 app.command()(benchmarks)
 app.command()(prepare)
+app.command()(sweep)
+app.command()(results)
 
 
 def main() -> None:
