@@ -6,12 +6,12 @@ import random
 from pathlib import Path
 
 import pytest
+from sweeping import experiment, swept
 
 from holdfast.protocol import Result, Run, execute
 from holdfast.search.selection import Chosen, Trial, select, select_by_seed
 from holdfast.sweep.plan import selected
 from holdfast.sweep.store import Store
-from sweeping import experiment, swept
 
 
 @pytest.fixture(scope="module")

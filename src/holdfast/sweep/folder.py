@@ -56,7 +56,7 @@ class RunFolder:
         """The checksum first, the result last: a run counts as finished when all of it is on the disk."""
         data = json.dumps(result.model_dump(mode="json"), indent=1).encode()
         try:
-            write_atomic(self.checksum, hashlib.sha256(data).hexdigest().encode())
+            self.checksum.write_text(hashlib.sha256(data).hexdigest())
             write_atomic(self.result, data)
         except OSError as error:
             raise StateError(f"could not write {self.result}: {error.strerror or error}") from error
@@ -65,7 +65,7 @@ class RunFolder:
         """What this run is. Written once, and again if a killed attempt left none that can be read."""
         try:
             if self.read_config() is None:
-                write_atomic(self.config, json.dumps(config, indent=1).encode())
+                self.config.write_text(json.dumps(config, indent=1))
         except OSError as error:
             raise StateError(f"could not write {self.config}: {error.strerror or error}") from error
 

@@ -22,7 +22,7 @@ def check_benchmark(name: str, where: str) -> None:
 
 def missing(name: str, seed: int) -> str | None:
     """Why a benchmark cannot be run here, or None."""
-    if name not in BENCHMARKS.names():
+    if name not in BENCHMARKS:
         return "this holdfast does not have it"
     return BENCHMARKS.get(name)().missing(seed)
 

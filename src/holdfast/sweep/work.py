@@ -22,6 +22,8 @@ from .features import feature_saver
 from .folder import RunFolder
 from .identity import description
 
+# Domains that took less together are learned again rather than saved: writing their state would cost more.
+LEAST_SECONDS = 1.0
 Status = Literal["done", "diverged", "claimed", "failed"]
 
 
@@ -107,7 +109,7 @@ def _finish(task: Task, folder: RunFolder, claim: Claim) -> tuple[Status, str]:
         found = folder.read()
         return found.status, found.message
     folder.write_config({"run": task.run.model_dump(mode="json"), "named_by": description(task.run), **task.config})
-    stages = Stages(folder.stages, keep=task.keep_states)
+    stages = Stages(folder.stages, keep=task.keep_states, least_seconds=LEAST_SECONDS)
     opened = feature_saver(folder.features) if task.features else None
     result = execute(task.run, observer=Lines(folder, claim), stages=stages, opened=opened)
     claim.check()
