@@ -14,10 +14,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from sweeping import experiment, planned, swept
 
 from holdfast.sweep.ray_engine import RayEngine
 from holdfast.sweep.store import MEASURED, Store, tidy_table
-from sweeping import experiment, planned, swept
 
 pytestmark = pytest.mark.soak
 
