@@ -123,7 +123,7 @@ def test_a_ray_cluster_that_loses_a_node_finishes(tmp_path: Path) -> None:
     ray = pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 
-    part = {"methods": ["er", "cl-coral"], "steps": 100}
+    part = {"methods": ["er", "cl-coral"], "steps": 30}
     swept(experiment(part=part), tmp_path / "here")
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     try:
