@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -34,6 +34,7 @@ from .learner import Learner
 from .observer import Observer
 from .randomness import generator
 from .settings import MethodSettings, RunSettings, divide, explain
+from .stages import Stages
 from .state import write_atomic
 
 SPLITS: tuple[Literal["train", "validation"], ...] = ("train", "validation")
@@ -50,6 +51,9 @@ class Run(BaseModel):
     scenario_seed: int = 0
     target: str | None = None
     order: tuple[str, ...] | None = None
+    # Domains of the benchmark that this run never sees, neither as source nor as target: the real target of a run whose
+    # target is one of the sources, for selection that leaves sources out.
+    left_out: tuple[str, ...] = ()
     steps: int | None = Field(None, ge=1)
     memory: int | None = Field(None, ge=1)
     settings: dict[str, Any] = Field(default_factory=dict)
@@ -148,14 +152,25 @@ class Result(BaseModel):
             raise StateError(f"{path} is not a whole result: {explain(error)}") from error
 
 
-def execute(run: Run, *, observer: Observer | None = None, save_model: str | Path | None = None) -> Result:
-    """Carry out a run. All that is wrong with it is said before the first step; the target opens after the last."""
+def execute(
+    run: Run,
+    *,
+    observer: Observer | None = None,
+    save_model: str | Path | None = None,
+    stages: Stages | None = None,
+    opened: Callable[[Learner, Scenario, Domain], None] | None = None,
+) -> Result:
+    """Carry out a run. All that is wrong with it is said before the first step; the target opens after the last.
+
+    stages: where the state is kept at the end of each domain; a run that finds some there goes on from it.
+    opened: called with the frozen learner and the open target once the scores are measured, for figures.
+    """
     kind = systems.find(run.method).kind
     if run.data is None:
         BENCHMARKS.get(run.benchmark)
     began = time.perf_counter()  # after the imports: times exclude the start of the interpreter
     scenario = make_scenario(
-        run.benchmark, data=run.data, target=run.target, order=run.order, seed=run.scenario_seed,
+        run.benchmark, data=run.data, target=run.target, order=run.order, left_out=run.left_out, seed=run.scenario_seed,
         preprocess=run.preprocess, domain_by=run.domain_by, domains=run.domains, severity=run.severity, weights=run.weights,
     )  # fmt: skip
     for note in scenario.notes:
@@ -172,9 +187,9 @@ def execute(run: Run, *, observer: Observer | None = None, save_model: str | Pat
             _train_jointly(learner, scenario, steps, record)
         else:
             first_only = adaptation is not None and adaptation.settings.source == "first-domain"
-            _train(learner, scenario, scenario.sources[: 1 if first_only else None], steps, record)
+            _train(learner, scenario, scenario.sources[: 1 if first_only else None], steps, record, stages)
         opening = time.perf_counter()
-        target = _measure_target(learner, scenario, adaptation)
+        target = _measure_target(learner, scenario, adaptation, opened)
         seconds["target"] = time.perf_counter() - opening
         for note in adaptation.notes if adaptation is not None else ():
             learner.observer.note(note)
@@ -268,12 +283,16 @@ class _Record:
         self.evaluation = 0.0
 
 
-def _train(learner: Learner, scenario: Scenario, domains: Sequence[Domain], steps: int, record: _Record) -> None:
-    """Learn these sources in order; after each, score all of them on both splits."""
-    for domain in domains:
+def _train(learner: Learner, scenario: Scenario, domains: Sequence[Domain], steps: int, record: _Record, stages: Stages | None) -> None:
+    """Learn these sources in order; after each, score all of them on both splits. Those that are learned already are left out."""
+    learned, saved = stages.resume(learner) if stages is not None else (0, {})
+    vars(record).update(saved)
+    for domain in domains[learned:]:
         rows = learner.rows_a_step if learner.domains else None
         learner.learn_domain(domain, steps=steps)
         _score(learner, scenario, domain.name, steps, rows if rows is not None else learner.method.settings.batch_size, record)
+        if stages is not None:
+            stages.save(learner, vars(record))
 
 
 def _train_jointly(learner: JointLearner, scenario: Scenario, steps: int, record: _Record) -> None:
@@ -304,7 +323,12 @@ def _score(learner: Learner, scenario: Scenario, stage: str, steps: int, rows: i
     )
 
 
-def _measure_target(learner: Learner, scenario: Scenario, adaptation: Adaptation | None) -> TargetScores:
+def _measure_target(
+    learner: Learner,
+    scenario: Scenario,
+    adaptation: Adaptation | None,
+    opened: Callable[[Learner, Scenario, Domain], None] | None = None,
+) -> TargetScores:
     """Freeze the model, open the target, score all its rows, and make sure that nothing moved.
 
     An adaptation gets a copy of the frozen model; what is frozen and checked is the source model.
@@ -316,6 +340,8 @@ def _measure_target(learner: Learner, scenario: Scenario, adaptation: Adaptation
     opened_at = datetime.now(UTC).isoformat(timespec="seconds")
     target: Domain = scenario.target.open(frozen)
     logits, labels = learner.outputs(target.split("all")) if adaptation is None else _adapt(adaptation, learner, target, scenario.seed)
+    if opened is not None:
+        opened(learner, scenario, target)
     frozen.check_unchanged()
     return TargetScores(
         name=target.name,

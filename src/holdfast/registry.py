@@ -28,6 +28,10 @@ class Registry(Generic[T]):
         """All known names, the built-in ones first and in the order in which they are listed."""
         return [*self._builtin, *self._added, *(name for name in self._plugins() if name not in self._added)]
 
+    def __contains__(self, name: str) -> bool:
+        """Whether there is such a name; looks at other packages only if it is not ours."""
+        return name in self._builtin or name in self._added or name in self._plugins()
+
     def get(self, name: str) -> T:
         """The thing called `name`, imported now if it was not yet."""
         if name in self._added:

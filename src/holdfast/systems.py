@@ -22,9 +22,9 @@ def names() -> list[str]:
 
 def find(name: str) -> type[Method] | type[Adaptation]:
     """The system called `name`; an unknown name gets the nearest of all of them."""
-    if name in METHODS.names():
+    if name in METHODS:
         return METHODS.get(name)
-    if name in ADAPTATIONS.names():
+    if name in ADAPTATIONS:
         return ADAPTATIONS.get(name)
     raise unknown("method", name, names())
 

@@ -10,6 +10,7 @@ from ..data.domain import Domain
 from ..data.scenario import Metric, Scenario, arrange
 from ..data.seal import SealedTarget
 from ..data.table import TablePreprocessing
+from ..errors import unknown
 
 
 class Benchmark(ABC):
@@ -40,10 +41,16 @@ class Benchmark(ABC):
         """The sources in their usual order when this domain is the target."""
         return arrange(cls.domains, target, None)
 
-    def scenario(self, *, target: str | None = None, order: Sequence[str] | None = None, seed: int = 0) -> Scenario:
-        """Sources in the order of training and the sealed target. Depends on these three settings only."""
+    def scenario(
+        self, *, target: str | None = None, order: Sequence[str] | None = None, seed: int = 0, left_out: Sequence[str] = ()
+    ) -> Scenario:
+        """Sources in the order of training and the sealed target. Depends on these four settings only."""
         target = target or self.default_target
-        sources = self.listed(target) if order is None else arrange(self.domains, target, order)
+        for name in left_out:
+            if name not in self.domains:
+                raise unknown("left-out domain", name, self.domains)
+        kept = [name for name in self.domains if name not in left_out]
+        sources = [name for name in self.listed(target) if name in kept] if order is None else arrange(kept, target, order)
         domains, make_target, notes = self.make(sources, target, seed)
         return Scenario(
             name=self.name,
@@ -62,6 +69,10 @@ class Benchmark(ABC):
             notes=notes,
             preprocessing=self.preprocessing,
         )
+
+    def missing(self, seed: int = 0) -> str | None:
+        """Why this benchmark cannot be run here, if so: what to type to get its data."""
+        return None
 
     @abstractmethod
     def make(self, sources: Sequence[str], target: str, seed: int) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:

@@ -69,10 +69,12 @@ class CorruptedImages(ImageBenchmark):
             return usual
         return [cls.default_target if name == target else name for name in cls.domains if name != cls.default_target]
 
-    def scenario(self, *, target: str | None = None, order: Sequence[str] | None = None, seed: int = 0) -> Scenario:
+    def scenario(
+        self, *, target: str | None = None, order: Sequence[str] | None = None, seed: int = 0, left_out: Sequence[str] = ()
+    ) -> Scenario:
         """As any image benchmark's, once the severity is known to be one."""
         check_severity(self.severity)
-        return super().scenario(target=target, order=order, seed=seed)
+        return super().scenario(target=target, order=order, seed=seed, left_out=left_out)
 
     def build_domains(self, raw: Path, seed: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         """Divide the test images, corrupt each part by its domain's corruptions one after another."""

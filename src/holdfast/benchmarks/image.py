@@ -20,10 +20,12 @@ class ImageBenchmark(PreparedBenchmark):
     memory = 5000
     weights: str = "imagenet"
 
-    def scenario(self, *, target: str | None = None, order: Sequence[str] | None = None, seed: int = 0) -> Scenario:
+    def scenario(
+        self, *, target: str | None = None, order: Sequence[str] | None = None, seed: int = 0, left_out: Sequence[str] = ()
+    ) -> Scenario:
         """As any benchmark's, with the weights that the network starts from; absent ones are refused before any work."""
         note = weights_note(self.network, self.weights)
-        made = super().scenario(target=target, order=order, seed=seed)
+        made = super().scenario(target=target, order=order, seed=seed, left_out=left_out)
         return replace(made, network_settings={**made.network_settings, "weights": self.weights}, notes=(*made.notes, note))
 
     def fetch_weights(self, root: str | Path | None = None, *, bar: Bar | None = None) -> str | None:

@@ -47,6 +47,11 @@ class PreparedBenchmark(Benchmark):
         self.about = {}
         return build(folder, self._facts(seed), self.build_domains(raw, seed), self.about)
 
+    def missing(self, seed: int = 0) -> str | None:
+        """The command that gets the data, unless they are prepared or their files lie ready."""
+        there = find(self._folder(None, seed), self._facts(seed)) is not None or self.has_files(data_root() / self.raw)
+        return None if there else f"type `holdfast prepare {self.set_name}` first"
+
     def open(self, seed: int) -> Prepared:
         """The prepared set; built now if the files are there, otherwise refused with the command that gets them."""
         found = find(self._folder(None, seed), self._facts(seed))

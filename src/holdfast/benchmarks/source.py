@@ -30,6 +30,7 @@ def make_scenario(
     data: OwnData | None = None,
     target: str | None = None,
     order: Sequence[str] | None = None,
+    left_out: Sequence[str] = (),
     seed: int = 0,
     preprocess: Preprocess | None = None,
     domain_by: By | None = None,
@@ -37,12 +38,17 @@ def make_scenario(
     severity: int | None = None,
     weights: str | None = None,
 ) -> Scenario:
-    """The scenario that these settings describe. `domain_by` hides the domain labels and constructs others."""
+    """The scenario that these settings describe. `domain_by` hides the domain labels and constructs others.
+
+    Domains that are `left_out` are never made: not even scales are learned from them.
+    """
     if domains is not None and domain_by is None:
         raise HoldfastError("--domains says how many to construct: it needs --domain auto")
     if data is not None:
         if severity is not None or weights is not None:
             raise HoldfastError("--severity and --weights are for the image benchmarks, not for your own data")
+        if left_out:
+            raise HoldfastError("left_out is for benchmarks: leave the domain out of your own data before the run")
         return own_scenario(data, target=target, order=order, seed=seed, preprocess=preprocess, domain_by=domain_by, count=domains)
     made = BENCHMARKS.get(benchmark)()
     if preprocess is not None:
@@ -57,7 +63,7 @@ def make_scenario(
         made.weights = weights
     if domain_by == "time":
         raise HoldfastError(f"--domain-by time needs a column of time, which {benchmark} has not: use drift, blocks or cluster")
-    scenario = made.scenario(target=target, order=order, seed=seed)
+    scenario = made.scenario(target=target, order=order, seed=seed, left_out=left_out)
     return hide_domains(scenario, domain_by, domains) if domain_by is not None else scenario
 
 

@@ -16,8 +16,10 @@ from .learn import learn
 from .methods import methods
 from .predict import predict
 from .prepare import prepare
+from .results import results
 from .run import run
 from .show import show
+from .sweep import sweep
 from .undo import undo
 
 app = typer.Typer(
@@ -35,6 +37,8 @@ app.command()(benchmarks)
 app.command()(prepare)
 for command in (learn, predict, evaluate, show, undo, forget, export):
     app.command()(command)
+app.command()(sweep)
+app.command()(results)
 
 
 def main() -> None:

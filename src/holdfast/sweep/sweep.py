@@ -1,0 +1,130 @@
+"""Carry out a plan: what is done is left alone, what is damaged is repeated, what another sweep is doing is waited for."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import StateError
+from ..protocol import versions
+from .claim import is_stale
+from .engine import Engine
+from .plan import Plan, Planned
+from .store import Store
+from .work import Outcome, Task
+
+POLL_SECONDS = 1.0
+
+
+@dataclass
+class Progress:
+    """Where a sweep stands. `done` counts results, diverged ones too; `found` of them were there before."""
+
+    total: int
+    found: int = 0
+    done: int = 0
+    diverged: int = 0
+    running: int = 0
+    slots: int = 1
+    failures: list[str] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """By the pace so far; None before the first run has ended."""
+        made = self.done - self.found
+        return (time.monotonic() - self.began) / made * (self.total - self.done - len(self.failures)) if made else None
+
+
+# Called after every run, with what became of it, and now and then with None.
+Report = Callable[[Planned | None, Outcome | None, Progress], None]
+
+
+def open_runs(plan: Plan, store: Store, *, discard: bool = True) -> tuple[dict[str, Planned], list[str]]:
+    """What has no whole result yet, and the damaged results by name; with `discard` those are deleted, so that they are repeated."""
+    todo: dict[str, Planned] = {}
+    damaged: list[str] = []
+    for name, planned in plan.unique().items():
+        folder = store.folder(name)
+        if folder.finished(features=planned.features):
+            try:
+                folder.read()
+                continue
+            except StateError as error:
+                damaged.append(str(error))
+                if discard:
+                    folder.discard_result()
+        todo[name] = planned
+    return todo, damaged
+
+
+def sweep(
+    plan: Plan, store: Store, engine: Engine, *, todo: Mapping[str, Planned], keep_states: bool = False, report: Report | None = None
+) -> Progress:
+    """Carry out `todo`, the open runs of the plan. One bad run is counted and named, and never ends the others."""
+    total = len(plan.unique())
+    progress = Progress(total, found=total - len(todo), done=total - len(todo), slots=engine.slots)
+    config = {"commit": commit(), "versions": versions()}
+    queue = deque(_task(planned, store, keep_states, config, plan.experiment.name) for planned in todo.values())
+    elsewhere: deque[Task] = deque()  # claimed by another sweep
+    running: dict[str, Task] = {}
+    looked = time.monotonic()
+    while queue or elsewhere or running:
+        while queue and engine.free > 0:
+            task = queue.popleft()
+            running[task.name] = task
+            engine.submit(task)
+        progress.running = len(running)
+        outcome = engine.next(POLL_SECONDS) if running else None
+        if outcome is not None:
+            task = running.pop(outcome.name)
+            if outcome.status == "claimed":
+                elsewhere.append(task)
+            else:
+                _count(progress, outcome, len(running))
+            if report is not None and outcome.status != "claimed":
+                report(todo[outcome.name], outcome, progress)
+        elif not running and elsewhere:
+            time.sleep(POLL_SECONDS)
+        if elsewhere and time.monotonic() - looked >= POLL_SECONDS:
+            looked = time.monotonic()
+            _look(elsewhere, queue)
+            if report is not None:
+                report(None, None, progress)
+    return progress
+
+
+def _task(planned: Planned, store: Store, keep_states: bool, config: Mapping[str, object], experiment: str) -> Task:
+    place = {"experiment": experiment, "seed": planned.seed, "trial": planned.trial, "held_out": planned.held_out}
+    return Task(planned.name, planned.run, str(store.runs.resolve()), planned.features, keep_states, {**config, "planned": place})
+
+
+def _count(progress: Progress, outcome: Outcome, running: int) -> None:
+    progress.running = running
+    if outcome.status == "failed":
+        progress.failures.append(outcome.message)
+    else:
+        progress.done += 1
+        progress.diverged += outcome.status == "diverged"
+
+
+def _look(elsewhere: deque[Task], queue: deque[Task]) -> None:
+    """Runs of other sweeps that are finished, or given up, come back into the queue; a worker finds out which it is."""
+    for _ in range(len(elsewhere)):
+        task = elsewhere.popleft()
+        back = task.folder.finished(features=task.features) or is_stale(task.folder.path)
+        (queue if back else elsewhere).append(task)
+
+
+def commit() -> str:
+    """The commit of the code that runs, where it is known. Recorded beside a result, never part of a run's name."""
+    try:
+        place = Path(__file__).parent
+        found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=place, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return found.stdout.strip() if found.returncode == 0 else ""

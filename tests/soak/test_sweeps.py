@@ -1,0 +1,172 @@
+"""Violence against sweeps: killed drivers and workers, lost nodes, full disks. No run is lost, none is done twice, same table."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+from sweeping import experiment, planned, swept
+
+from holdfast.sweep.ray_engine import RayEngine
+from holdfast.sweep.store import MEASURED, Store, tidy_table
+
+pytestmark = pytest.mark.soak
+
+# Long enough that kills fall into runs, with several domains each; the state is saved at the end of every one.
+TOY = {
+    "name": "toy",
+    "about": "a toy",
+    "search": {"trials": 2, "seeds": 2},
+    "parts": [{"benchmarks": ["heart-hospitals"], "methods": ["er", "cl-coral", "ewc"], "steps": 150, "at_most": {"batch_size": 32}}],
+}
+# The command line, with a state at the end of every domain, however short.
+COMMAND = "import holdfast.sweep.work as work; work.LEAST_SECONDS = 0; from holdfast.cli.app import main; main()"
+
+
+def table(runs: Path) -> pd.DataFrame:
+    return tidy_table(Store(runs)).drop(columns=list(MEASURED))
+
+
+def start(file: Path, runs: Path) -> subprocess.Popen[str]:
+    words = [sys.executable, "-c", COMMAND, "sweep", str(file), "--runs", str(runs), "--workers", "2"]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def children(pid: int) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        command = path.with_name("cmdline")
+        if int(fields[1]) == pid and b"spawn_main" in command.read_bytes():
+            found.append(int(path.parent.name))
+    return found
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pd.DataFrame]:
+    folder = tmp_path_factory.mktemp("toy")
+    (folder / "toy.yaml").write_text(yaml.safe_dump(TOY))
+    process = start(folder / "toy.yaml", folder / "runs")
+    assert process.wait() == 0, process.stdout.read()
+    process.stdout.close()
+    return folder / "toy.yaml", table(folder / "runs")
+
+
+def finish(file: Path, runs: Path, expected: pd.DataFrame, results: dict[str, int]) -> None:
+    """The same command once more: what was done stays as it is, the rest is done, the table is the same."""
+    process = start(file, runs)
+    printed = process.communicate()[0]
+    assert process.returncode == 0, printed
+    pd.testing.assert_frame_equal(table(runs), expected)
+    for name, written in results.items():
+        assert (runs / name / "result.json").stat().st_mtime_ns == written, f"{name} was done twice"
+    for name in expected["run"]:
+        lines = [json.loads(line) for line in (runs / name / "progress.jsonl").read_text().splitlines()]
+        learned = [line["learned"] for line in lines if "learned" in line]
+        assert sorted(set(learned)) == ["cleveland", "hungarian", "switzerland"]
+        assert len(learned) <= 4 + len(lines) // 4  # a domain is repeated only if its state was not yet written
+        assert sorted(path.name for path in (runs / name).iterdir()) == ["config.json", "progress.jsonl", "result.json", "result.sha256"]
+
+
+def written(runs: Path) -> dict[str, int]:
+    return {path.parent.name: path.stat().st_mtime_ns for path in runs.glob("*/result.json")}
+
+
+def test_a_killed_driver_loses_nothing(tmp_path: Path, toy: tuple[Path, pd.DataFrame]) -> None:
+    file, expected = toy
+    chance = random.Random(0)
+    kept: dict[str, int] = {}
+    for _ in range(5):
+        process = start(file, tmp_path)
+        began = time.monotonic()
+        while not children(process.pid) and time.monotonic() - began < 60:
+            time.sleep(0.05)
+        time.sleep(chance.uniform(2.0, 6.0))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        now = written(tmp_path)
+        assert {name: now[name] for name in kept} == kept
+        kept = now
+    finish(file, tmp_path, expected, kept)
+
+
+def test_killed_workers_lose_nothing(tmp_path: Path, toy: tuple[Path, pd.DataFrame]) -> None:
+    file, expected = toy
+    chance = random.Random(1)
+    process = start(file, tmp_path)
+    kills = 0
+    while kills < 5 and process.poll() is None:
+        time.sleep(chance.uniform(1.5, 4.0))
+        victims = children(process.pid)
+        if victims:
+            os.kill(chance.choice(victims), signal.SIGKILL)
+            kills += 1
+    process.communicate()
+    assert kills >= 3
+    finish(file, tmp_path, expected, written(tmp_path))
+
+
+def test_a_ray_cluster_that_loses_a_node_finishes(tmp_path: Path) -> None:
+    ray = pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    part = {"methods": ["er", "cl-coral"], "steps": 30}
+    swept(experiment(part=part), tmp_path / "here")
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    try:
+        second = cluster.add_node(num_cpus=1)
+        cluster.wait_for_nodes()
+        ray.init(address=cluster.address, log_to_driver=False)
+        lost = False
+
+        def lose(run: object, outcome: object, progress: object) -> None:
+            nonlocal lost
+            if not lost:
+                cluster.remove_node(second, allow_graceful=False)
+                lost = True
+
+        _, progress = swept(experiment(part=part), tmp_path / "ray", RayEngine(slots=2), report=lose)
+        assert lost
+        assert (progress.done, progress.failures) == (8, [])
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+    pd.testing.assert_frame_equal(table(tmp_path / "here"), table(tmp_path / "ray"))
+
+
+def test_a_full_disk_is_named_and_only_those_runs_are_repeated(tmp_path: Path) -> None:
+    """On a file system of 1 MiB in a name space of its own; afterwards the disk has room, and the same command finishes."""
+    probe = subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(tmp_path)], capture_output=True)
+    if probe.returncode != 0:
+        pytest.skip("this machine does not let a user mount a file system")
+    (tmp_path / "toy.yaml").write_text(yaml.safe_dump({**TOY, "parts": [{**TOY["parts"][0], "steps": 2}]}))
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    sweep = f"{sys.executable} -m holdfast sweep {tmp_path}/toy.yaml --runs {runs} --workers 1"
+    script = f"""
+        mount -t tmpfs -o size=1m tmpfs {runs}
+        head -c 960K /dev/zero > {runs}/ballast
+        {sweep}; echo first $?
+        ls {runs}/*/result.json | wc -l
+        rm {runs}/ballast
+        {sweep}; echo second $?
+    """
+    printed = subprocess.run(["unshare", "-rm", "sh", "-c", script], capture_output=True, text=True).stdout
+    assert "first 1" in printed, printed
+    assert "No space left on device" in printed
+    assert f"{runs}/" in printed.split("failed: ")[1]
+    assert "second 0" in printed
+    assert len(planned(experiment(), tmp_path / "none").unique()) == 8

@@ -1,0 +1,101 @@
+"""Engines: the same table wherever the runs are carried out."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from sweeping import EXPERIMENTS, experiment, swept, table
+
+from holdfast.cli.app import main
+from holdfast.sweep.local import LocalEngine
+from holdfast.sweep.ray_engine import RayEngine
+
+THREE = {"methods": ["finetune", "er", "cl-coral"]}
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    runs = tmp_path_factory.mktemp("here")
+    swept(experiment(part=THREE), runs)
+    return table(runs)
+
+
+def test_local_processes_give_the_table_of_one_process(tmp_path: Path, expected: pd.DataFrame) -> None:
+    _, progress = swept(experiment(part=THREE), tmp_path, LocalEngine(2))
+    assert progress.done == 12
+    pd.testing.assert_frame_equal(table(tmp_path), expected)
+
+
+def test_ray_gives_the_table_of_one_process(tmp_path: Path, expected: pd.DataFrame) -> None:
+    pytest.importorskip("ray")
+    _, progress = swept(experiment(part=THREE), tmp_path, RayEngine(slots=2))
+    assert progress.done == 12
+    pd.testing.assert_frame_equal(table(tmp_path), expected)
+
+
+def test_a_killed_worker_costs_no_run(tmp_path: Path) -> None:
+    engine = LocalEngine(1)
+
+    def kill() -> None:
+        while not engine.workers or engine.workers[0].process.pid is None:
+            time.sleep(0.01)
+        os.kill(engine.workers[0].process.pid, signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    _, progress = swept(experiment(search={"trials": 1, "seeds": 1}), tmp_path, engine)
+    thread.join()
+    assert (progress.done, progress.failures) == (2, [])
+
+
+def typed(*words: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(sys, "argv", ["holdfast", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return int(ended.value.code or 0)
+
+
+def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path / "data"))
+    file, runs = str(EXPERIMENTS / "no_alignment.yaml"), str(tmp_path / "runs")
+    assert typed("sweep", file, "--runs", runs, "--dry-run", monkeypatch=monkeypatch) == 0
+    printed = capsys.readouterr().out
+    assert "no_alignment: 600 runs, 0 done, 0 to do here" in printed
+    assert "covertype: not available here (type `holdfast prepare covertype` first); 300 runs left out" in printed
+    tiny = ("sweep", file, "--runs", runs, "--scale", "tiny", "--benchmarks", "heart-hospitals", "--methods", "cl-coral", "--workers", "1")
+    assert typed(*tiny, "--dry-run", monkeypatch=monkeypatch) == 0
+    assert "2 to do here" in (printed := capsys.readouterr().out)
+    assert "with 1 at a time, up to" in printed
+    assert typed(*tiny, monkeypatch=monkeypatch) == 0
+    assert "[2/2] cl-coral on heart-hospitals, seed 0, trial 1: done" in capsys.readouterr().out
+    assert typed("results", runs, monkeypatch=monkeypatch) == 0
+    assert "2 runs in" in capsys.readouterr().out
+    frame = pd.read_csv(tmp_path / "runs" / "tables" / "runs.csv")
+    assert list(frame["trial"]) == [0, 1]
+    assert {"target_score_unseen", "source_validation_score"} <= set(frame.columns)
+    assert typed("results", runs, "-o", str(tmp_path / "t.parquet"), monkeypatch=monkeypatch) == 0
+    assert len(pd.read_parquet(tmp_path / "t.parquet")) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--engine", "slurm"], "--engine slurm is not allowed"),
+        (["--address", "auto"], "it needs --engine ray"),
+        (["--workers", "0"], "--workers 0 is not allowed"),
+        (["--scale", "huge"], "the only scale is tiny"),
+        (["--device", "tpu"], "use cpu or cuda"),
+    ],
+)
+def test_bad_options_are_one_line(
+    words: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert typed("sweep", str(EXPERIMENTS / "small.yaml"), *words, monkeypatch=monkeypatch) == 2
+    assert message in capsys.readouterr().err

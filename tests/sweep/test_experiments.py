@@ -1,0 +1,206 @@
+"""Experiment files: refused with the key's name, planned wherever holdfast is, and run through at tiny scale."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from safetensors.torch import load_file
+from sweeping import EXPERIMENTS, Here, experiment, planned
+
+from holdfast.benchmarks import BENCHMARKS
+from holdfast.errors import HoldfastError
+from holdfast.sweep.experiment import Experiment, make_book, read_experiment
+from holdfast.sweep.names import PAPER
+from holdfast.sweep.narrow import narrow
+from holdfast.sweep.plan import make_plan, select_all
+from holdfast.sweep.store import Store
+from holdfast.sweep.sweep import open_runs, sweep
+from holdfast.sweep.tables import derived, summary
+from holdfast.sweep.tiny import tiny
+
+FILES = sorted(EXPERIMENTS.glob("*.yaml"))
+NAMES = [path.stem for path in FILES]
+READ = ("main", "naive")
+READERS = ("backward_transfer", "source", "runtime", "naive_vs_tailored", "sensitivity", "feature_space", "orders")
+
+
+def test_there_is_a_file_for_each_table_and_figure() -> None:
+    assert (
+        sorted(
+            [
+                "main",
+                "adaptation",
+                "naive",
+                "backward_transfer",
+                "source",
+                "runtime",
+                "naive_vs_tailored",
+                "step_time",
+                "no_alignment",
+                "dynamic_priors",
+                "memory_50",
+                "memory_25",
+                "other_target",
+                "half_steps",
+                "sensitivity",
+                "feature_space",
+                "orders",
+                "small",
+            ]
+        )
+        == NAMES
+    )
+    for path in FILES:
+        assert read_experiment(path).name == path.stem
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_file_is_planned_where_no_data_are(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path))
+    path = EXPERIMENTS / f"{name}.yaml"
+    plan = make_plan(read_experiment(path), Store(tmp_path / "runs"), make_book(path))
+    if name == "small":
+        assert (len(plan.unique()), plan.absent) == (29 * 2 * 4, {})
+    else:
+        assert not plan.runs
+        assert set(plan.absent) <= set(PAPER)
+    if name == "main":
+        assert sum(count for _, count in plan.absent.values()) == (18 * 6 + 5) * 60
+
+
+def carry_out(name: str, runs: Path, least: bool) -> Experiment:
+    """An experiment at tiny scale; `least`: one method a part, so that the suite stays quick."""
+
+    def change(found: Experiment) -> Experiment:
+        small = tiny(found)
+        if not least:
+            return small
+        parts = [part.model_copy(update={"methods": few(part.systems)}) for part in small.parts]
+        return small.model_copy(update={"parts": parts})
+
+    path = EXPERIMENTS / f"{name}.yaml"
+    found, store, book = change(read_experiment(path)), Store(runs), make_book(path, change)
+    if found.table is not None:
+        assert len(derived(found, store, book))
+        return found
+    plan = make_plan(found, store, book)
+    assert plan.runs
+    assert not plan.absent
+    assert not plan.waiting
+    todo, _ = open_runs(plan, store)
+    assert not sweep(plan, store, Here(), todo=todo).failures
+    assert not open_runs(plan, store)[0]
+    frame = summary(plan, store)
+    assert "note" not in frame
+    for planned_run in plan.runs:
+        folder = store.folder(planned_run.name)
+        assert not folder.stages.exists()
+        if planned_run.features:
+            assert any(key.startswith("target") for key in load_file(folder.features))
+    return found
+
+
+def few(methods: list[str]) -> list[str]:
+    wanted = [name for name in ("finetune", "cl-coral", "naive-cl-coral", "tent") if name in methods]
+    return wanted[:2] or methods[:1]
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in (*READ, *READERS)])
+def test_every_file_runs_through_at_tiny_scale(name: str, tmp_path: Path) -> None:
+    carry_out(name, tmp_path, least=True)
+
+
+def test_experiments_that_read_others_run_through_after_them(tmp_path: Path) -> None:
+    with pytest.raises(HoldfastError, match=r"reads main and naive, of which nothing is finished .* sweep them first"):
+        carry_out("source", tmp_path, least=True)
+    for name in (*READ, *READERS):
+        carry_out(name, tmp_path, least=True)
+
+
+@pytest.mark.soak
+def test_every_file_runs_through_at_tiny_scale_with_all_its_methods(tmp_path: Path) -> None:
+    for name in (*READ, *(name for name in NAMES if name not in READ)):
+        carry_out(name, tmp_path, least=False)
+
+
+def test_settings_are_varied_around_the_best_selected_run(tmp_path: Path) -> None:
+    base = experiment(name="base", part={"methods": ["cl-coral"]})
+    store = Store(tmp_path)
+    sweep(plan := planned(base, tmp_path), store, Here(), todo=open_runs(plan, store)[0])
+    chosen = select_all(base, store, lambda name: base)["heart-hospitals", "cl-coral"]
+    part = {"benchmarks": ["heart-hospitals"], "methods": ["cl-coral", "er"], "settings_from": "base", "best_seed": True, "steps": 2}
+    varied = Experiment(name="v", about="", parts=[{**part, "vary": ["penalty_weight"], "values": 3, "methods": ["cl-coral"]}])
+    best = chosen.trials[chosen.best_seed("source-validation")].result.run
+    runs = [each.run for each in make_plan(varied, store, lambda name: base).runs]
+    assert [run.settings["penalty_weight"] for run in runs] == pytest.approx([0.1, 1, 10])
+    for run in runs:
+        assert run.seed == best.seed
+        assert {key: value for key, value in run.settings.items() if key != "penalty_weight"} == {
+            key: value for key, value in best.settings.items() if key != "penalty_weight"
+        }
+    # What the other experiment does not hold runs at its defaults, for every seed.
+    plain = make_plan(Experiment(name="p", about="", parts=[part]), store, lambda name: base)
+    assert [each.run.settings for each in plain.runs if each.run.method == "er"] == [{}] * 3
+
+
+def test_unfinished_searches_are_waited_for(tmp_path: Path) -> None:
+    base = experiment(name="base")
+    later = Experiment(
+        name="l", about="", parts=[{"benchmarks": ["heart-hospitals"], "methods": ["er"], "settings_from": "base", "orders": ["reversed"]}]
+    )
+    plan = make_plan(later, Store(tmp_path), lambda name: base)
+    assert plan.waiting == ["er on heart-hospitals waits for base: 4 of 4 runs are missing"]
+
+
+def test_a_part_of_an_experiment_has_the_same_runs(tmp_path: Path) -> None:
+    whole = experiment(part={"benchmarks": ["heart-hospitals", "rotated-digits"]})
+    part = narrow(whole, ["heart-hospitals"], ["er"])
+    names = set(planned(part, tmp_path).unique())
+    assert len(names) == 4
+    assert names < set(planned(whole, tmp_path).unique())
+    with pytest.raises(HoldfastError, match="no run with these"):
+        narrow(whole, ["covertype"], None)
+
+
+GOOD = {"name": "x", "about": "y", "parts": [{"benchmarks": ["rotated-digits"], "methods": ["er"]}]}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"searc": {}}, r"searc: unknown key 'searc': did you mean 'search'"),
+        ({"search": {"trial": 2}}, r"search.trial: unknown key 'trial': did you mean 'trials'"),
+        ({"search": {"trials": 0}}, r"search.trials = 0 is not allowed"),
+        ({"parts": [{"benchmarks": ["rotated-digits"], "methods": ["err"]}]}, r"parts.0.methods: unknown method or group 'err'"),
+        ({"parts": [{"benchmarks": ["cifar10c"], "methods": ["er"]}]}, r"parts.0.benchmarks: unknown .* mean 'cifar10-c'"),
+        ({"parts": [{"benchmarks": ["rotated-digits"]}]}, r"parts.0.methods is missing"),
+        ({"parts": [{**GOOD["parts"][0], "step": 3}]}, r"parts.0.step: unknown key 'step': did you mean 'steps'"),
+        ({"parts": [{**GOOD["parts"][0], "vary": ["x"]}]}, r"parts.0.settings_from: vary and best_seed"),
+        ({"parts": []}, r"parts: give either parts"),
+        ({"selection": "target"}, r"selection = 'target' is not allowed"),
+        ({"about": None}, r"about = None is not allowed"),
+    ],
+)
+def test_what_is_wrong_is_refused_by_file_and_key(change: dict[str, object], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump({**GOOD, **change}))
+    with pytest.raises(HoldfastError, match=rf"mine.yaml: {message}"):
+        read_experiment(path)
+
+
+def test_a_file_that_is_no_experiment_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    with pytest.raises(HoldfastError, match="cannot be read"):
+        read_experiment(path)
+    path.write_text("a: [")
+    with pytest.raises(HoldfastError, match="is not YAML"):
+        read_experiment(path)
+    path.write_text("- a")
+    with pytest.raises(HoldfastError, match="no experiment"):
+        read_experiment(path)
+
+
+def test_the_papers_names_stay_known() -> None:
+    assert {"rotated-mnist", "covertype", "rotated-mnist-extended"} <= set(PAPER) & set(BENCHMARKS.names())

@@ -1,0 +1,213 @@
+"""A run is a folder: named by what decides its numbers, claimed by one process, gone on with, repeated if damaged."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from sweeping import Here, experiment, planned, swept, table
+
+from holdfast.errors import HoldfastError
+from holdfast.learner import load
+from holdfast.observer import Observer
+from holdfast.protocol import Run, execute
+from holdfast.stages import Stages
+from holdfast.sweep import claim as claims
+from holdfast.sweep.claim import Claim, is_stale, newest, release, take
+from holdfast.sweep.folder import RunFolder
+from holdfast.sweep.identity import run_name
+from holdfast.sweep.store import Store
+from holdfast.sweep.sweep import open_runs
+from holdfast.sweep.work import Task, carry_out
+
+RUN = Run(benchmark="heart-hospitals", method="cl-fishr", steps=3, settings={"batch_size": 8})
+
+
+class Killed(BaseException):
+    """As a kill: nothing catches it."""
+
+
+class KillAt(Observer):
+    def __init__(self, domain: str, step: int) -> None:
+        self.at = (domain, step)
+        self.begun: list[str] = []
+
+    def start(self, domain: str, steps: int) -> None:
+        self.begun.append(domain)
+
+    def step(self, domain: str, step: int, terms: object) -> None:
+        if (domain, step) == self.at:
+            raise Killed
+
+
+def same(first, second) -> bool:
+    drop = {"seconds", "step_milliseconds", "target"}
+    return first.model_dump(exclude=drop) == second.model_dump(exclude=drop) and first.target.weights == second.target.weights
+
+
+@pytest.mark.parametrize("method", ["finetune", "cl-fishr", "der++", "ewc", "tent"])
+def test_a_killed_run_repeats_only_the_domain_in_flight(method: str, tmp_path: Path) -> None:
+    run = RUN.model_copy(update={"method": method})
+    whole = execute(run)
+    with pytest.raises(Killed):
+        execute(run, observer=KillAt("switzerland", 1), stages=Stages(tmp_path / "s"))
+    assert [path.name for path in sorted((tmp_path / "s").iterdir())] == ["2", "record.json"]
+    watch = KillAt("nowhere", 0)
+    again = execute(run, observer=watch, stages=Stages(tmp_path / "s"))
+    assert watch.begun == ["switzerland"]
+    assert same(whole, again)
+    assert len(again.step_milliseconds) == 3
+
+
+def test_damaged_stages_begin_anew(tmp_path: Path) -> None:
+    whole = execute(RUN)
+    with pytest.raises(Killed):
+        execute(RUN, observer=KillAt("hungarian", 1), stages=Stages(tmp_path))
+    (tmp_path / "1" / "manifest.json").write_text("{")
+    watch = KillAt("nowhere", 0)
+    assert same(whole, execute(RUN, observer=watch, stages=Stages(tmp_path)))
+    assert watch.begun[0] == "cleveland"
+
+
+def test_kept_states_are_learners(tmp_path: Path) -> None:
+    name = run_name(RUN)
+    assert carry_out(Task(name, RUN, str(tmp_path), keep_states=True)).status == "done"
+    learner = load(tmp_path / name / "stages" / "2")
+    assert [domain["name"] for domain in learner.domains] == ["cleveland", "hungarian"]
+
+
+def test_a_name_is_what_decides_the_numbers() -> None:
+    name = run_name(RUN)
+    assert name == run_name(RUN.model_copy(update={"device": "cuda"}))
+    others = [
+        {"seed": 1}, {"scenario_seed": 1}, {"target": "cleveland"}, {"order": ("hungarian", "cleveland", "switzerland")}, {"steps": 4},
+        {"memory": 50}, {"settings": {"batch_size": 9}}, {"method": "er"}, {"left_out": ("va",), "target": "cleveland"},
+    ]  # fmt: skip
+    assert len({name, *(run_name(RUN.model_copy(update=other)) for other in others)}) == len(others) + 1
+
+
+def test_a_raised_results_version_renames_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    from holdfast.benchmarks.heart_hospitals import HeartHospitals
+    from holdfast.methods.fishr import CLFishr
+
+    names = {run_name(RUN)}
+    monkeypatch.setattr(CLFishr, "results_version", 2)
+    names.add(run_name(RUN))
+    monkeypatch.setattr(HeartHospitals, "results_version", 2)
+    names.add(run_name(RUN))
+    assert len(names) == 3
+
+
+def test_what_lies_in_a_run(tmp_path: Path) -> None:
+    name = run_name(RUN)
+    outcome = carry_out(Task(name, RUN, str(tmp_path), config={"commit": "abc"}))
+    assert (outcome.status, outcome.name) == ("done", name)
+    assert sorted(path.name for path in (tmp_path / name).iterdir()) == ["config.json", "progress.jsonl", "result.json", "result.sha256"]
+    config = json.loads((tmp_path / name / "config.json").read_text())
+    assert config["commit"] == "abc"
+    assert config["named_by"]["results_versions"] == {"method": 1, "benchmark": 1}
+    lines = [json.loads(line) for line in (tmp_path / name / "progress.jsonl").read_text().splitlines()]
+    assert [line["learned"] for line in lines if "learned" in line] == ["cleveland", "hungarian", "switzerland"]
+
+
+def test_diverged_trials_are_results(tmp_path: Path) -> None:
+    plan, progress = swept(
+        experiment(part={"methods": ["er"], "settings": {"learning_rate": 1e30}, "steps": 20}, search={"trials": 1, "seeds": 4}), tmp_path
+    )
+    assert (progress.done, progress.diverged, progress.failures) == (4, 4, [])
+    assert set(table(tmp_path)["status"]) == {"diverged"}
+    assert not open_runs(plan, Store(tmp_path))[0]
+
+
+def test_nothing_is_repeated_and_a_damaged_result_alone_is(tmp_path: Path) -> None:
+    swept(experiment(), tmp_path)
+    before = table(tmp_path)
+    engine = Here()
+    plan, progress = swept(experiment(), tmp_path, engine)
+    assert (engine.carried, progress.done) == ([], 8)
+    victim = sorted(plan.unique())[3]
+    path = tmp_path / victim / "result.json"
+    path.write_bytes(path.read_bytes().replace(b"0", b"1", 1))
+    todo, damaged = open_runs(planned(experiment(), tmp_path), Store(tmp_path), discard=False)
+    assert list(todo) == [victim]
+    assert damaged == [f"{path} is damaged: its checksum is not the one in result.sha256"]
+    swept(experiment(), tmp_path, engine)
+    assert engine.carried == [victim]
+    assert table(tmp_path).equals(before)
+
+
+def test_a_bad_run_is_named_and_ends_no_other(tmp_path: Path) -> None:
+    found = experiment(part={"methods": ["er"], "memory": 1})
+    both = found.model_copy(update={"parts": [*found.parts, *experiment().parts]})
+    _, progress = swept(both, tmp_path)
+    assert (progress.done, len(progress.failures)) == (8, 4)
+    assert "er on heart-hospitals): memory = 1 is smaller than the number of domains" in progress.failures[0]
+
+
+# ---- claims ---------------------------------------------------------------------------------------------------------------
+
+
+def test_only_one_gets_a_claim(tmp_path: Path) -> None:
+    got: list[Claim | None] = []
+    threads = [threading.Thread(target=lambda: got.append(take(tmp_path / "run"))) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len([claim for claim in got if claim is not None]) == 1
+    assert not is_stale(tmp_path / "run")
+    release(tmp_path / "run")
+    assert newest(tmp_path / "run") is None
+
+
+def test_the_claim_of_a_dead_process_is_taken_over_by_one(tmp_path: Path) -> None:
+    code = "import sys, pathlib; from holdfast.sweep.claim import take; take(pathlib.Path(sys.argv[1]))"
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "run")], check=True)
+    assert is_stale(tmp_path / "run")
+    assert take(tmp_path / "run").number == 1
+    assert take(tmp_path / "run") is None
+
+
+def test_a_claim_of_another_machine_holds_while_its_heart_beats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    claim = take(tmp_path / "run")
+    owner = json.loads(claim.path.read_text())
+    claim.path.write_text(json.dumps({**owner, "host": "elsewhere", "pid": 1}))
+    assert take(tmp_path / "run") is None
+    old = time.time() - claims.STALE_SECONDS - 5
+    os.utime(claim.path, (old, old))
+    assert take(tmp_path / "run").number == 1
+
+
+def test_an_owner_that_slept_finds_out_that_it_lost_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "BEAT_SECONDS", 0.01)
+    with take(tmp_path / "run") as claim:
+        beat = claim.path.stat().st_mtime_ns
+        while claim.path.stat().st_mtime_ns == beat:
+            time.sleep(0.01)
+        (tmp_path / "run" / "claim-1").write_text("{}")
+        assert claim.lost.wait(5)
+        with pytest.raises(HoldfastError, match="taken over"):
+            claim.check()
+    assert newest(tmp_path / "run") == 1  # the new owner's claim is not given back by the old one
+
+
+def test_a_run_of_another_sweep_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.sweep.sweep.POLL_SECONDS", 0.05)
+    found = experiment(search={"trials": 1, "seeds": 1})
+    first = next(iter(planned(found, tmp_path).unique()))
+    other = take(tmp_path / first)
+    assert carry_out(Task(first, RUN, str(tmp_path))).status == "claimed"
+    timer = threading.Timer(0.5, lambda: release(other.folder))
+    timer.start()
+    engine = Here()
+    _, progress = swept(found, tmp_path, engine)
+    timer.join()
+    assert progress.done == 2
+    assert engine.carried.count(first) >= 2
+    assert RunFolder(tmp_path / first).finished()

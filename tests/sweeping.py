@@ -1,0 +1,66 @@
+"""Sweeps in tests: an engine in this process, and tables without what a clock measures."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+
+import pandas as pd
+
+from holdfast.sweep.engine import Engine
+from holdfast.sweep.experiment import Experiment, make_book
+from holdfast.sweep.plan import Plan, make_plan
+from holdfast.sweep.store import MEASURED, Store, tidy_table
+from holdfast.sweep.sweep import Progress, open_runs, sweep
+from holdfast.sweep.work import Outcome, Task, carry_out
+
+EXPERIMENTS = Path(__file__).resolve().parents[1] / "experiments"
+
+
+class Here(Engine):
+    """Carries out a run when it is asked for the next outcome; saves the start of processes."""
+
+    slots = 1
+
+    def __init__(self) -> None:
+        self.tasks: deque[Task] = deque()
+        self.carried: list[str] = []
+
+    @property
+    def free(self) -> int:
+        return 1 - len(self.tasks)
+
+    def submit(self, task: Task) -> None:
+        self.tasks.append(task)
+
+    def next(self, seconds: float) -> Outcome | None:
+        task = self.tasks.popleft()
+        self.carried.append(task.name)
+        return carry_out(task)
+
+    def close(self) -> None:
+        self.tasks.clear()
+
+
+def experiment(**values: object) -> Experiment:
+    """A small experiment: er and cl-coral on heart-hospitals, 2 trials of 2 seeds, 2 steps."""
+    part = {"benchmarks": ["heart-hospitals"], "methods": ["er", "cl-coral"], "steps": 2, "at_most": {"batch_size": 16}}
+    part |= values.pop("part", {})
+    return Experiment(**{"name": "toy", "about": "a toy", "search": {"trials": 2, "seeds": 2}, "parts": [part], **values})
+
+
+def planned(found: Experiment, runs: Path) -> Plan:
+    return make_plan(found, Store(runs), make_book(EXPERIMENTS / "none.yaml"))
+
+
+def swept(found: Experiment, runs: Path, engine: Engine | None = None, **options: object) -> tuple[Plan, Progress]:
+    """Carry an experiment out, in this process unless an engine is given."""
+    plan = planned(found, runs)
+    store = Store(runs)
+    with engine or Here() as at:
+        return plan, sweep(plan, store, at, todo=open_runs(plan, store)[0], **options)
+
+
+def table(runs: Path) -> pd.DataFrame:
+    """The tidy table without what differs from one time to the next."""
+    return tidy_table(Store(runs)).drop(columns=list(MEASURED))
