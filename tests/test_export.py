@@ -59,6 +59,17 @@ def test_images(method: str, network: str, pictures, tmp_path: Path) -> None:
         assert np.abs(answers(tmp_path / "m.onnx", {"images": x}) - made.predict_proba(x)).max() < 1e-5
 
 
+@pytest.mark.parametrize("method", ["er", "cope", "sarl"])
+def test_resnet18(method: str, tmp_path: Path) -> None:
+    """Colour images with ImageNet's scaling inside, BatchNorm, shortcuts."""
+    x = torch.randint(0, 256, (24, 3, 32, 32), generator=torch.Generator().manual_seed(0)).to(torch.uint8)
+    settings = {"batch_size": 4, "learning_rate": 0.001}
+    made = Learner("resnet18", method, 8, settings=settings, network_settings={"width": 64 if method == "er" else 8, "weights": "none"})
+    made.learn(x, torch.arange(24) % 2, domain="a", steps=2)
+    export_model(made, tmp_path / "m.onnx")
+    assert np.abs(answers(tmp_path / "m.onnx", {"images": x[:5]}) - made.predict_proba(x[:5])).max() < 1e-5
+
+
 @pytest.mark.parametrize("suffix", [".onnx", ".pt2"])
 def test_a_table_with_gaps_and_unknown_categories(suffix: str, tmp_path: Path) -> None:
     draw = np.random.default_rng(0)
