@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -14,23 +15,28 @@ from ..protocol import Result
 READ_EVERY = 25
 
 
-class ProgressObserver(Observer):
-    """Shows steps and losses while a run goes on. Use it as a context."""
+class LiveBar:
+    """A bar that lives in a terminal while this context is open, and is silent in a log."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *further: TextColumn) -> None:
         self.console = console
-        self.bar = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[loss]}"),
-            console=console, transient=True, disable=not console.is_terminal,
-        )  # fmt: skip
-        self.task = self.bar.add_task("", total=1, loss="", visible=False)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), *further)
+        self.bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
-    def __enter__(self) -> ProgressObserver:
+    def __enter__(self) -> Self:
         self.bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.bar.stop()
+
+
+class ProgressObserver(LiveBar, Observer):
+    """Shows steps and losses while a run goes on. Use it as a context."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console, TextColumn("{task.fields[loss]}"))
+        self.task = self.bar.add_task("", total=1, loss="", visible=False)
 
     def note(self, text: str) -> None:
         """A line that stays."""
@@ -54,25 +60,14 @@ class ProgressObserver(Observer):
         self.console.print(f"learned {domain}: validation {shown}", highlight=False)
 
 
-class RunProgress:
+class RunProgress(LiveBar):
     """Counts runs: a live bar in a terminal, a plain line a run in a log. Use it as a context."""
 
     def __init__(self, console: Console, runs: int) -> None:
-        self.console = console
+        super().__init__(console)
         self.runs = runs
         self.finished = 0
-        self.bar = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-            console=console, transient=True, disable=not console.is_terminal,
-        )  # fmt: skip
         self.task = self.bar.add_task("comparing", total=runs)
-
-    def __enter__(self) -> RunProgress:
-        self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bar.stop()
 
     def done(self, result: Result) -> None:
         """A run is finished."""
