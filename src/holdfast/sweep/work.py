@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import traceback
 from collections.abc import Mapping
@@ -22,8 +23,9 @@ from .features import feature_saver
 from .folder import RunFolder
 from .identity import description
 
-# Domains that took less together are learned again rather than saved: writing their state would cost more.
-LEAST_SECONDS = 1.0
+# Domains that took less together are learned again rather than saved: writing their state would cost more. Workers are
+# processes of their own, so another number comes to them through the environment.
+LEAST_SECONDS = float(os.environ.get("HOLDFAST_STATE_SECONDS", "1"))
 Status = Literal["done", "diverged", "claimed", "failed"]
 
 
