@@ -62,6 +62,16 @@ def typed(*words: str, monkeypatch: pytest.MonkeyPatch) -> int:
     return int(ended.value.code or 0)
 
 
+@pytest.mark.parametrize("file", sorted(EXPERIMENTS.glob("*.yaml")), ids=lambda file: file.stem)
+def test_every_experiment_passes_a_dry_run(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path / "data"))
+    assert typed("sweep", str(file), "--runs", str(tmp_path / "runs"), "--dry-run", monkeypatch=monkeypatch) == 0
+    assert file.stem in capsys.readouterr().out
+    assert not list((tmp_path / "runs").glob("*/result.json"))
+
+
 def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path / "data"))
     file, runs = str(EXPERIMENTS / "no_alignment.yaml"), str(tmp_path / "runs")
