@@ -9,6 +9,7 @@ import argparse
 import statistics
 
 from holdfast import Result, Run, execute
+from holdfast.comparison import standard_error
 
 
 def main() -> None:
@@ -30,7 +31,7 @@ def main() -> None:
                 for seed in range(asked.seeds)
             ]
             scores = [100 * (result.target_score or 0.0) for result in results]
-            spread = statistics.stdev(scores) / len(scores) ** 0.5 if len(scores) > 1 else 0.0
+            spread = standard_error(scores) or 0.0
             cells.append(f"{statistics.mean(scores):.1f} ± {spread:.1f}")
             found |= {way: results[0].notes[-1]} if way else {}
         print(f"| {method} | {' | '.join(cells)} |")

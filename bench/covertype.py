@@ -11,6 +11,7 @@ import argparse
 import statistics
 
 from holdfast import Run, execute
+from holdfast.comparison import standard_error
 
 
 def main() -> None:
@@ -27,7 +28,7 @@ def main() -> None:
             shown = []
             for column in columns:
                 values = [100 * (value or 0.0) for value in column]
-                spread = statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
+                spread = standard_error(values) or 0.0
                 shown.append(f"{statistics.mean(values):.1f} ± {spread:.1f}")
             print(f"| {method} | {preprocess} | {' | '.join(shown)} |")
 

@@ -26,12 +26,12 @@ CENTERS = ("center-0", "center-1", "center-3", "center-4", "center-2")
 class Camelyon17(ImageBenchmark):
     """WILDS' patches of 96x96 pixels: does the middle hold tumour? Hospitals 0, 1, 3, 4 in turn, then the unseen hospital 2.
 
-    The rows are those of WILDS' training, validation (hospital 1) and test (hospital 2) parts: 302,436 + 34,904 and 85,054
-    patches, the paper's "approximately 340,000" and "approximately 85,000". WILDS' in-distribution validation part stays out.
+    The rows are those of WILDS' training, validation (hospital 1) and test (hospital 2) parts, which gives the
+    paper's "approximately 340,000" source and "approximately 85,000" target patches. WILDS' in-distribution validation part stays out.
     """
 
     name = "camelyon17"
-    summary = "patches of lymph nodes, tumour or not; four hospitals (337,340 patches) -> a fifth (85,054)"
+    summary = "patches of lymph nodes, tumour or not; four hospitals (about 340,000 patches) -> a fifth (about 85,000)"
     reference = "Bandi et al., IEEE Trans. Medical Imaging 38(2), 2018; Koh et al., WILDS, ICML 2021"
     licence = "CC0"
     domains: ClassVar[tuple[str, ...]] = CENTERS
