@@ -8,10 +8,11 @@ and all further ones are replayed. Every one of them is a real step of training;
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -39,8 +40,9 @@ class Way:
     """How a learner's steps are carried out, and why not otherwise."""
 
     execution: Execution = "eager"
-    precision: Precision = "float32"
     notes: tuple[str, ...] = ()
+    precision: Precision = "float32"
+    channels_last: bool = False
 
     @property
     def captured(self) -> bool:
@@ -78,14 +80,32 @@ def choose_way(run: RunSettings, device: torch.device, network: Network, steps: 
     if cuda and execution != "eager" and uncaptured:
         execution = "eager"
         notes.append(f"the step is not captured as a CUDA graph: {uncaptured}")
-    precision: Precision
+    way = Way(
+        execution, tuple(notes), precision="float32", channels_last=cuda and execution != "eager" and _by_channels(network, execution)
+    )
     if run.precision != "auto":
-        precision = run.precision
-    elif not cuda:
-        precision = "float32"
-    else:
-        precision = "bf16" if execution != "eager" and convolves(network) and torch.cuda.is_bf16_supported() else "tf32"
-    return Way(execution, precision, tuple(notes))
+        return replace(way, precision=run.precision)
+    if not cuda:
+        return way
+    return replace(way, precision="bf16" if way.channels_last and torch.cuda.is_bf16_supported() else "tf32")
+
+
+def _by_channels(network: nn.Module, execution: Execution) -> bool:
+    """Whether images with the channels last, and half precision, pay: PyTorch's GroupNorm would copy them at every layer."""
+    grouped = any(isinstance(module, nn.GroupNorm) for module in network.modules())
+    return convolves(network) and (execution == "compiled" or not grouped)
+
+
+def preload(device: str) -> None:
+    """Import what a run on a GPU imports in the middle: the compiler takes seconds, and optimisers ask for it too.
+
+    With deterministic kernels cuBLAS wants its workspace fixed before the GPU is first used, whatever run comes first.
+    """
+    if not device.startswith("cuda"):
+        return
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    import torch._dynamo
+    import torch._inductor.compile_fx  # noqa: F401
 
 
 def convolves(network: nn.Module) -> bool:
@@ -142,12 +162,21 @@ def _deterministic() -> Iterator[None]:
         torch.use_deterministic_algorithms(before[0], warn_only=before[1])
 
 
-def lay_out(network: Network, optimizers: Sequence[Optimizer], *, channels_last: bool) -> None:
-    """Put images, convolutions and what optimisers keep beside them into one memory format.
+@contextmanager
+def laid_out(network: Network, optimizers: Sequence[Optimizer], way: Way) -> Iterator[None]:
+    """Inside, images, convolutions and what optimisers keep beside them lie in memory as the way wants it; outside, plainly.
 
     Fused optimisers walk through parameter, gradient and moments side by side and do not look at strides: moments of another
     format, as they come from a file, would be applied to the wrong entries.
     """
+    _lay_out(network, optimizers, channels_last=way.channels_last)
+    try:
+        yield
+    finally:
+        _lay_out(network, optimizers, channels_last=False)
+
+
+def _lay_out(network: Network, optimizers: Sequence[Optimizer], *, channels_last: bool) -> None:
     network.channels_last = channels_last
     network.to(memory_format=torch.channels_last if channels_last else torch.contiguous_format)  # type: ignore[call-overload]
     for optimizer in optimizers:
@@ -194,6 +223,10 @@ def _features(network: Network, inputs: Tensor) -> Tensor:
 @cache
 def compiled_features() -> Callable[[Network, Tensor], Tensor]:
     """One for the process: networks of the same form share what was compiled, so that a worker compiles once for all its runs."""
+    import torch._functorch.config
+
+    # Gradients of two losses come from one pass (CL-ANDMask): the first backward pass must leave what the second needs.
+    torch._functorch.config.donated_buffer = False
     compiled: Callable[[Network, Tensor], Tensor] = torch.compile(_features)
     return compiled
 

@@ -45,8 +45,8 @@ class JointLearner(Learner):
             self.method.class_weight = balanced_weights(labels, len(self._known_classes()))
         self.observer.start(ALL_SOURCES, steps)
         began = time.perf_counter()
-        self._choose_way(steps)
-        with self._arithmetic(), self._steps(lambda: self._joint_step(sources)) as carry_out:
+        self.choose_way(steps)
+        with self.arithmetic(), self.steps(lambda: self._joint_step(sources)) as carry_out:
             for step in range(steps):
                 self.method.before_step(step, step)
                 terms = carry_out()

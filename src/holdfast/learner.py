@@ -22,7 +22,7 @@ from .data.preprocessing import Preprocessing, from_state
 from .data.seal import training
 from .errors import HoldfastError, StateError, unknown
 from .evaluation.scores import score
-from .execution import Steps, arithmetic, check_way, choose_way, convolves, extraction, lay_out, steps_of
+from .execution import Steps, arithmetic, check_way, choose_way, extraction, laid_out, steps_of
 from .memory import PartitionedMemory, ReservoirMemory, make_memory
 from .methods import METHODS
 from .methods.method import Method, Terms, balanced_weights
@@ -93,6 +93,7 @@ class Learner:
         # How raw rows become inputs, where this learner was begun with a data frame or by a run on raw files.
         self.preprocessing: Preprocessing | None = None
         self.seconds = {"steps": 0.0, "closing": 0.0}  # of the last domain: its steps; filling the memory and the priors
+        self._noted: set[str] = set()
         self.checkpoints: Checkpoints | None = None  # where a domain is continued from if its training was interrupted
         PartitionedMemory(self.capacity)  # refuses a capacity below 1
 
@@ -185,7 +186,7 @@ class Learner:
 
     def outputs(self, rows: Rows) -> tuple[Tensor, Tensor]:
         """Logits and labels of these rows."""
-        with self._arithmetic():
+        with self.arithmetic():
             return self._outputs(rows)
 
     def _outputs(self, rows: Rows) -> tuple[Tensor, Tensor]:
@@ -240,7 +241,7 @@ class Learner:
         self.memory = make_memory(self.method_type.replay.memory, self.capacity, len(classes), self.run)
         self.method.attach(network, self.memory, self.generators.method, self._make_optimizer)
         self.rehearsal = Rehearsal(self.method, self.memory, self.generators, self.run, self.device)
-        self._choose_way(0)
+        self.choose_way(0)
         self.shape, self.dtype, self.classes = shape, dtype, list(classes)
 
     def _make_optimizer(self, parameters: Iterable[nn.Parameter]) -> Optimizer:
@@ -260,9 +261,9 @@ class Learner:
         staging = self.rehearsal.staging(domain, rows)
         began = time.perf_counter()
         first = self.checkpoints.resume(self, domain, steps, staging) if self.checkpoints is not None else 0
-        self._choose_way(steps)
-        with self._arithmetic():
-            with self._steps(lambda: self.device_step(rows, staging)) as carry_out:
+        self.choose_way(steps)
+        with self.arithmetic():
+            with self.steps(lambda: self.device_step(rows, staging)) as carry_out:
                 for step in range(first, steps):
                     self.method.before_step(self.steps_done, step)
                     terms = carry_out()
@@ -296,19 +297,21 @@ class Learner:
             staging.offer(self.rehearsal.offered(batch), self.generators.memory)
         return terms
 
-    def _choose_way(self, steps: int) -> None:
+    def choose_way(self, steps: int) -> None:
         """How the steps of the coming domain are carried out, in which precision and memory format."""
         method, network = self.method, self.method.network
         self.way = choose_way(self.run, self.device, network, steps, uncaptured=method.uncaptured(), uncompiled=self.method_type.uncompiled)
         for note in self.way.notes:
-            self.observer.note(note)
-        lay_out(network, method.opts, channels_last=self.device.type == "cuda" and self.way.captured and convolves(network))
+            if note not in self._noted:
+                self._noted.add(note)
+                self.observer.note(note)
 
-    def _arithmetic(self) -> AbstractContextManager[None]:
+    def arithmetic(self) -> AbstractContextManager[None]:
+        """Inside, products are as exact and as repeatable as the run asks."""
         return arithmetic(self.way, self.run, self.device)
 
     @contextmanager
-    def _steps(self, step: Callable[[], Terms]) -> Iterator[Steps]:
+    def steps(self, step: Callable[[], Terms]) -> Iterator[Steps]:
         """What carries out a domain's steps, with the network in training mode."""
         method, generators = self.method, self.generators
         network = method.network
@@ -321,6 +324,7 @@ class Learner:
         drawn = (generators.data, generators.memory, generators.method)
         with (
             network.batchnorm("frozen" if self.run.freeze_batchnorm else "train"),
+            laid_out(network, method.opts, self.way),
             extraction(network, self.way, self.device),
             steps_of(self.way, self.device, step, phase, drawn, self.observer.note) as steps,
         ):

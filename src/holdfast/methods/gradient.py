@@ -34,19 +34,24 @@ def domain_gradients(
     first: list[Tensor] = []
     second: list[Tensor] = []
     values: list[list[Tensor]] = [[], []]
+
+    # A function, so that a domain's graph is gone when the next one's is built: shared nodes would make their streams wait.
+    def one(place: int, x: Tensor, y: Tensor) -> None:
+        logits = batch.parts(whole)[place] if whole is not None else network(x)
+        if place == 0:
+            batch.outputs = {"logits": logits.detach()}
+        found = losses(place, logits, y)
+        more = joint and place + 1 < len(inputs)
+        first.append(flat(gradients_of(found[0], parameters, keep=more or len(found) > 1)))
+        values[0].append(found[0].detach())
+        if len(found) > 1:
+            second.append(flat(gradients_of(found[1], parameters, keep=more)))
+            values[1].append(found[1].detach())
+
     with branches(batch.inputs.device, 1 if network.batchnorms() else len(inputs)) as branch:
         for place, (x, y) in enumerate(zip(inputs, labels, strict=True)):
             with branch(place):
-                logits = batch.parts(whole)[place] if whole is not None else network(x)
-                if place == 0:
-                    batch.outputs = {"logits": logits.detach()}
-                found = losses(place, logits, y)
-                more = joint and place + 1 < len(inputs)
-                first.append(flat(gradients_of(found[0], parameters, keep=more or len(found) > 1)))
-                values[0].append(found[0].detach())
-                if len(found) > 1:
-                    second.append(flat(gradients_of(found[1], parameters, keep=more)))
-                    values[1].append(found[1].detach())
+                one(place, x, y)
     # Added in order, whatever finished first: the sum has the same bits each time.
     summed = torch.stack(second).sum(dim=0) if second else None
     return torch.stack(first), summed, [torch.stack(each) if each else torch.empty(0) for each in values]
