@@ -56,8 +56,8 @@ def check_way(run: RunSettings, device: torch.device) -> None:
         return
     if run.execution == "graph":
         raise HoldfastError(f"execution = 'graph' is not allowed on {str(device)!r}: it is for CUDA devices; use 'eager' or 'compiled'")
-    if run.precision == "tf32":
-        raise HoldfastError(f"precision = 'tf32' is not allowed on {str(device)!r}: it is for CUDA devices; use 'float32' or 'bf16'")
+    if run.precision not in ("auto", "float32"):  # where a CPU has bf16 at all, some kernels for it crash the process
+        raise HoldfastError(f"precision = {run.precision!r} is not allowed on {str(device)!r}: it is for CUDA devices; use 'float32'")
 
 
 def choose_way(run: RunSettings, device: torch.device, network: Network, steps: int, *, uncaptured: str, uncompiled: str) -> Way:

@@ -179,13 +179,14 @@ class PartitionedMemory(Memory):
         counts = torch.tensor(list(sizes.values()))
         self._counts, self._starts = counts.to(device), (counts.cumsum(0) - counts).to(device)
         self._numbers = torch.arange(len(sizes), device=device)
+        self._largest = max(sizes.values())
 
     def draw(self, rows: int, generator: torch.Generator, *, domains: int | None = None) -> tuple[Draw, Tensor]:
         """`rows` rows of each partition, or of `domains` partitions chosen at random, as [E, rows, ...]; and their numbers."""
         numbers = self._numbers
         if domains is not None and domains < len(numbers):
-            numbers = torch.rand(len(numbers), generator=generator, device=generator.device).argsort()[:domains].sort().values
-        index = positions(self._counts[numbers], rows, generator, max(self.sizes.values())) + self._starts[numbers, None]
+            numbers = torch.rand(len(numbers), generator=generator, device=generator.device).topk(domains).indices.sort().values
+        index = positions(self._counts[numbers], rows, generator, self._largest) + self._starts[numbers, None]
         fields = {key: field[index] for key, field in self.fields.items()}
         return Draw(fields.pop("inputs"), fields.pop("labels"), fields), numbers
 

@@ -1,0 +1,105 @@
+"""What only a GPU can show: `python -m pytest tests/test_cuda.py` on a machine that has one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from same import differences
+
+from holdfast import Learner
+from holdfast.data.domain import Domain
+from holdfast.execution import cannot_compile
+from holdfast.learner import load
+from holdfast.methods import continual
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA GPU here")
+WAYS = [("eager", "float32"), ("graph", "float32"), ("compiled", "float32"), ("compiled", "bf16")]
+STEPS = 12
+
+
+def images(seed: int, rows: int = 256) -> Domain:
+    """A bright half, darker from domain to domain: there is something to learn."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(rows) % 2
+    pictures = torch.randint(0, 60, (rows, 1, 12, 12), generator=generator)
+    for half in (0, 1):
+        pictures[labels == half, :, :, 6 * half : 6 * half + 6] += 120 - 20 * seed
+    return Domain.divided(str(seed), pictures.to(torch.uint8), labels)
+
+
+def learner(method: str, execution: str, precision: str, **settings: object) -> Learner:
+    chosen = {"batch_size": 16, "execution": execution, "precision": precision, **settings}
+    return Learner("cnn", method, memory=60, settings=chosen, network_settings={"width": 16}, device="cuda", small=True, short=True)
+
+
+def learned(method: str, execution: str, precision: str, domains: int = 3, **settings: object) -> Learner:
+    made = learner(method, execution, precision, **settings)
+    for seed in range(domains):
+        made.learn_domain(images(seed), steps=STEPS, classes=[0, 1])
+    return made
+
+
+def weights(made: Learner) -> torch.Tensor:
+    return torch.cat([parameter.detach().flatten() for parameter in made.method.network.parameters()])
+
+
+@pytest.mark.parametrize("method", continual())
+def test_every_method_is_captured_and_gives_the_eager_weights(method: str) -> None:
+    eager, graph = learned(method, "eager", "float32"), learned(method, "graph", "float32")
+    assert graph.way.execution == "graph"
+    assert graph._noted == set()
+    moved = float((weights(eager) - weights(learner_at_start(method))).norm())
+    assert moved > 0
+    assert float((weights(eager) - weights(graph)).norm()) < 0.05 * moved
+
+
+def learner_at_start(method: str) -> Learner:
+    made = learner(method, "eager", "float32")
+    made._begin((1, 12, 12), torch.uint8, [0, 1])
+    return made
+
+
+@pytest.mark.parametrize(("execution", "precision"), WAYS[1:])
+def test_one_step_agrees_with_eager_float32(execution: str, precision: str) -> None:
+    if execution == "compiled" and cannot_compile(torch.device("cuda")):
+        pytest.skip("Triton is not installed")
+    first = learned("cl-coral", "eager", "float32", domains=2, optimizer="sgd")
+    other = learned("cl-coral", "eager", "float32", domains=2, optimizer="sgd")
+    before = weights(first)
+    other.run = other.run.model_copy(update={"execution": execution, "precision": precision})
+    for made in (first, other):
+        made.learn_domain(images(2), steps=1, classes=[0, 1])
+    step = weights(first) - before
+    limit = 1e-4 if precision == "float32" else 3e-2
+    assert float((weights(other) - before - step).norm()) < limit * float(step.norm())
+
+
+@pytest.mark.parametrize(("execution", "precision"), WAYS)
+@pytest.mark.parametrize("method", ["er", "cl-coral", "cl-andmask", "er-ace"])
+def test_a_resumed_run_is_the_same_with_deterministic_kernels(method: str, execution: str, precision: str, tmp_path: Path) -> None:
+    whole = learned(method, execution, precision, deterministic=True)
+    parts = learner(method, execution, precision, deterministic=True)
+    for seed in range(3):
+        parts.learn_domain(images(seed), steps=STEPS, classes=[0, 1])
+        parts.save(tmp_path)
+        parts = load(tmp_path, device="cuda")
+    assert parts.domains == whole.domains
+    assert differences(whole.state_dict(), parts.state_dict()) == []
+
+
+def test_outside_training_everything_lies_plainly_in_memory() -> None:
+    made = learned("cl-coral", "compiled", "bf16")
+    assert all(parameter.is_contiguous() for parameter in made.method.network.parameters())
+    assert made.method.network.extractor is None
+
+
+def test_the_number_of_compilations_does_not_grow_with_domains_and_batch_sizes() -> None:
+    from torch._dynamo.utils import counters
+
+    learned("cl-coral", "compiled", "bf16", domains=2)
+    before = counters["stats"]["unique_graphs"]
+    for size in (8, 24, 48):
+        learned("cl-coral", "compiled", "bf16", domains=4, batch_size=size)
+    assert counters["stats"]["unique_graphs"] == before

@@ -1,0 +1,260 @@
+"""Ways to carry out a step: which one is chosen, and that a recorded step is the same step."""
+
+from __future__ import annotations
+
+import pytest
+import taping
+import torch
+from same import differences
+from torch import nn
+
+import holdfast.execution
+from holdfast import Learner
+from holdfast.errors import HoldfastError
+from holdfast.execution import EAGER_STEPS, CapturedSteps, Way, choose_way, laid_out
+from holdfast.learner import load
+from holdfast.methods import METHODS, continual
+from holdfast.methods.method import Method
+from holdfast.networks.build import build_network
+from holdfast.observer import Observer
+from holdfast.settings import RunSettings
+
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
+
+
+# ---- a recorded step is the same step -----------------------------------------------------------------------------------
+
+
+def settings_for(method: str) -> dict[str, int]:
+    """Weights and warm-ups that change in the middle of a domain, behind the first recording."""
+    fields = METHODS.get(method).Settings.model_fields
+    return {name: 7 for name in ("anneal_steps", "warmup_steps", "threshold_period") if name in fields}
+
+
+def learned(method: str, make, network: str, **settings) -> Learner:
+    size = {"width": 8} if network == "cnn" else {"width": 16}
+    chosen = {"batch_size": 8, **settings_for(method), **settings}
+    learner = Learner(network=network, method=method, memory=20, settings=chosen, network_settings=size)
+    for domain in range(3):
+        learner.learn(*make(domain), domain=str(domain), steps=14)
+    return learner
+
+
+VARIANTS = [
+    *((name, {}) for name in continual()),
+    ("cl-fishr", {"anneal_scope": "domain"}),
+    ("cl-vrex", {"penalty_weight": 1.0}),  # the weight stays when annealing ends, but the optimiser starts afresh
+    ("cl-coral", {"replay_budget": "total", "prior_storage": "float16"}),
+    ("er", {"memory_fill": "reservoir", "optimizer": "sgd", "momentum": 0.9}),
+    ("star", {"host": "der++"}),
+    ("lode", {"split": "domain", "weighting": "classes"}),
+    ("cope", {"reading": "avalanche"}),
+]
+
+
+@pytest.mark.parametrize(("method", "settings"), VARIANTS)
+def test_a_recorded_step_is_the_same_step_bit_for_bit(method: str, settings: dict, blobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = learned(method, blobs, "mlp", **settings)
+    taping.recorded.clear()
+    monkeypatch.setattr("holdfast.learner.steps_of", taping.taped)
+    replayed = learned(method, blobs, "mlp", **settings)
+    assert len(taping.recorded) == 3
+    assert all(steps.graph is not None and not steps.graph.fresh for steps in taping.recorded)
+    assert differences(plain.state_dict(), replayed.state_dict()) == []
+
+
+@pytest.mark.parametrize("method", ["cl-coral", "cl-andmask", "snr"])
+def test_a_recorded_step_of_a_convolutional_network_is_the_same_step(method: str, pictures, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = learned(method, pictures, "cnn")
+    monkeypatch.setattr("holdfast.learner.steps_of", taping.taped)
+    assert differences(plain.state_dict(), learned(method, pictures, "cnn").state_dict()) == []
+
+
+def test_the_tape_finds_a_step_that_depends_on_the_host(blobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check above can fail: a method that weighs its loss by a number on the host is caught."""
+
+    def weights(self: Method) -> dict[str, float]:
+        self.calls = getattr(self, "calls", 0) + 1
+        return {"erm": 1.0 / self.calls}
+
+    monkeypatch.setattr(METHODS.get("er"), "weights", weights)
+    plain = learned("er", blobs, "mlp", optimizer="sgd")
+    monkeypatch.setattr("holdfast.learner.steps_of", taping.taped)
+    assert differences(plain.state_dict()["network"], learned("er", blobs, "mlp", optimizer="sgd").state_dict()["network"]) != []
+
+
+def test_every_phase_begins_with_eager_steps_and_is_recorded_once() -> None:
+    done: list[str] = []
+    phase = ["a"]
+
+    class Graph:
+        def replay(self) -> None:
+            done.append("replay")
+
+    class Counted(CapturedSteps):
+        def _record(self) -> Graph:  # type: ignore[override]
+            done.append("record")
+            return Graph()
+
+    steps = Counted(lambda: done.append("eager") or {}, lambda: phase[0], [], print)
+    for _ in range(EAGER_STEPS + 2):
+        steps()
+    phase[0] = "b"
+    steps()
+    assert done == ["eager"] * EAGER_STEPS + ["record", "replay", "replay", "eager"]
+
+
+def test_a_step_that_cannot_be_recorded_runs_on_eagerly_and_says_so() -> None:
+    notes: list[str] = []
+
+    class Refused(CapturedSteps):
+        def _record(self) -> torch.cuda.CUDAGraph:
+            raise RuntimeError("operation not permitted when stream is capturing\nand more")
+
+    count = [0]
+
+    def step() -> dict:
+        count[0] += 1
+        return {}
+
+    steps = Refused(step, lambda: None, [], notes.append)
+    for _ in range(EAGER_STEPS + 5):
+        steps()
+    assert count[0] == EAGER_STEPS + 5
+    assert notes == ["the step is not captured as a CUDA graph: operation not permitted when stream is capturing"]
+
+
+def test_notions_with_a_state_per_domain_fall_back_visibly() -> None:
+    method = METHODS.get("cl-coral")
+    made = Learner(method="cl-coral", settings={"scope": "domain"}, network_settings={"width": 8}, classes=[0, 1])
+    made._begin((4,), torch.float32, [0, 1])
+    reason = made.method.uncaptured()
+    assert reason == "states that run over a domain are found by name"
+    way = choose_way(RunSettings(), CUDA, made.method.network, 500, uncaptured=reason, uncompiled=method.uncompiled)
+    assert (way.execution, way.notes) == ("eager", (f"the step is not captured as a CUDA graph: {reason}",))
+
+
+# ---- the choice ---------------------------------------------------------------------------------------------------------
+
+
+def network(name: str = "cnn"):
+    if name == "resnet18":
+        return build_network(name, (3, 32, 32), 10, {"weights": "none", "width": 4})
+    return build_network(name, (1, 8, 8) if name == "cnn" else (4,), 10, {"width": 8})
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if a GPU with everything were there."""
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: True)
+    monkeypatch.setattr(holdfast.execution, "cannot_compile", lambda device: "")
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "uncompiled", "expected"),
+    [
+        ("cnn", 1000, "", ("compiled", "bf16", True)),
+        ("cnn", 100, "", ("graph", "tf32", False)),
+        ("cnn", 1000, "why not", ("graph", "tf32", False)),
+        ("cnn", 5, "", ("eager", "tf32", False)),
+        ("resnet18", 1000, "", ("compiled", "bf16", True)),
+        ("resnet18", 100, "", ("graph", "bf16", True)),
+        ("mlp", 1000, "", ("graph", "tf32", False)),
+    ],
+)
+def test_on_a_gpu_the_way_is_chosen_by_network_and_steps(name: str, steps: int, uncompiled: str, expected: tuple, gpu: None) -> None:
+    way = choose_way(RunSettings(), CUDA, network(name), steps, uncaptured="", uncompiled=uncompiled)
+    assert (way.execution, way.precision, way.channels_last) == expected
+    assert way.notes == ((f"the step is not compiled: {uncompiled}",) if uncompiled else ())
+
+
+def test_on_a_cpu_steps_are_eager_in_float32_unless_asked_otherwise() -> None:
+    assert choose_way(RunSettings(), CPU, network(), 10**6, uncaptured="", uncompiled="") == Way()
+    asked = choose_way(RunSettings(execution="compiled"), CPU, network(), 10, uncaptured="", uncompiled="")
+    assert (asked.execution, asked.precision) == ("compiled" if not holdfast.execution.cannot_compile(CPU) else "eager", "float32")
+
+
+def test_what_is_asked_for_is_taken_whatever_the_steps(gpu: None) -> None:
+    asked = RunSettings(execution="eager", precision="float32")
+    way = choose_way(asked, CUDA, network(), 10**6, uncaptured="", uncompiled="")
+    assert (way.execution, way.precision, way.channels_last) == ("eager", "float32", False)
+
+
+@pytest.mark.parametrize(("name", "value"), [("execution", "graph"), ("precision", "tf32"), ("precision", "bf16")])
+def test_a_cpu_refuses_what_only_a_gpu_can(name: str, value: str) -> None:
+    with pytest.raises(HoldfastError, match=f"{name} = '{value}' is not allowed on 'cpu'"):
+        Learner(settings={name: value})
+
+
+def test_methods_that_cannot_be_compiled_say_why() -> None:
+    assert sorted(name for name in continual() if METHODS.get(name).uncompiled) == ["snr", "star"]
+
+
+# ---- numbers and memory -------------------------------------------------------------------------------------------------
+
+
+def test_the_layers_that_the_compiler_sees_give_the_same_features_and_gradients() -> None:
+    for shape in ((1, 9, 8), (3, 8, 8), (5, 8, 8)):
+        made = build_network("cnn", shape, 3, {"width": 8})
+        seen = torch.compile(made.plain_features, backend="eager")
+        images = torch.rand(5, *shape)
+        pairs = [(made.plain_features(images), seen(images))]
+        parameters = list(made.features.parameters())
+        pairs += zip(*(torch.autograd.grad(out.square().sum(), parameters) for out in pairs[0]), strict=True)
+        for plain, compiled in pairs:
+            torch.testing.assert_close(compiled, plain, rtol=1e-4, atol=1e-5)
+    torch._dynamo.reset()
+
+
+def test_memory_format_is_the_ways_inside_and_plain_outside_and_moments_follow() -> None:
+    def steps(channels_last: bool) -> tuple[dict, list[bool]]:
+        torch.manual_seed(0)
+        made = network("resnet18").train()
+        optimizer = torch.optim.Adam(made.parameters(), lr=0.01, fused=True)
+        images, labels = torch.randint(0, 256, (4, 3, 32, 32), dtype=torch.uint8), torch.arange(4)
+        formats = []
+        for _ in range(2):  # the second time the moments are there already, in plain format
+            with laid_out(made, [optimizer], Way(channels_last=channels_last)):
+                optimizer.zero_grad()
+                nn.functional.cross_entropy(made(images), labels).backward()
+                optimizer.step()
+                weight = made.features.layer1[0].conv1.weight
+                kept = [weight, weight.grad, *(value for value in optimizer.state[weight].values() if value.ndim == 4)]
+                formats.append(all(tensor.is_contiguous(memory_format=torch.channels_last) for tensor in kept))
+            assert all(parameter.is_contiguous() for parameter in made.parameters())
+            assert all(value.is_contiguous() for state in optimizer.state.values() for value in state.values())
+        return made.state_dict(), formats
+
+    plain, formats = steps(False)
+    other, formats_last = steps(True)
+    assert (formats, formats_last) == ([False, False], [True, True])
+    for name, value in plain.items():
+        torch.testing.assert_close(other[name], value, rtol=2e-3, atol=2e-4)
+
+
+def test_a_state_saved_on_a_gpu_goes_on_here(tmp_path, blobs) -> None:
+    """Whether an optimiser's step can be captured is a matter of the device that is here, not of the one that saved."""
+    made = Learner(method="er", memory=20, settings={"batch_size": 8}, network_settings={"width": 8})
+    made.learn(*blobs(0), domain="a", steps=3)
+    for group in made.method.opts[0].param_groups:
+        group["capturable"] = True
+    made.save(tmp_path)
+    again = load(tmp_path)
+    again.learn(*blobs(1), domain="b", steps=3)
+    assert [group["capturable"] for group in again.method.opts[0].param_groups] == [False]
+
+
+def test_a_note_is_made_once() -> None:
+    class Notes(Observer):
+        def __init__(self) -> None:
+            self.made: list[str] = []
+
+        def note(self, text: str) -> None:
+            self.made.append(text)
+
+    notes = Notes()
+    made = Learner("cnn", "snr", settings={"execution": "compiled"}, network_settings={"width": 8}, classes=[0, 1], observer=notes)
+    made._begin((1, 8, 8), torch.uint8, [0, 1])
+    made.choose_way(10)
+    assert made.way.execution == "eager"
+    assert notes.made == ["the step is not compiled: the firing of units is noted inside the feature extractor"]
