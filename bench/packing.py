@@ -8,6 +8,7 @@ the moment when the first worker finds nothing more to do.
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 
@@ -52,6 +53,7 @@ def rate(benchmark: str, workers: int, count: int, mps: bool, steps: int | None)
             if outcome is None:
                 continue
             ended.append(time.perf_counter())
+            print(f"{len(ended)} of {len(tasks)} after {ended[-1] - began:.0f} s", file=sys.stderr, flush=True)
             if outcome.status != "done":
                 failed += 1
                 print(outcome.status, outcome.message)
