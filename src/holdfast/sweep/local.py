@@ -15,6 +15,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
+from ..protocol import warm_up
 from .claim import die_with_parent, release
 from .engine import ATTEMPTS, Engine
 from .work import Outcome, Task, carry_out
@@ -119,6 +120,7 @@ def work(line: Connection, parent: int) -> None:
     import torch
 
     torch.set_num_threads(1)
+    warm_up()  # so that the first run of a worker takes no longer than the others
     while True:
         try:
             task = line.recv()
