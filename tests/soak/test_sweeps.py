@@ -38,8 +38,9 @@ def table(runs: Path) -> pd.DataFrame:
 
 
 def start(file: Path, runs: Path) -> subprocess.Popen[str]:
+    """A sweep in a process group of its own, as a shell starts it."""
     words = [sys.executable, "-c", COMMAND, "sweep", str(file), "--runs", str(runs), "--workers", "2"]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ENVIRONMENT)
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ENVIRONMENT, start_new_session=True)
 
 
 def children(pid: int) -> list[int]:
@@ -121,6 +122,48 @@ def test_killed_workers_lose_nothing(tmp_path: Path, toy: tuple[Path, pd.DataFra
     process.communicate()
     assert kills == 5
     finish(file, tmp_path, expected, written(tmp_path))
+
+
+def of_group(group: int) -> list[int]:
+    """The processes of a group that run, zombies left out."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) == group and fields[0] not in ("Z", "X"):
+            found.append(int(path.parent.name))
+    return found
+
+
+def test_ctrl_c_leaves_cleanly_and_the_same_command_goes_on(tmp_path: Path, toy: tuple[Path, pd.DataFrame]) -> None:
+    """As a terminal does it: the signal goes to the whole group, to the sweep and to its workers, while they start and while they work."""
+    file, expected = toy
+    kept: dict[str, int] = {}
+    moments = [lambda: children(process.pid), lambda: list(tmp_path.glob("*/claim-*")), lambda: len(written(tmp_path)) > len(kept) + 2]
+    for reached in moments:  # a worker starts, one works, some runs are done and others are not
+        process = start(file, tmp_path)
+        began = time.monotonic()
+        while not reached() and time.monotonic() - began < 60:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        assert process.poll() is None
+        os.killpg(process.pid, signal.SIGINT)
+        printed = process.communicate(timeout=60)[0]
+        assert process.returncode == 130, printed
+        assert "Traceback" not in printed
+        now = written(tmp_path)
+        assert f"stopped: {len(now)} of {len(expected)} runs are done; the same command goes on" in printed
+        began = time.monotonic()
+        while of_group(process.pid) and time.monotonic() - began < 5:  # Python's own tracker of resources ends a moment later
+            time.sleep(0.05)
+        assert of_group(process.pid) == []
+        assert not list(tmp_path.glob("*/claim-*"))
+        assert {name: now[name] for name in kept} == kept
+        kept = now
+    assert 0 < len(kept) < len(expected)
+    finish(file, tmp_path, expected, kept)
 
 
 def test_a_ray_cluster_that_loses_a_node_finishes(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import signal
 from collections import deque
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -78,7 +79,8 @@ class LocalEngine(Engine):
         context = get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=work, args=(theirs, os.getpid()), daemon=True)
-        process.start()
+        with _without_interrupts():
+            process.start()
         theirs.close()  # so that a dead worker's line ends
         taken = [worker.device for worker in self.workers]
         devices = [f"cuda:{number}" for number in range(self.gpus)]
@@ -111,6 +113,19 @@ class LocalEngine(Engine):
         worker.line.close()
         if worker.task is not None and worker.process.pid is not None:
             release(worker.task.folder.path, pid=worker.process.pid)
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """A process that is started inside is deaf to Ctrl-C from its first moment, even before `work` says that it ignores it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def work(line: Connection, parent: int) -> None:
