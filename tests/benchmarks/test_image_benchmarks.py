@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from official import use_made_frost, wafers, write_hospitals
+from sweeping import experiment, planned, swept
 
 from holdfast import Run, execute
 from holdfast.benchmarks import BENCHMARKS
@@ -20,6 +21,7 @@ from holdfast.benchmarks.wm811k import WM811K, WM811KExtended, cut_lots, resize
 from holdfast.data.inert_pickle import read_inert
 from holdfast.data.seal import FrozenModel
 from holdfast.errors import HoldfastError
+from holdfast.sweep.store import Store
 
 
 def opened(scenario):
@@ -330,6 +332,23 @@ def test_hospitals_of_camelyon17(hospitals: Path, narrow: None) -> None:
     result = execute(Run(benchmark="camelyon17", method="cl-coral", steps=2, weights="none", settings={"batch_size": 4}))
     assert result.target is not None
     assert result.target.rows == 12
+
+
+@pytest.mark.parametrize("method", ["urm", "tent", "cotta", "shot++"])
+def test_what_is_no_continual_method_runs_on_resnet18_too(method: str, hospitals: Path, narrow: None) -> None:
+    settings = {"batch_size": 4, **({"stage_steps": 2} if method == "shot++" else {})}
+    result = execute(Run(benchmark="camelyon17", method=method, steps=2, weights="none", settings=settings))
+    assert result.status == "done"
+    assert result.target_score is not None
+
+
+def test_a_sweep_of_an_image_benchmark(hospitals: Path, narrow: None) -> None:
+    found = experiment(
+        search={"trials": 1, "seeds": 1}, part={"benchmarks": ["camelyon17", "heart-hospitals"], "methods": ["er"], "weights": "none"}
+    )
+    _, progress = swept(found, hospitals / "runs")
+    assert (progress.done, progress.failures) == (2, [])
+    assert "starts from scratch" in Store(hospitals / "runs").read(next(iter(planned(found, hospitals / "runs").unique()))).notes[-1]
 
 
 def test_extended_hospitals(hospitals: Path) -> None:

@@ -36,6 +36,7 @@ def sweep(
     search: Annotated[
         str | None, typer.Option(help="random: the paper's search; optuna: steered draws, and trials that fall behind are stopped")
     ] = None,
+    weights: Annotated[str | None, typer.Option(help="what resnet18 starts from: imagenet (default), a file, or none")] = None,
     scale: Annotated[str | None, typer.Option(help="tiny: embedded data and 2 steps a domain, to see it run through")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="say how many runs there are, and what they would cost")] = False,
     keep_states: Annotated[bool, typer.Option("--keep-states", help="keep the learner's state at the end of every domain")] = False,
@@ -46,7 +47,7 @@ def sweep(
     A sweep may be killed at any moment: the same command goes on and repeats at most the domains in flight.
     Example: holdfast sweep experiments/small.yaml --workers 2
     """
-    from ..sweep.experiment import check_search, make_book, read_experiment, search_by
+    from ..sweep.experiment import check_search, make_book, read_experiment, search_by, start_from
     from ..sweep.narrow import narrow
     from ..sweep.plan import make_plan
     from ..sweep.store import Store
@@ -60,6 +61,7 @@ def sweep(
 
     def change(found: Experiment) -> Experiment:
         found = found if search is None else search_by(found, check_search(search))
+        found = found if weights is None else start_from(found, weights)
         return tiny(found) if scale == "tiny" else found
 
     experiment = narrow(change(read_experiment(file)), split_names(benchmarks), split_names(methods))

@@ -18,6 +18,9 @@ from typing import Any, Literal, cast
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ..benchmarks import BENCHMARKS
+from ..benchmarks.corrupted import CorruptedImages
+from ..benchmarks.image import ImageBenchmark
 from ..comparison import select_methods
 from ..errors import HoldfastError, unknown
 from ..search.selection import Rule
@@ -54,6 +57,9 @@ class Part(Spec):
     orders: list[str] = Field(["listed"], min_length=1)
     steps: int | None = Field(None, ge=1)
     memory: int | None = Field(None, ge=1)
+    # Of the image benchmarks among them: what resnet18 starts from, and the severity of the corruptions.
+    weights: str | None = None
+    severity: int | None = Field(None, ge=1, le=5)
     # Settings that hold in every trial and are not searched.
     settings: dict[str, Any] = Field(default_factory=dict)
     # Upper bounds, of defaults too: at_most: {batch_size: 32}.
@@ -153,6 +159,18 @@ def _check_optuna(experiment: Experiment, part: Part, where: str) -> None:
         raise HoldfastError(f"selection = {experiment.selection!r} does not go with search by optuna: use source-validation")
     if part.features:
         raise HoldfastError(f"{where}.features: search by optuna stops trials before their end: take settings_from a search instead")
+
+
+def start_from(experiment: Experiment, weights: str) -> Experiment:
+    """The same experiment with other weights for the networks of its image benchmarks."""
+    return experiment.model_copy(update={"parts": [part.model_copy(update={"weights": weights}) for part in experiment.parts]})
+
+
+def image_choices(part: Part, benchmark: str) -> dict[str, Any]:
+    """Those of the part's choices for images that this benchmark knows."""
+    kind = BENCHMARKS.get(benchmark)
+    weights = {"weights": part.weights} if issubclass(kind, ImageBenchmark) else {}
+    return {**weights, "severity": part.severity} if issubclass(kind, CorruptedImages) else weights
 
 
 def check_search(by: str) -> SearchBy:

@@ -13,7 +13,7 @@ from ..errors import HoldfastError
 from ..protocol import Run
 from ..search.selection import Chosen, Trial, select_by_seed
 from ..search.space import capped, distributions, grid, run_seed, trial_settings
-from .experiment import Book, Experiment, Part, Search
+from .experiment import Book, Experiment, Part, Search, image_choices
 from .identity import run_name
 from .names import missing
 from .store import Store
@@ -116,6 +116,7 @@ def make_plan(experiment: Experiment, store: Store, book: Book, *, device: str =
                         run = Run.build(
                             benchmark=benchmark, method=method, seed=run_number, scenario_seed=experiment.scenario_seed,
                             target=part.target, order=arranged, steps=part.steps, memory=part.memory, settings=values, device=device,
+                            **image_choices(part, benchmark),
                         )  # fmt: skip
                         plan.runs += _with_held_out(run, cell, seed, trial, experiment, part)
     return plan

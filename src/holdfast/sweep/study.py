@@ -18,7 +18,7 @@ from ..protocol import Run
 from ..randomness import derive
 from ..search.optuna_search import RANDOM_TRIALS, Past, find_optuna, propose, seen_scores
 from ..search.space import capped, distributions, run_seed, trial_settings
-from .experiment import Experiment, Part, Search
+from .experiment import Experiment, Part, Search, image_choices
 from .identity import run_name
 from .store import Store
 
@@ -101,5 +101,6 @@ def begin_studies(
             run = Run.build(
                 benchmark=benchmark, method=method, seed=run_seed(search.seed, seed), scenario_seed=experiment.scenario_seed,
                 target=part.target, order=arranged, steps=part.steps, memory=part.memory, device=device,
+                **image_choices(part, benchmark),
             )  # fmt: skip
             yield order, Study(run, seed, search.trials, search.seed, part.settings, part.at_most)
