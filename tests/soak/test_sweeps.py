@@ -166,6 +166,35 @@ def test_ctrl_c_leaves_cleanly_and_the_same_command_goes_on(tmp_path: Path, toy:
     finish(file, tmp_path, expected, kept)
 
 
+def test_a_killed_search_by_optuna_draws_the_same_trials(tmp_path: Path) -> None:
+    part = {**TOY["parts"][0], "methods": ["er", "cl-coral"], "steps": 100}
+    file = tmp_path / "toy.yaml"
+    file.write_text(yaml.safe_dump({**TOY, "search": {"trials": 12, "seeds": 1, "by": "optuna"}, "parts": [part]}))
+    straight = start(file, tmp_path / "straight")
+    printed = straight.communicate()[0]
+    assert straight.returncode == 0, printed
+    expected = table(tmp_path / "straight")
+    assert set(expected["status"]) == {"done", "pruned"}
+    kept: dict[str, int] = {}
+    for results in (3, 9, 16):
+        process = start(file, tmp_path / "killed")
+        began = time.monotonic()
+        while len(written(tmp_path / "killed")) < results and time.monotonic() - began < 120:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        now = written(tmp_path / "killed")
+        assert results <= len(now) < len(expected)
+        assert {name: now[name] for name in kept} == kept
+        kept = now
+    last = start(file, tmp_path / "killed")
+    printed = last.communicate()[0]
+    assert last.returncode == 0, printed
+    pd.testing.assert_frame_equal(table(tmp_path / "killed"), expected)
+    now = written(tmp_path / "killed")
+    assert {name: now[name] for name in kept} == kept
+
+
 def test_a_ray_cluster_that_loses_a_node_finishes(tmp_path: Path) -> None:
     ray = pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
