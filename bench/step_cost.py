@@ -1,8 +1,10 @@
-"""What a step of each method costs, relative to `er`: `python bench/step_cost.py [--methods ...]`.
+"""What a step costs: each method against er, and the fast ways against eager float32.
 
-The DomainBed MNIST CNN at full width with 4 x 64 images a step: one current domain and three replayed ones. The methods take
-turns, step by step, in one process, so that a busy machine disturbs all of them alike; medians are compared. Methods that do
-not replay see 64 images and are marked: their ratio is not one of equal rows.
+    python bench/step_cost.py [--methods er,cl-coral] [--device cuda --ways eager/float32,compiled/bf16] [--network cnn --size 28]
+
+One current domain and three replayed ones, `--batch` images of each. Methods and ways take turns, a few steps at a time, in one
+process, so that a busy machine disturbs all of them alike; medians are compared. Methods that do not replay see the current images
+only and are marked: their ratio to er is not one of equal rows. Absolute times mean something on an idle GPU only.
 """
 
 from __future__ import annotations
@@ -10,61 +12,119 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
 
 import torch
 
+from holdfast.data.domain import Domain
 from holdfast.learner import Learner
 from holdfast.methods import METHODS, continual
 
-DOMAINS, BATCH = 4, 64
+DOMAINS, ROWS = 4, 2000
 
 
-def prepared(method: str, device: str) -> Learner:
+def images(shape: tuple[int, ...], seed: int) -> Domain:
+    generator = torch.Generator().manual_seed(seed)
+    pictures = torch.randint(0, 256, (ROWS, *shape), generator=generator).to(torch.uint8)
+    return Domain.divided(str(seed), pictures, torch.arange(ROWS) % 10)
+
+
+def prepared(method: str, way: str, asked: argparse.Namespace) -> Learner:
     """A learner that has three domains behind it and is ready to step on the fourth."""
+    execution, precision = way.split("/")
     fields = METHODS.get(method).Settings.model_fields
     early = {name: 0 for name in ("anneal_steps", "warmup_steps") if name in fields}
-    learner = Learner("cnn", method, memory=600, settings={"batch_size": BATCH, **early}, device=device, small=True, short=True)
-    generator = torch.Generator().manual_seed(0)
+    settings = {"batch_size": asked.batch, "execution": execution, "precision": precision, **early}
+    network = {"weights": "none"} if asked.network == "resnet18" else {}
+    learner = Learner(
+        asked.network, method, memory=1000, settings=settings, network_settings=network, device=asked.device, small=True, short=True
+    )
     for domain in range(DOMAINS - 1):
-        images = torch.randint(0, 256, (256, 1, 28, 28), generator=generator).to(torch.uint8)
-        learner.learn(images, torch.arange(256) % 10, domain=str(domain), steps=1)
-    learner.method.network.train()
-    learner.method.before_domain(str(DOMAINS - 1))
+        learner.learn_domain(images(asked.shape, domain), steps=2, classes=list(range(10)))
     return learner
+
+
+def measure(names: list[str], ways: list[str], asked: argparse.Namespace) -> dict[tuple[str, str], float]:
+    """Median seconds of a step of each method in each way; ways that a method cannot go are left out."""
+    device = torch.device(asked.device)
+    rows = images(asked.shape, DOMAINS - 1).split("train").to(device)
+    steppers: dict[tuple[str, str], Callable[[], object]] = {}
+    with ExitStack() as stack:
+        for name in names:
+            for way in ways:
+                learner = prepared(name, way, asked)
+                learner.method.before_domain(str(DOMAINS - 1))
+                learner.choose_way(10_000)
+                if learner.way.execution != way.split("/")[0]:
+                    continue
+                staging = learner.rehearsal.staging(images(asked.shape, DOMAINS - 1), rows)
+                stack.enter_context(learner.arithmetic())
+                carry_out = stack.enter_context(learner.steps(lambda learner=learner, staging=staging: learner.device_step(rows, staging)))
+                steppers[name, way] = ready(learner, carry_out)
+        times: dict[tuple[str, str], list[float]] = {key: [] for key in steppers}
+        for turn in range(asked.turns + 1):
+            for key, step in steppers.items():
+                wait(device)
+                began = time.perf_counter()
+                for _ in range(asked.steps):
+                    step()
+                wait(device)
+                if turn:  # the first turn allocates, compiles and records
+                    times[key].append((time.perf_counter() - began) / asked.steps)
+    return {key: statistics.median(taken) for key, taken in times.items()}
+
+
+def ready(learner: Learner, carry_out: Callable[[], object]) -> Callable[[], object]:
+    def step() -> object:
+        learner.method.before_step(learner.steps_done, learner.steps_done)
+        learner.steps_done += 1
+        return carry_out()
+
+    for _ in range(5):
+        step()
+    return step
+
+
+def wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", default=",".join(continual()))
-    parser.add_argument("--steps", type=int, default=15)
+    parser.add_argument("--ways", default="eager/float32", help="execution/precision, with commas; the first is the reference")
+    parser.add_argument("--network", default="cnn")
+    parser.add_argument("--channels", type=int, default=1)
+    parser.add_argument("--size", type=int, default=28)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--turns", type=int, default=15)
+    parser.add_argument("--steps", type=int, default=1, help="steps a turn")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    names = options.methods.split(",")
+    asked = parser.parse_args()
+    asked.shape = (asked.channels, asked.size, asked.size)
+    torch.set_num_threads(asked.threads)
+    names, ways = asked.methods.split(","), asked.ways.split(",")
     names = names if "er" in names else ["er", *names]
-    generator = torch.Generator().manual_seed(1)
-    images = torch.randint(0, 256, (512, 1, 28, 28), generator=generator).to(torch.uint8)
-    from holdfast.data.domain import Domain
-
-    rows = Domain.divided("current", images, torch.arange(512) % 10).split("train").to(torch.device(options.device))
-    learners = {name: prepared(name, options.device) for name in names}
-    times: dict[str, list[float]] = {name: [] for name in names}
-    for step in range(options.steps + 2):
-        for name, learner in learners.items():
-            began = time.perf_counter()
-            learner.step(rows, step)
-            if options.device != "cpu":
-                torch.cuda.synchronize()
-            if step >= 2:  # the first steps allocate
-                times[name].append(time.perf_counter() - began)
-    base = statistics.median(times["er"])
-    print(f"one step, {DOMAINS} x {BATCH} images, {options.device}, {options.threads} threads, median of {options.steps} interleaved steps")
+    found = measure(names, ways, asked)
+    where = torch.cuda.get_device_name() if asked.device == "cuda" else f"{asked.threads} CPU threads"
+    print(f"{asked.network}, {DOMAINS} x {asked.batch} images of {asked.size} pixels; {where}; torch {torch.__version__}")
+    print(f"median of {asked.turns} interleaved turns of {asked.steps} steps\n")
+    print("| method | " + " | ".join(f"{way}: ms | x er | x faster than {ways[0]}" for way in ways) + " |")
+    print("|---|" + "---|---|---|" * len(ways))
     for name in names:
-        median = statistics.median(times[name])
-        replays = METHODS.get(name).replay.memory is not None
-        note = "" if replays else f"  (no replay: {BATCH} images a step)"
-        print(f"{name:18s} {1000 * median:8.1f} ms  {median / base:5.2f} x er{note}")
+        marked = name if METHODS.get(name).replay.memory is not None else f"{name} (no replay)"
+        print(f"| {marked} | " + " | ".join(cells(found, name, way, ways[0]) for way in ways) + " |", flush=True)
+
+
+def cells(found: dict[tuple[str, str], float], name: str, way: str, reference: str) -> str:
+    if (name, way) not in found:
+        return "- | - | -"
+    taken = found[name, way]
+    against = f"{taken / found['er', way]:.2f}" if ("er", way) in found else "-"
+    return f"{1000 * taken:.2f} | {against} | {found[name, reference] / taken:.1f}"
 
 
 if __name__ == "__main__":

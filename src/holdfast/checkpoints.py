@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from .data.domain import Domain
 from .errors import HoldfastError, StateError
@@ -105,8 +106,7 @@ class Checkpoints:
         method = learner.method
         device = next(method.network.parameters()).device
         method.network.load_state_dict(state["network"])
-        for optimizer, saved in zip(method.opts, state["optimizers"], strict=True):
-            optimizer.load_state_dict(saved)
+        load_optimizers(method.opts, state["optimizers"])
         if learner.memory is not None:
             learner.memory.load_state_dict(state["memory"], device)
         if staging is not None and staging is not learner.memory:
@@ -116,6 +116,16 @@ class Checkpoints:
             setattr(method, name, _moved(value, device))
         learner.generators.load_state_dict(state["generators"])
         learner.steps_done = int(state["steps_done"])
+
+
+def load_optimizers(optimizers: Sequence[Optimizer], states: Sequence[Mapping[str, Any]]) -> None:
+    """Take over saved moments. Whether a step can be captured depends on the device that is here now, not on the one that saved."""
+    for optimizer, saved in zip(optimizers, states, strict=True):
+        here = [group.get("capturable") for group in optimizer.param_groups]
+        optimizer.load_state_dict(dict(saved))
+        for group, capturable in zip(optimizer.param_groups, here, strict=True):
+            if capturable is not None:
+                group["capturable"] = capturable
 
 
 def fingerprint(domain: Domain) -> str:

@@ -12,7 +12,7 @@ from .data.domain import Domain, Rows
 from .data.seal import training
 from .errors import HoldfastError
 from .learner import FINITE_CHECK_STEPS, Learner
-from .methods.method import balanced_weights
+from .methods.method import Terms, balanced_weights
 from .optimization import check_finite
 
 ALL_SOURCES = "all sources"
@@ -40,25 +40,27 @@ class JointLearner(Learner):
         return steps if getattr(self.method.settings, "joint_steps", "per-domain") == "total" else steps * domains
 
     def _train_jointly(self, sources: Sequence[Rows], steps: int) -> None:
-        network = self.method.network
         if self.run.class_weight == "balanced":
             labels = torch.cat([rows.labels[rows.index] for rows in sources])
             self.method.class_weight = balanced_weights(labels, len(self._known_classes()))
         self.observer.start(ALL_SOURCES, steps)
         began = time.perf_counter()
-        network.train()
-        with network.batchnorm("frozen" if self.run.freeze_batchnorm else "train"):
+        self.choose_way(steps)
+        with self.arithmetic(), self.steps(lambda: self._joint_step(sources)) as carry_out:
             for step in range(steps):
-                batch = self._joint_batch(sources)
                 self.method.before_step(step, step)
-                terms = self.method.update(batch)
-                self.method.after_step(batch)
+                terms = carry_out()
                 self.steps_done += 1
                 self.observer.step(ALL_SOURCES, step, terms)
                 if step % FINITE_CHECK_STEPS == FINITE_CHECK_STEPS - 1 or step == steps - 1:
-                    check_finite(network, ALL_SOURCES, step)
-        network.eval()
+                    check_finite(self.method.network, ALL_SOURCES, step)
         self.seconds = {"steps": time.perf_counter() - began, "closing": 0.0}
+
+    def _joint_step(self, sources: Sequence[Rows]) -> Terms:
+        batch = self._joint_batch(sources)
+        terms = self.method.update(batch)
+        self.method.after_step(batch)
+        return terms
 
     def _joint_batch(self, sources: Sequence[Rows]) -> Batch:
         """Rows of every domain, uniform with replacement, as one flat batch."""

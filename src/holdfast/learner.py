@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from .batch import Batch
-from .checkpoints import Checkpoints
+from .checkpoints import Checkpoints, load_optimizers
 from .data.convert import Label, as_inputs, as_labels, encode_labels, find_classes, from_dataset
 from .data.domain import Domain, Rows
 from .data.frames import is_treated, learn_columns, to_inputs
@@ -22,6 +22,7 @@ from .data.preprocessing import Preprocessing, from_state
 from .data.seal import training
 from .errors import HoldfastError, StateError, unknown
 from .evaluation.scores import score
+from .execution import Steps, arithmetic, check_way, choose_way, extraction, laid_out, steps_of
 from .memory import PartitionedMemory, ReservoirMemory, make_memory
 from .methods import METHODS
 from .methods.method import Method, Terms, balanced_weights
@@ -30,6 +31,7 @@ from .networks.network import Network
 from .observer import Observer
 from .optimization import check_finite, find_device, make_optimizer
 from .randomness import Generators, derive, seeded
+from .rehearsal import Rehearsal
 from .settings import RunSettings, divide
 from .state import load_state, save_state
 
@@ -79,6 +81,7 @@ class Learner:
         self.metric = metric
         self.seed = int(seed)
         self.device = find_device(device)
+        check_way(self.run, self.device)
         self.small, self.short = small, short
         self.capacity = int(memory)
         self.classes = list(classes) if classes is not None else None
@@ -90,6 +93,7 @@ class Learner:
         # How raw rows become inputs, where this learner was begun with a data frame or by a run on raw files.
         self.preprocessing: Preprocessing | None = None
         self.seconds = {"steps": 0.0, "closing": 0.0}  # of the last domain: its steps; filling the memory and the priors
+        self._noted: set[str] = set()
         self.checkpoints: Checkpoints | None = None  # where a domain is continued from if its training was interrupted
         PartitionedMemory(self.capacity)  # refuses a capacity below 1
 
@@ -182,6 +186,10 @@ class Learner:
 
     def outputs(self, rows: Rows) -> tuple[Tensor, Tensor]:
         """Logits and labels of these rows."""
+        with self.arithmetic():
+            return self._outputs(rows)
+
+    def _outputs(self, rows: Rows) -> tuple[Tensor, Tensor]:
         predictor = self.method.predictor().eval()
         size = max(64, min(EVALUATION_ROWS, EVALUATION_VALUES // max(1, math.prod(rows.inputs.shape[1:]))))
         logits, place = torch.empty(0), 0
@@ -232,6 +240,8 @@ class Learner:
             network = self.method.prepare(network).to(self.device)
         self.memory = make_memory(self.method_type.replay.memory, self.capacity, len(classes), self.run)
         self.method.attach(network, self.memory, self.generators.method, self._make_optimizer)
+        self.rehearsal = Rehearsal(self.method, self.memory, self.generators, self.run, self.device)
+        self.choose_way(0)
         self.shape, self.dtype, self.classes = shape, dtype, list(classes)
 
     def _make_optimizer(self, parameters: Iterable[nn.Parameter]) -> Optimizer:
@@ -242,129 +252,101 @@ class Learner:
 
     def _train(self, domain: Domain, steps: int) -> None:
         rows = domain.split("train").to(self.device)
-        network = self.method.network
         if self.run.reset_optimizer == "domain" and self.domains:
             self.method.reset_optimizers()
         if self.run.class_weight == "balanced":
             self.method.class_weight = balanced_weights(rows.labels[rows.index], len(self._known_classes()))
         self.method.before_domain(domain.name)
         self.observer.start(domain.name, steps)
-        staging = self._staging(domain, rows)
+        staging = self.rehearsal.staging(domain, rows)
         began = time.perf_counter()
-        network.train()
         first = self.checkpoints.resume(self, domain, steps, staging) if self.checkpoints is not None else 0
-        with network.batchnorm("frozen" if self.run.freeze_batchnorm else "train"):
-            for step in range(first, steps):
-                self.observer.step(domain.name, step, self.step(rows, step, staging))
-                if self.checkpoints is not None:
-                    self.checkpoints.reached(self, domain, step + 1, steps, staging)
-                if step % FINITE_CHECK_STEPS == FINITE_CHECK_STEPS - 1 or step == steps - 1:
-                    check_finite(network, domain.name, step)
-        network.eval()
-        ended = time.perf_counter()
-        if isinstance(self.memory, PartitionedMemory):
-            self.memory.add(domain.name, self._kept(domain.name, rows, staging))
-        self.method.domains.append(domain.name)
-        self.method.after_domain(domain.name, rows)
+        self.choose_way(steps)
+        with self.arithmetic():
+            with self.steps(lambda: self.device_step(rows, staging)) as carry_out:
+                for step in range(first, steps):
+                    self.method.before_step(self.steps_done, step)
+                    terms = carry_out()
+                    self.steps_done += 1
+                    self.observer.step(domain.name, step, terms)
+                    if self.checkpoints is not None:
+                        self.checkpoints.reached(self, domain, step + 1, steps, staging)
+                    if step % FINITE_CHECK_STEPS == FINITE_CHECK_STEPS - 1 or step == steps - 1:
+                        check_finite(self.method.network, domain.name, step)
+            ended = time.perf_counter()
+            if isinstance(self.memory, PartitionedMemory):
+                self.memory.add(domain.name, self.rehearsal.kept(domain.name, rows, staging))
+            self.method.domains.append(domain.name)
+            self.method.after_domain(domain.name, rows)
+            self._wait()
         self.seconds = {"steps": ended - began, "closing": time.perf_counter() - ended}
 
     def step(self, rows: Rows, domain_step: int, staging: ReservoirMemory | None = None) -> Terms:
-        """One step on the current domain: draw, update, offer the rows to the reservoir if there is one."""
-        batch = self._batch(rows)
+        """One eager step on the current domain."""
         self.method.before_step(self.steps_done, domain_step)
-        terms = self.method.update(batch)
-        self.method.after_step(batch)
-        if staging is not None:
-            staging.offer(self._offered(batch), self.generators.memory)
+        terms = self.device_step(rows, staging)
         self.steps_done += 1
         return terms
 
-    def _batch(self, rows: Rows) -> Batch:
-        """Rows of the current domain, uniform with replacement, and the draws that the method asks for."""
-        size = self.method.settings.batch_size
-        inputs, labels = rows.take(torch.randint(len(rows), (size,), generator=self.generators.data, device=self.device))
-        batch = Batch(inputs.to(self.device), labels, rows=size, domain=len(self.domains))
-        domains, per_domain = self.replay_plan()
-        if domains == 0:
-            return batch
-        if isinstance(self.memory, ReservoirMemory):
-            for name in self.method_type.replay.draws:
-                batch.draws[name] = self.memory.draw(domains * per_domain, self.generators.memory)
-        elif isinstance(self.memory, PartitionedMemory):
-            if self.method_type.replay.joined:
-                draw, batch.domains = self.memory.draw(per_domain, self.generators.memory, domains=domains)
-                batch.inputs = torch.cat([batch.inputs, draw.inputs.flatten(0, 1)])
-                batch.labels = torch.cat([batch.labels, draw.labels.flatten(0, 1)])
-                batch.stored, batch.replay_rows = draw.stored, per_domain
-            for name in self.method_type.replay.draws:
-                batch.draws[name] = self.memory.draw(per_domain, self.generators.memory, domains=domains)[0]
-        return batch
+    def device_step(self, rows: Rows, staging: ReservoirMemory | None) -> Terms:
+        """What a step does on the device: draw, update, offer the rows to the reservoir if there is one. It reads no value there."""
+        batch = self.rehearsal.batch(rows)
+        terms = self.method.update(batch)
+        self.method.after_step(batch)
+        if staging is not None:
+            staging.offer(self.rehearsal.offered(batch), self.generators.memory)
+        return terms
+
+    def choose_way(self, steps: int) -> None:
+        """How the steps of the coming domain are carried out, in which precision and memory format."""
+        method, network = self.method, self.method.network
+        self.way = choose_way(self.run, self.device, network, steps, uncaptured=method.uncaptured(), uncompiled=self.method_type.uncompiled)
+        for note in self.way.notes:
+            if note not in self._noted:
+                self._noted.add(note)
+                self.observer.note(note)
+
+    def arithmetic(self) -> AbstractContextManager[None]:
+        """Inside, products are as exact and as repeatable as the run asks."""
+        return arithmetic(self.way, self.run, self.device)
+
+    @contextmanager
+    def steps(self, step: Callable[[], Terms]) -> Iterator[Steps]:
+        """What carries out a domain's steps, with the network in training mode."""
+        method, generators = self.method, self.generators
+        network = method.network
+        network.train()
+
+        def phase() -> Hashable:
+            # A fresh optimiser creates its state in its first step, which must not be recorded.
+            return method.phase(), *(len(optimizer.state) for optimizer in method.opts)
+
+        drawn = (generators.data, generators.memory, generators.method)
+        with (
+            network.batchnorm("frozen" if self.run.freeze_batchnorm else "train"),
+            laid_out(network, method.opts, self.way),
+            extraction(network, self.way, self.device),
+            steps_of(self.way, self.device, step, phase, drawn, self.observer.note) as steps,
+        ):
+            yield steps
+            self._wait()
+        network.eval()
+
+    def _wait(self) -> None:
+        """Times are of work done, not of work asked for."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+    # ---- rows of the past -------------------------------------------------------------------------------------------
 
     def replay_plan(self) -> tuple[int, int]:
         """(past domains a step, rows of each): the replay budget, the same for all methods that replay."""
-        past = len(self.domains)
-        if self.memory is None or past == 0:
-            return 0, 0
-        size = self.method.settings.batch_size
-        if self.run.replay_budget == "per-domain":
-            return past, size
-        rows = max(self.method_type.replay.least_rows, size // past)
-        return min(past, max(1, size // rows)), rows
+        return self.rehearsal.plan()
 
     @property
     def rows_a_step(self) -> int:
         """Rows that a step on the next domain would use: current and replayed."""
-        domains, rows = self.replay_plan()
-        replay = self.method_type.replay
-        draws = len(replay.draws) + (replay.memory == "partitions" and replay.joined)
-        return int(self.method.settings.batch_size + draws * domains * rows)
-
-    # ---- memory -----------------------------------------------------------------------------------------------------
-
-    def _staging(self, domain: Domain, rows: Rows) -> ReservoirMemory | None:
-        """Where rows are offered during training: the reservoir itself, or the coming partition if it is filled so."""
-        if isinstance(self.memory, ReservoirMemory):
-            return self.memory
-        if isinstance(self.memory, PartitionedMemory) and self.run.memory_fill == "reservoir":
-            room = self.memory.room(self._described(rows), domain.name)
-            return ReservoirMemory(min(room, len(rows)))
-        return None
-
-    def _described(self, rows: Rows) -> dict[str, Tensor]:
-        """One row in the form in which the memory keeps it."""
-        inputs, labels = rows.take(torch.zeros(1, dtype=torch.long))
-        return self._with_outputs(inputs.to(self.device), labels.to(self.device))
-
-    def _offered(self, batch: Batch) -> dict[str, Tensor]:
-        fields = {"inputs": batch.inputs[: batch.rows], "labels": batch.labels[: batch.rows]}
-        return fields | {name: batch.outputs[name] for name in self.method_type.replay.stores}
-
-    def _kept(self, domain: str, rows: Rows, staging: ReservoirMemory | None) -> dict[str, Tensor]:
-        """The rows of a finished domain that stay, in random order, with z by the end-of-domain model in evaluation mode."""
-        assert isinstance(self.memory, PartitionedMemory)
-        draw = self.generators.memory
-        if staging is not None:
-            held = staging.contents()
-            order = self.memory.choose(held["labels"], len(held["labels"]), draw)
-            return {name: field[order] for name, field in held.items()}
-        room = self.memory.room(self._described(rows), domain)
-        index = self.memory.choose(rows.labels[rows.index], room, draw)
-        inputs, labels = rows.take(index)
-        return self._with_outputs(inputs.to(self.device), labels.to(self.device))
-
-    def _with_outputs(self, inputs: Tensor, labels: Tensor) -> dict[str, Tensor]:
-        fields = {"inputs": inputs, "labels": labels}
-        stores = self.method_type.replay.stores
-        if not stores:
-            return fields
-        network = self.method.network
-        was_training = network.training
-        network.eval()
-        with torch.no_grad():
-            features = torch.cat([network.extract(part) for part in inputs.split(EVALUATION_ROWS)])
-            outputs = {"features": features, "logits": network.classifier(features)}
-        network.train(was_training)
-        return fields | {name: outputs[name] for name in stores}
+        return self.rehearsal.rows_a_step
 
     # ---- state ------------------------------------------------------------------------------------------------------
 
@@ -408,8 +390,7 @@ class Learner:
             check_sizes(self._network, shape, len(classes), self.network_settings, state["network"])
         self._begin(shape, getattr(torch, state["dtype"]), classes, restored=True)
         self.method.network.load_state_dict(state["network"])
-        for optimizer, saved in zip(self.method.opts, state["optimizers"], strict=True):
-            optimizer.load_state_dict(saved)
+        load_optimizers(self.method.opts, state["optimizers"])
         if self.memory is not None:
             self.memory.load_state_dict(state["memory"], self.device)
         self.method.domains = [domain["name"] for domain in self.domains]

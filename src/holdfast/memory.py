@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -99,18 +100,29 @@ class Memory(ABC):
 class PartitionedMemory(Memory):
     """One partition a domain, named by the domain.
 
-    The rows of a partition stand in random order, so that its first k rows are a uniform (or class-balanced) sample of it:
+    All partitions stand behind one another in one tensor a field, so that a draw is one gather however many domains there
+    are. The rows of a partition stand in random order: its first k rows are a uniform (or class-balanced) sample of it, and
     shrinking cuts the end off and needs no random number.
     """
 
     def __init__(self, capacity: int, *, max_bytes: int | None = None, class_balanced: bool = False) -> None:
         super().__init__(capacity, max_bytes=max_bytes)
         self.class_balanced = class_balanced
-        self.partitions: dict[str, Fields] = {}
+        self.fields: Fields = {}
+        self.sizes: dict[str, int] = {}
+
+    @property
+    def partitions(self) -> dict[str, Fields]:
+        """The rows of each domain, in the order of learning, as views: writing into one changes the memory."""
+        found, start = {}, 0
+        for name, size in self.sizes.items():
+            found[name] = {key: field[start : start + size] for key, field in self.fields.items()}
+            start += size
+        return found
 
     def check_room(self, domain: str) -> None:
         """Refuse a further domain if the capacity does not give every domain a row."""
-        needed = len(self.partitions) + (domain not in self.partitions)
+        needed = len(self.sizes) + (domain not in self.sizes)
         if self.capacity < needed:
             raise HoldfastError(
                 f"memory = {self.capacity} is smaller than the number of domains ({needed}): give at least one row a domain"
@@ -118,7 +130,7 @@ class PartitionedMemory(Memory):
 
     def room(self, rows: Mapping[str, Tensor], domain: str) -> int:
         """Rows that a further domain of this form would get."""
-        count = len(self.partitions) + (domain not in self.partitions)
+        count = len(self.sizes) + (domain not in self.sizes)
         limit = self.limit(rows)
         if limit < count:
             raise HoldfastError(f"memory_bytes = {self.max_bytes} holds {limit} rows, fewer than the number of domains ({count})")
@@ -134,47 +146,68 @@ class PartitionedMemory(Memory):
         """Give `domain` a partition with these rows (already in random order) and shrink the others to even shares."""
         self.check_room(domain)
         room = self.room(rows, domain)
-        self.partitions[domain] = {name: field[:room].detach().clone() for name, field in rows.items()}
-        limit = self.limit(rows)
-        for place, (name, fields) in enumerate(self.partitions.items()):
-            self.partitions[name] = {key: field[: share(limit, len(self.partitions), place)].clone() for key, field in fields.items()}
+        self.forget(domain)
+        limit, count = self.limit(rows), len(self.sizes) + 1
+        kept = {name: min(size, share(limit, count, place)) for place, (name, size) in enumerate(self.sizes.items())}
+        self._keep(kept)
+        new = {key: field[:room].detach() for key, field in rows.items()}
+        self.fields = {key: torch.cat([self.fields[key], field]) if self.fields else field.clone() for key, field in new.items()}
+        self._describe({**kept, domain: len(new["labels"])})
 
     def forget(self, domain: str) -> None:
         """Delete a domain's rows. Rows of the others that were cut off before do not come back."""
-        self.partitions.pop(domain, None)
+        if domain in self.sizes:
+            self._keep({**self.sizes, domain: 0})
+            self._describe({name: size for name, size in self.sizes.items() if name != domain})
+
+    def _keep(self, sizes: Mapping[str, int]) -> None:
+        """Cut each partition to its first rows."""
+        if list(sizes.values()) == list(self.sizes.values()):
+            return
+        starts = np.cumsum([0, *self.sizes.values()])[:-1]
+        index = [np.arange(start, start + size) for start, size in zip(starts, sizes.values(), strict=True)]
+        places = torch.from_numpy(np.concatenate(index))
+        self.fields = {key: field[places.to(field.device)] for key, field in self.fields.items()}
+
+    def _describe(self, sizes: dict[str, int]) -> None:
+        """Where each partition begins and ends, on the host and on the device."""
+        self.sizes = sizes
+        if not sizes:
+            self.fields = {}
+            return
+        device = self.fields["labels"].device
+        counts = torch.tensor(list(sizes.values()))
+        self._counts, self._starts = counts.to(device), (counts.cumsum(0) - counts).to(device)
+        self._numbers = torch.arange(len(sizes), device=device)
 
     def draw(self, rows: int, generator: torch.Generator, *, domains: int | None = None) -> tuple[Draw, Tensor]:
         """`rows` rows of each partition, or of `domains` partitions chosen at random, as [E, rows, ...]; and their numbers."""
-        names = list(self.partitions)
-        device = generator.device
-        chosen = list(range(len(names)))
-        if domains is not None and domains < len(names):
-            chosen = sorted(torch.randperm(len(names), generator=generator, device=device)[:domains].tolist())
-        sizes = [len(self.partitions[names[i]]["labels"]) for i in chosen]
-        index = positions(torch.tensor(sizes, device=device), rows, generator, max(sizes))
-        picked = [{key: field[index[e]] for key, field in self.partitions[names[i]].items()} for e, i in enumerate(chosen)]
-        fields = {key: torch.stack([part[key] for part in picked]) for key in picked[0]}
-        numbers = torch.tensor(chosen, device=device)
+        numbers = self._numbers
+        if domains is not None and domains < len(numbers):
+            numbers = torch.rand(len(numbers), generator=generator, device=generator.device).argsort()[:domains].sort().values
+        index = positions(self._counts[numbers], rows, generator, max(self.sizes.values())) + self._starts[numbers, None]
+        fields = {key: field[index] for key, field in self.fields.items()}
         return Draw(fields.pop("inputs"), fields.pop("labels"), fields), numbers
 
     @property
     def items(self) -> int:
         """Rows held."""
-        return sum(len(fields["labels"]) for fields in self.partitions.values())
+        return sum(self.sizes.values())
 
     @property
     def bytes(self) -> int:
         """Bytes held."""
-        return sum(field.numel() * field.element_size() for fields in self.partitions.values() for field in fields.values())
+        return sum(field.numel() * field.element_size() for field in self.fields.values())
 
     def state_dict(self) -> dict[str, Any]:
         """All rows, by domain in the order of learning."""
-        return {"names": list(self.partitions), "rows": list(self.partitions.values())}
+        return {"names": list(self.sizes), "rows": list(self.partitions.values())}
 
     def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
         """Take over what `state_dict` gave."""
-        moved = [{key: field.to(device) for key, field in fields.items()} for fields in state["rows"]]
-        self.partitions = dict(zip(state["names"], moved, strict=True))
+        rows = state["rows"]
+        self.fields = {key: torch.cat([fields[key] for fields in rows]).to(device) for key in rows[0]} if rows else {}
+        self._describe({name: len(fields["labels"]) for name, fields in zip(state["names"], rows, strict=True)})
 
 
 class ReservoirMemory(Memory):
@@ -187,7 +220,13 @@ class ReservoirMemory(Memory):
     def __init__(self, capacity: int, *, max_bytes: int | None = None) -> None:
         super().__init__(capacity, max_bytes=max_bytes)
         self.rows: Fields = {}  # one row more than the limit: the place where dropped rows are written, never read
-        self.seen = 0
+        # Rows offered so far. On the device, because it changes in every step: nothing in a step may depend on a number on the host.
+        self.count = torch.zeros((), dtype=torch.long)
+
+    @property
+    def seen(self) -> int:
+        """Rows offered so far; reading it waits for the device."""
+        return int(self.count)
 
     @property
     def items(self) -> int:
@@ -209,21 +248,21 @@ class ReservoirMemory(Memory):
         if not self.rows:
             slots = self.limit(rows)
             self.rows = {key: field.new_zeros((slots + 1, *field.shape[1:])) for key, field in rows.items()}
+            self.count = self.count.to(rows["labels"].device)
         slots = self._slots
         device = rows["labels"].device
-        number = torch.arange(self.seen, self.seen + count, device=device)
+        number = self.count + torch.arange(count, device=device)
         drawn = (torch.rand(count, generator=generator, device=device, dtype=torch.float64) * (number + 1)).long()
         slot = torch.where(number < slots, number, drawn)
         overtaken = torch.triu(slot[:, None] == slot[None, :], diagonal=1).any(dim=1)
         slot = torch.where((slot < slots) & ~overtaken, slot, slots)
         for key, field in rows.items():
             self.rows[key].index_copy_(0, slot, field.detach())
-        self.seen += count
+        self.count += count
 
     def draw(self, rows: int, generator: torch.Generator) -> Draw:
         """`rows` rows of the sample: different ones where it holds enough, with replacement otherwise."""
-        sizes = torch.tensor([self.items], device=generator.device)
-        index = positions(sizes, rows, generator, self.items)[0]
+        index = positions(self.count.clamp_max(self._slots)[None], rows, generator, self._slots)[0]
         fields = {key: field[index] for key, field in self.rows.items()}
         return Draw(fields.pop("inputs"), fields.pop("labels"), fields)
 
@@ -238,7 +277,7 @@ class ReservoirMemory(Memory):
     def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
         """Take over what `state_dict` gave."""
         self.rows = {key: field.to(device) for key, field in state["rows"].items()}
-        self.seen = int(state["seen"])
+        self.count = torch.tensor(int(state["seen"]), device=device)
 
 
 class ClassReservoirMemory(ReservoirMemory):
@@ -275,6 +314,7 @@ class ClassReservoirMemory(ReservoirMemory):
         if not self.rows:
             self._begin(rows)
             cells = self.reservoirs * self.places + 1
+            self.count = self.count.to(rows["labels"].device)
             self.rows = {key: field.new_zeros((cells, *field.shape[1:])) for key, field in rows.items()}
         labels = rows["labels"] % self.reservoirs
         members = (labels[:, None] == torch.arange(self.reservoirs, device=labels.device)).long()
@@ -288,7 +328,7 @@ class ClassReservoirMemory(ReservoirMemory):
         for key, field in rows.items():
             self.rows[key].index_copy_(0, cell, field.detach())
         self.offered += members.sum(dim=0)
-        self.seen += len(labels)
+        self.count += len(labels)
 
     def draw(self, rows: int, generator: torch.Generator) -> Draw:
         """`rows` rows, equally many of each class as far as it has them: different ones until all were drawn, then from the first again."""

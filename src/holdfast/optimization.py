@@ -14,10 +14,12 @@ from .settings import RunSettings
 
 
 def make_optimizer(run: RunSettings, parameters: Iterable[nn.Parameter], *, rate: float, decay: float) -> Optimizer:
-    """The optimiser that the run asks for."""
+    """The optimiser that the run asks for: fused, one launch for all parameters; on a GPU its step can be captured."""
+    parameters = list(parameters)
     if run.optimizer == "sgd":
         return SGD(parameters, lr=rate, momentum=run.momentum, weight_decay=decay, fused=True)
-    return (Adam if run.optimizer == "adam" else AdamW)(parameters, lr=rate, weight_decay=decay, fused=True)
+    capturable = parameters[0].device.type == "cuda"
+    return (Adam if run.optimizer == "adam" else AdamW)(parameters, lr=rate, weight_decay=decay, fused=True, capturable=capturable)
 
 
 def find_device(name: str) -> torch.device:
@@ -43,6 +45,6 @@ def reset_optimizers(optimizers: Iterable[Optimizer]) -> None:
 
 def check_finite(network: nn.Module, domain: str, step: int) -> None:
     """Stop a training that has left the numbers."""
-    total = sum(float(parameter.detach().abs().sum()) for parameter in network.parameters())
-    if not math.isfinite(total):
+    norms = torch.stack(torch._foreach_norm([parameter.detach() for parameter in network.parameters()], 1))
+    if not math.isfinite(float(norms.sum())):  # one look at the device for all
         raise DivergedError(f"training on domain {domain!r} diverged by step {step + 1}: lower learning_rate or the penalty's weight")

@@ -30,6 +30,7 @@ from .data.seal import FrozenModel, training
 from .errors import DivergedError, HoldfastError, StateError
 from .evaluation.scores import all_scores, confusion_matrix
 from .evaluation.transfer import backward_transfer, forgetting, source_performance
+from .execution import preload
 from .joint import ALL_SOURCES, JointLearner
 from .learner import Learner
 from .observer import Observer
@@ -107,6 +108,9 @@ class Result(BaseModel):
     settings: dict[str, Any]
     run_settings: dict[str, Any]
     network: dict[str, Any]
+    # How the steps of the last domain were carried out: eager, graph or compiled, in which precision.
+    execution: str = "eager"
+    precision: str = "float32"
     steps: int
     memory: int
     rows_a_step: list[int]
@@ -175,6 +179,7 @@ def execute(
     kind = systems.find(run.method).kind
     if run.data is None:
         BENCHMARKS.get(run.benchmark)
+    preload(run.device)
     warm_up()
     began = time.perf_counter()  # after the imports: times exclude the start of the interpreter
     scenario = make_scenario(
@@ -224,6 +229,8 @@ def execute(
         settings=(adaptation or learner.method).settings.model_dump(),
         run_settings=learner.run.model_dump(),
         network={"name": scenario.network, **scenario.network_settings},
+        execution=learner.way.execution,
+        precision=learner.way.precision,
         steps=steps,
         memory=learner.capacity,
         rows_a_step=record.rows_a_step,
@@ -235,7 +242,7 @@ def execute(
         memory_bytes=learner.memory.bytes if learner.memory is not None else 0,
         memory_items=learner.memory.items if learner.memory is not None else 0,
         method_bytes=learner.method.bytes,
-        notes=[*scenario.notes, *(adaptation.notes if adaptation is not None else [])],
+        notes=[*scenario.notes, *learner.way.notes, *(adaptation.notes if adaptation is not None else [])],
         versions=versions(),
     )
 

@@ -194,6 +194,13 @@ class RunSettings(Settings):
         "none", help="balanced: in the ERM terms a row of a class weighs the more the rarer it is among the current domain's training rows"
     )
     freeze_batchnorm: bool = setting(False, help="BatchNorm uses its stored statistics in training too")
+    execution: Literal["auto", "eager", "compiled", "graph"] = setting(
+        "auto", help="of a step: eager, captured as one CUDA graph, or compiled and captured; auto: what pays on the device"
+    )
+    precision: Literal["auto", "float32", "tf32", "bf16"] = setting(
+        "auto", help="of matrix products in training; auto: float32 on a CPU, on a GPU bf16 in convolutional features, tf32 elsewhere"
+    )
+    deterministic: bool = setting(False, help="on a GPU: kernels that give the same bits each time, at some cost in speed")
 
 
 def parse_assignments(pairs: list[str]) -> dict[str, str]:

@@ -351,49 +351,51 @@ GRADIENTS = [[1, 2, -1, 0], [3, -2, -3, 0], [2, 4, -2, 1]]
     ],
 )
 def test_masks_of_the_worked_example(mask: str, threshold: float, expected: tuple[float, ...]) -> None:
-    combined, density = SignAgreement(mask, 0.1).combine([tensor(GRADIENTS)], tensor(threshold))
-    assert combined[0].tolist() == pytest.approx(expected, abs=6e-4)
+    combined, density = SignAgreement(mask, 0.1).combine(tensor(GRADIENTS), [tensor(GRADIENTS).shape[1]], tensor(threshold))
+    assert combined.tolist() == pytest.approx(expected, abs=6e-4)
     assert float(density) == (0.5 if threshold > 0.4 else 1.0)
 
 
 def test_unanimity_is_recognised_for_every_number_of_domains() -> None:
     for count in range(2, 80):
         ones = torch.ones(count, 5)
-        combined, density = SignAgreement("hard").combine([ones], torch.tensor(1.0))
+        combined, density = SignAgreement("hard").combine(ones, [5], torch.tensor(1.0))
         assert float(density) == 1
-        assert torch.allclose(combined[0], torch.ones(5))
+        assert torch.allclose(combined, torch.ones(5))
 
 
 def test_nothing_agreed_on_is_a_step_of_zero() -> None:
-    combined, density = SignAgreement("hard").combine([tensor([[1.0, -1.0], [-1.0, 1.0]])], tensor(1.0))
-    assert combined[0].tolist() == [0, 0]
+    combined, density = SignAgreement("hard").combine(tensor([[1.0, -1.0], [-1.0, 1.0]]), [2], tensor(1.0))
+    assert combined.tolist() == [0, 0]
     assert float(density) == 0
 
 
 def test_density_counts_entries_over_all_tensors_but_scaling_is_per_tensor() -> None:
-    stacks = [tensor([[1.0, 1.0], [1.0, -1.0]]), tensor([[1.0], [1.0]])]
-    combined, density = SignAgreement("hard").combine(stacks, tensor(1.0))
-    assert [part.tolist() for part in combined] == [[pytest.approx(2.0), 0.0], [pytest.approx(1.0)]]
+    gradients = tensor([[1.0, 1.0, 1.0], [1.0, -1.0, 1.0]])
+    combined, density = SignAgreement("hard").combine(gradients, [2, 1], tensor(1.0))
+    assert combined.tolist() == [pytest.approx(2.0), 0.0, pytest.approx(1.0)]
     assert float(density) == pytest.approx(2 / 3)
 
 
 def test_projection_of_the_worked_example() -> None:
-    assert remove_conflict([tensor([-3.0, 1.0])], [tensor([1.0, 1.0])], "global")[0].tolist() == pytest.approx([-2, 2])
-    assert remove_conflict([tensor([3.0, 1.0])], [tensor([1.0, 1.0])], "global")[0].tolist() == [3, 1]
-    assert remove_conflict([tensor([-3.0, 1.0])], [tensor([1.0, 1.0])], "elementwise")[0].tolist() == [0, 1]
-    assert remove_conflict([tensor([-3.0, 1.0])], [tensor([1.0, 1.0])], "none")[0].tolist() == [-3, 1]
+    def left(q: list[float], how: str) -> list[float]:
+        return remove_conflict(tensor(q), tensor([1.0, 1.0]), how, [2]).tolist()
+
+    assert left([-3.0, 1.0], "global") == pytest.approx([-2, 2])
+    assert left([3.0, 1.0], "global") == [3, 1]
+    assert left([-3.0, 1.0], "elementwise") == [0, 1]
+    assert left([-3.0, 1.0], "none") == [-3, 1]
 
 
 @given(st.integers(0, 2000), st.sampled_from(["global", "per-tensor", "elementwise"]))
 def test_after_projection_nothing_conflicts(seed: int, how: str) -> None:
     generator = torch.Generator().manual_seed(seed)
-    extra = [torch.randn(3, generator=generator, dtype=D), torch.randn(2, 2, generator=generator, dtype=D)]
-    main = [torch.randn(3, generator=generator, dtype=D), torch.randn(2, 2, generator=generator, dtype=D)]
-    left = remove_conflict(extra, main, how)
-    products = [float((q * g).sum()) for q, g in zip(left, main, strict=True)]
+    extra, main = torch.randn(2, 7, generator=generator, dtype=D)
+    left = remove_conflict(extra, main, how, [3, 4])
+    products = [float((q * g).sum()) for q, g in zip(left.split([3, 4]), main.split([3, 4]), strict=True)]
     assert sum(products) >= -1e-9
     if how != "global":
         assert min(products) >= -1e-9
-    norm = sum(float(g.square().sum()) for g in main)
-    step = sum(float((g * (g + 0.3 * q)).sum()) for q, g in zip(left, main, strict=True))
+    norm = float(main.dot(main))
+    step = float(main.dot(main + 0.3 * left))
     assert step >= norm - 1e-9

@@ -14,8 +14,7 @@ from holdfast.methods.method import empirical_risk
 
 
 def project(g, reference):
-    parts = [torch.tensor(v, dtype=torch.float64).split([1, len(v) - 1]) for v in (g, reference)]  # two "parameters"
-    return torch.cat(remove_conflict(*parts, "global"))
+    return remove_conflict(*(torch.tensor(v, dtype=torch.float64) for v in (g, reference)), "global", [1, len(g) - 1])
 
 
 def test_a_conflicting_gradient_loses_its_part_against_the_reference():

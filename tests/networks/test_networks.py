@@ -20,8 +20,8 @@ def test_the_cnn_is_domainbeds() -> None:
     assert count(network.features) == 370_560
     assert count(network) == 371_850
     assert network.feature_dim == 128
-    kinds = [type(layer).__name__ for layer in network.features]
-    assert kinds == ["Conv2d", "ReLU", "GroupNorm"] * 4 + ["AdaptiveAvgPool2d", "Flatten"]
+    kinds = [nn.Conv2d, nn.ReLU, nn.GroupNorm] * 4 + [nn.AdaptiveAvgPool2d, nn.Flatten]
+    assert all(isinstance(layer, kind) for layer, kind in zip(network.features, kinds, strict=True))
     assert [layer.stride for layer in network.features if isinstance(layer, nn.Conv2d)] == [(1, 1), (2, 2), (1, 1), (1, 1)]
 
 

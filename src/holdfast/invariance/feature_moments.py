@@ -21,19 +21,35 @@ class FeatureMoments(Invariance):
 
     scope `domain`: one row or two give no covariance worth the name, so mean and covariance run over a state per domain: rows
     of earlier batches count with weight decay per batch, merged as Chan et al. do, differentiable in the newest batch alone.
+
+    diagonal: priors keep the variances alone, D numbers instead of D²; the penalty still compares whole covariances.
     """
 
     least_rows = 4
 
-    def __init__(self, reduction: Reduction = "mean", *, scope: Literal["batch", "domain"] = "batch", decay: float = 0.9) -> None:
+    def __init__(
+        self,
+        reduction: Reduction = "mean",
+        *,
+        scope: Literal["batch", "domain"] = "batch",
+        decay: float = 0.9,
+        diagonal: bool = False,
+    ) -> None:
         super().__init__(reduction)
         self.scope = scope
         self.decay = decay
+        self.diagonal = diagonal
 
     def statistic(self, features: Tensor, logits: Tensor, labels: Tensor) -> Statistic:
         """μ [E, D] and Σ [E, D, D]."""
         mean, deviations = _moments(features)
         return {"mean": mean, "covariance": deviations / max(1, features.shape[1] - 1)}
+
+    def kept(self, statistic: Statistic) -> Statistic:
+        """Means and covariances, or means and variances."""
+        if not self.diagonal:
+            return statistic
+        return {"mean": statistic["mean"], "variance": statistic["covariance"].diagonal(dim1=-2, dim2=-1)}
 
     def absorb(self, state: Statistic | None, features: Tensor, logits: Tensor, labels: Tensor) -> Statistic:
         """The decayed state merged with a batch. `rows` is the summed weight, `squares` the summed squared weight."""

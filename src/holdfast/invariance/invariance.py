@@ -48,7 +48,15 @@ class Invariance(ABC):
 
     def deviation(self, statistic: Statistic, prior: Statistic) -> Tensor:
         """d(φ_s, Φ_e) for each stored prior [E, ...] against one current statistic [1, ...]: [E]. Used by the naive frame."""
-        return sum_of(self._entries((value - prior[name]).square()) for name, value in statistic.items())
+        return self.distance(self.kept(statistic), prior)
+
+    def distance(self, one: Statistic, other: Statistic) -> Tensor:
+        """The squared distance of statistics [E, ...], entry by entry: [E]."""
+        return sum_of(self._entries((value - other[name]).square()) for name, value in one.items())
+
+    def kept(self, statistic: Statistic) -> Statistic:
+        """What of a statistic [E, ...] is stored as a prior and compared with one: all of it, unless the notion can do with less."""
+        return statistic
 
     def alignment(self, statistic: Statistic, prior: Statistic, logits: Tensor, stored: Mapping[str, Tensor]) -> Tensor:
         """d(φ_e(B_e), Φ_e) for each replayed domain: [E]. Used by the tailored frame.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
@@ -24,35 +24,37 @@ class SignAgreement:
         self.mask: Mask = mask
         self.temperature = temperature
 
-    def combine(self, gradients: Sequence[Tensor], threshold: Tensor) -> tuple[list[Tensor], Tensor]:
-        """Gradients [E, ...] of each parameter tensor -> the masked gradient of each, and the hard mask's density over all."""
-        combined, kept, entries = [], [], 0
-        for stack in gradients:
-            domains = len(stack)
-            votes = stack.sign().sum(dim=0).abs()
-            # Compared as votes, not as shares: 1/s in floating point would lose unanimity for some s.
-            hard = (votes >= threshold * domains - 1e-6).to(stack.dtype)
-            mask = hard if self.mask == "hard" else torch.sigmoid((votes / domains - threshold) / self.temperature)
-            combined.append(mask * stack.mean(dim=0) / (mask.mean() + DENSITY_FLOOR))
-            kept.append(hard.sum())
-            entries += hard.numel()
-        return combined, torch.stack(kept).sum() / entries
+    def combine(self, gradients: Tensor, sizes: Sequence[int], threshold: Tensor) -> tuple[Tensor, Tensor]:
+        """Gradients [E, P] of parameter tensors with these sizes -> the masked gradient [P], and the hard mask's density over all."""
+        return self.decide(gradients.sign().sum(dim=0), gradients.sum(dim=0), len(gradients), sizes, threshold)
+
+    def decide(self, signs: Tensor, total: Tensor, domains: int, sizes: Sequence[int], threshold: Tensor) -> tuple[Tensor, Tensor]:
+        """The same from Σ_e sign(g_e) and Σ_e g_e over so many domains: all that the vote needs of them."""
+        votes = signs.abs()
+        # Compared as votes, not as shares: 1/s in floating point would lose unanimity for some s.
+        hard = (votes >= threshold * domains - 1e-6).to(total.dtype)
+        mask = hard if self.mask == "hard" else torch.sigmoid((votes / domains - threshold) / self.temperature)
+        return mask * (total / domains) / (per_tensor(mask, sizes, torch.mean) + DENSITY_FLOOR), hard.mean()
 
 
-def remove_conflict(extra: Sequence[Tensor], main: Sequence[Tensor], how: Projection) -> list[Tensor]:
-    """`extra` without the part that works against `main` (PCGrad, Yu et al. 2020, one-sided).
+def per_tensor(values: Tensor, sizes: Sequence[int], reduce: Callable[[Tensor], Tensor]) -> Tensor:
+    """[P] -> [P]: every entry becomes the mean, or another reduction, over its parameter tensor."""
+    return torch.cat([reduce(part).expand(len(part)) for part in values.split(list(sizes))])
+
+
+def remove_conflict(extra: Tensor, main: Tensor, how: Projection, sizes: Sequence[int]) -> Tensor:
+    """`extra` [P] without the part that works against `main` [P] (PCGrad, Yu et al. 2020, one-sided).
 
     global: if <q, g> < 0 over all parameters, q - <q, g>/||g||² g; per-tensor: the same for each tensor; elementwise: entries of
     opposite sign are dropped. Afterwards <q, g> is not negative.
     """
     if how == "none":
-        return list(extra)
+        return extra
     if how == "elementwise":
-        return [torch.where(q * g < 0, torch.zeros_like(q), q) for q, g in zip(extra, main, strict=True)]
-    products = torch.stack([(q * g).sum() for q, g in zip(extra, main, strict=True)])
-    norms = torch.stack([g.square().sum() for g in main])
+        return torch.where(extra * main < 0, 0.0, extra)
     if how == "global":
-        products, norms = products.sum().expand_as(products), norms.sum().expand_as(norms)
+        product, norm = extra.dot(main), main.dot(main)
+    else:
+        product, norm = per_tensor(extra * main, sizes, torch.sum), per_tensor(main.square(), sizes, torch.sum)
     # Not `+ ε`: near a minimum g is small, and the result must not depend on its length. Where g is 0, so is the product.
-    factors = products.clamp_max(0) / norms.clamp_min(torch.finfo(norms.dtype).tiny)
-    return [q - factor * g for q, g, factor in zip(extra, main, factors, strict=True)]
+    return extra - product.clamp_max(0) / norm.clamp_min(torch.finfo(norm.dtype).tiny) * main

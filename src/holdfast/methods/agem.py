@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..batch import Batch
 from ..invariance.sign_agreement import remove_conflict
 from .finetune import Finetune
-from .gradient import flat, gradients_of, trainable
+from .gradient import flat, gradients_of, trainable, write_gradients
 from .method import Replay, Terms
 
 
@@ -37,10 +37,9 @@ class AGEM(Finetune):
         parameters = trainable(self.network)
         rows = batch.rows
         erm = self.risk(self.network(batch.inputs[:rows]), batch.labels[:rows])
-        current = gradients_of(erm, parameters)
+        current = flat(gradients_of(erm, parameters))
         replay = self.risk(self.network(batch.inputs[rows:]), batch.labels[rows:])
-        reference = gradients_of(replay, parameters)
-        for parameter, gradient in zip(parameters, remove_conflict(current, reference, "global"), strict=True):
-            parameter.grad = gradient
-        conflict = (flat(current).dot(flat(reference)) < 0).to(erm.dtype)
+        reference = flat(gradients_of(replay, parameters))
+        write_gradients(parameters, remove_conflict(current, reference, "global", [len(current)]))
+        conflict = (current.dot(reference) < 0).to(erm.dtype)
         return {"erm": erm.detach(), "replay": replay.detach(), "conflict": conflict}

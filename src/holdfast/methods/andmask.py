@@ -16,7 +16,7 @@ from ..memory import Memory
 from ..networks.network import Network
 from ..settings import MethodSettings, Uniform, setting
 from .finetune import Finetune
-from .gradient import domain_gradients, mean_gradient, own_gradient, trainable
+from .gradient import domain_gradients, flat, mean_gradient, own_gradient, trainable, write_gradients
 from .method import MakeOptimizer, Replay, Terms
 from .tailored import Forward
 
@@ -66,29 +66,33 @@ class NaiveCLANDMask(Finetune):
         super().attach(network, memory, generator, make)
         self.vote = SignAgreement(self.settings.mask, self.settings.mask_temperature)
         self.parameters: list[nn.Parameter] = trainable(network)
-        self.stored: dict[str, list[Tensor]] = {}
+        self.sizes = [parameter.numel() for parameter in self.parameters]
+        self.stored: dict[str, Tensor] = {}
+        self._summed: tuple[list[str], Tensor, Tensor] | None = None
         self.threshold = torch.tensor(float(self.settings.agreement), device=self.parameters[0].device)
 
     def gradients(self, batch: Batch) -> Terms:
         """The current gradient, masked by its agreement with the stored ones; one domain is plain ERM."""
         terms = super().gradients(batch)
-        if not self.stored:
-            return terms
-        stacks = [
-            torch.stack([own_gradient(parameter), *(stored[place] for stored in self.stored.values())])
-            for place, parameter in enumerate(self.parameters)
-        ]
-        self._write(self.vote.combine(stacks, self.threshold)[0])
+        if self.stored:
+            own = flat(own_gradient(parameter) for parameter in self.parameters)
+            signs, total = self._sums
+            masked, _ = self.vote.decide(own.sign() + signs, own + total, 1 + len(self.stored), self.sizes, self.threshold)
+            write_gradients(self.parameters, masked)
         return terms
-
-    def _write(self, gradients: list[Tensor]) -> None:
-        for parameter, gradient in zip(self.parameters, gradients, strict=True):
-            parameter.grad = gradient.contiguous()
 
     def after_domain(self, domain: str, rows: Rows) -> None:
         """Store the mean gradient over the domain's batches, with batch statistics but without moving the running ones."""
         order = torch.randperm(len(rows), generator=self.generator, device=self.threshold.device)
-        self.stored[domain] = mean_gradient(self.network, self.parameters, rows, order, self.settings.batch_size)
+        self.stored[domain] = flat(mean_gradient(self.network, self.parameters, rows, order, self.settings.batch_size))
+
+    @property
+    def _sums(self) -> tuple[Tensor, Tensor]:
+        """Σ sign(ḡ_e) and Σ ḡ_e: summed once a domain, so that a step costs the same after many."""
+        if self._summed is None or self._summed[0] != list(self.stored):
+            stack = torch.stack(list(self.stored.values()))
+            self._summed = (list(self.stored), stack.sign().sum(dim=0), stack.sum(dim=0))
+        return self._summed[1], self._summed[2]
 
     def forget(self, domain: str) -> None:
         """Remove the domain's stored gradient."""
@@ -101,8 +105,7 @@ class NaiveCLANDMask(Finetune):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what `state_dict` gave."""
         device = self.threshold.device
-        moved = [[tensor.to(device) for tensor in gradients] for gradients in state["gradients"]]
-        self.stored = dict(zip(state["names"], moved, strict=True))
+        self.stored = {name: gradient.to(device) for name, gradient in zip(state["names"], state["gradients"], strict=True)}
         self.threshold = state["threshold"].to(device)
 
 
@@ -138,15 +141,14 @@ class CLANDMask(NaiveCLANDMask):
                 risk.append(distillation(logits[None], stored[place - 1][None], settings.distillation_reduction)[0])
             return risk
 
-        stacks, sums, values = domain_gradients(self.network, self.parameters, batch, losses, joint=joint)
-        masked, density = self.vote.combine(stacks, self.threshold)
+        stack, extra, values = domain_gradients(self.network, self.parameters, batch, losses, joint=joint)
+        masked, density = self.vote.combine(stack, self.sizes, self.threshold)
         terms = {"erm": values[0].mean(), "density": density}
-        if distilled:
+        if extra is not None:
             scale = 1 / batch.replayed if settings.alignment_reduction == "mean" else 1.0
-            extra = remove_conflict([scale * total for total in sums], masked, settings.projection)
-            masked = [main + settings.alignment_weight * more for main, more in zip(masked, extra, strict=True)]
+            masked = masked + settings.alignment_weight * remove_conflict(scale * extra, masked, settings.projection, self.sizes)
             terms["alignment"] = values[1].sum() * scale
-        self._write(masked)
+        write_gradients(self.parameters, masked)
         if settings.adaptive_agreement:
             self._adapt(density)
         return terms

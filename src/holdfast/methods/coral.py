@@ -12,7 +12,15 @@ from .naive import Naive
 from .tailored import Tailored, TailoredSettings
 
 
-class CLCORALSettings(BatchStatisticSettings, TailoredSettings):
+class NaiveCLCORALSettings(BatchStatisticSettings):
+    """λ 1, 10^U(-1, 1): the paper's table."""
+
+    prior_storage: Literal["float32", "float16", "diagonal"] = setting(  # type: ignore[assignment]
+        "float32", help="numbers in which the domains' priors are kept; diagonal: variances instead of whole covariances"
+    )
+
+
+class CLCORALSettings(NaiveCLCORALSettings, TailoredSettings):
     """λ 1, 10^U(-1, 1); β 1, 10^U(-1, 1): the paper's table."""
 
     scope: Literal["batch", "domain"] = setting("batch", help="domain: moments run over a state per domain instead of one batch")
@@ -39,7 +47,10 @@ class CLCORAL(Tailored):
 
     def make_invariance(self) -> FeatureMoments:
         """Feature moments over a batch or over a domain's running state."""
-        return FeatureMoments(self.settings.statistic_reduction, scope=self.settings.scope, decay=self.settings.scope_decay)
+        chosen = self.settings
+        return FeatureMoments(
+            chosen.statistic_reduction, scope=chosen.scope, decay=chosen.scope_decay, diagonal=chosen.prior_storage == "diagonal"
+        )
 
 
 class NaiveCLCORAL(Naive):
@@ -52,8 +63,8 @@ class NaiveCLCORAL(Naive):
     name = "naive-cl-coral"
     reduces_to = ("finetune", {"penalty_weight": 0})
     reference = "the paper, after Sun and Saenko, 2016"
-    Settings = BatchStatisticSettings
+    Settings = NaiveCLCORALSettings
 
     def make_invariance(self) -> FeatureMoments:
         """Feature moments of a batch."""
-        return FeatureMoments(self.settings.statistic_reduction)
+        return FeatureMoments(self.settings.statistic_reduction, diagonal=self.settings.prior_storage == "diagonal")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
@@ -106,8 +106,17 @@ class EFC(Method):
         return {"prototypes": self.settings.prototype_weight, "drift": self.settings.drift_weight}
 
     def after_step(self, batch: Batch) -> None:
-        """The batch stays at hand for one step."""
-        self.previous = (batch.inputs, batch.labels)
+        """The batch stays at hand for one step; written in place, so that a recorded step finds it again."""
+        now = (batch.inputs, batch.labels)
+        if self.previous is None:
+            self.previous = now
+            return
+        for kept, new in zip(self.previous, now, strict=True):
+            kept.copy_(new)
+
+    def phase(self) -> Hashable:
+        """Whether there was a batch before."""
+        return self.previous is None
 
     def _rows_before(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """The current domain's share of the rows beside the Gaussians: first rows of the batch before, if there was one."""

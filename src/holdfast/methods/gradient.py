@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,31 +22,59 @@ Losses = Callable[[int, Tensor, Tensor], list[Tensor]]
 
 def domain_gradients(
     network: Network, parameters: Sequence[nn.Parameter], batch: Batch, losses: Losses, *, joint: bool
-) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-    """(gradients [1 + E, ...] of the first loss by domain, summed gradients of the second loss, values of both losses).
+) -> tuple[Tensor, Tensor | None, list[Tensor]]:
+    """(gradients [1 + E, P] of the first loss by domain, summed gradient [P] of the second loss, values of both losses).
 
     `joint`: one forward pass of the whole batch, so that BatchNorm sees all domains; then each domain costs a backward pass over
-    all rows. Otherwise each domain has a pass of its own, which without BatchNorm gives the same numbers for less.
+    all rows. Otherwise each domain has a pass of its own, which without BatchNorm gives the same numbers for less; these passes
+    are small, so on a GPU they run side by side.
     """
     whole = network(batch.inputs) if joint else None
     inputs, labels = batch.parts(batch.inputs), batch.parts(batch.labels)
-    first: list[tuple[Tensor, ...]] = []
-    second: list[Tensor] | None = None
+    first: list[Tensor] = []
+    second: list[Tensor] = []
     values: list[list[Tensor]] = [[], []]
-    for place, (x, y) in enumerate(zip(inputs, labels, strict=True)):
+
+    # A function, so that a domain's graph is gone when the next one's is built: shared nodes would make their streams wait.
+    def one(place: int, x: Tensor, y: Tensor) -> None:
         logits = batch.parts(whole)[place] if whole is not None else network(x)
         if place == 0:
             batch.outputs = {"logits": logits.detach()}
         found = losses(place, logits, y)
         more = joint and place + 1 < len(inputs)
-        first.append(gradients_of(found[0], parameters, keep=more or len(found) > 1))
+        first.append(flat(gradients_of(found[0], parameters, keep=more or len(found) > 1)))
         values[0].append(found[0].detach())
         if len(found) > 1:
-            extra = gradients_of(found[1], parameters, keep=more)
-            second = list(extra) if second is None else [total.add_(part) for total, part in zip(second, extra, strict=True)]
+            second.append(flat(gradients_of(found[1], parameters, keep=more)))
             values[1].append(found[1].detach())
-    stacks = [torch.stack(per_parameter) for per_parameter in zip(*first, strict=True)]
-    return stacks, second or [], [torch.stack(each) if each else torch.empty(0) for each in values]
+
+    with branches(batch.inputs.device, 1 if network.batchnorms() else len(inputs)) as branch:
+        for place, (x, y) in enumerate(zip(inputs, labels, strict=True)):
+            with branch(place):
+                one(place, x, y)
+    # Added in order, whatever finished first: the sum has the same bits each time.
+    summed = torch.stack(second).sum(dim=0) if second else None
+    return torch.stack(first), summed, [torch.stack(each) if each else torch.empty(0) for each in values]
+
+
+@contextmanager
+def branches(device: torch.device, count: int) -> Iterator[Callable[[int], AbstractContextManager[Any]]]:
+    """Parts of a step that do not depend on each other: on a GPU each on a stream of its own, joined at the end."""
+    if device.type != "cuda" or count == 1:
+        yield lambda place: nullcontext()
+        return
+    main = torch.cuda.current_stream(device)
+    side = _streams(device, count)
+    for stream in side:
+        stream.wait_stream(main)
+    yield lambda place: torch.cuda.stream(side[place])
+    for stream in side:
+        main.wait_stream(stream)
+
+
+@cache
+def _streams(device: torch.device, count: int) -> list[torch.cuda.Stream]:
+    return [torch.cuda.Stream(device) for _ in range(count)]
 
 
 def mean_gradient(network: Network, parameters: Sequence[nn.Parameter], rows: Rows, order: Tensor, batch_size: int) -> list[Tensor]:
@@ -73,6 +104,13 @@ def trainable(network: nn.Module) -> list[nn.Parameter]:
 def flat(tensors: Iterable[Tensor]) -> Tensor:
     """All entries of some tensors in one new vector."""
     return torch.cat([tensor.flatten() for tensor in tensors])
+
+
+def write_gradients(parameters: Sequence[nn.Parameter], gradient: Tensor) -> None:
+    """Give each parameter its part of one vector [P], laid out in memory as the parameter is: fused optimisers rely on that."""
+    for parameter, part in zip(parameters, gradient.split([parameter.numel() for parameter in parameters]), strict=True):
+        part = part.view_as(parameter)
+        parameter.grad = part if part.stride() == parameter.stride() else torch.empty_like(parameter).copy_(part)
 
 
 def own_gradient(parameter: nn.Parameter) -> Tensor:

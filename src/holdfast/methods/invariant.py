@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -22,6 +22,7 @@ class InvariantSettings(MethodSettings):
     """Settings of every method with a penalty. Defaults and distributions are the paper's table."""
 
     penalty_weight: float = setting(1.0, Power(10, -1, 1), ge=0, help="λ, the weight of the invariance penalty")
+    prior_storage: Literal["float32", "float16"] = setting("float32", help="numbers in which the domains' priors are kept")
 
 
 class BatchStatisticSettings(InvariantSettings):
@@ -56,7 +57,7 @@ class InvariantMethod(Method):
         """Also build the notion."""
         super().attach(network, memory, generator, make)
         self.invariance = self.make_invariance()
-        self.priors = Priors()
+        self.priors = Priors("float16" if self.settings.prior_storage == "float16" else "float32")
         self.running: dict[str, Statistic] = {}
         self.penalty_weight = self.settings.penalty_weight
 
@@ -75,6 +76,10 @@ class InvariantMethod(Method):
         if count == self.settings.anneal_steps > 0 and self.settings.anneal_resets_optimizer:
             reset_optimizers(self.opts)
 
+    def phase(self) -> Hashable:
+        """The penalty's present weight."""
+        return float(self.penalty_weight)
+
     def weights(self) -> Mapping[str, float | Tensor]:
         """λ for the penalty."""
         return {"penalty": self.penalty_weight}
@@ -83,7 +88,12 @@ class InvariantMethod(Method):
         """Φ_s by the end-of-domain model; the notion's own state is fitted on the first domain just before."""
         if len(self.priors) == 0:
             self.invariance.fit(domain_features(self.network, rows), self.generator)
-        self.priors.set(domain, self._prior(rows))
+        self.set_prior(domain, rows)
+
+    def set_prior(self, domain: str, rows: Rows) -> None:
+        """Store Φ of these rows by the present model."""
+        prior = {name: value[None] for name, value in self._prior(rows).items()}
+        self.priors.set(domain, {name: value[0] for name, value in self.invariance.kept(prior).items()})
 
     def _prior(self, rows: Rows) -> Statistic:
         order = torch.randperm(len(rows), generator=self.generator, device=self.device)

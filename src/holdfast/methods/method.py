@@ -8,7 +8,7 @@ A method does one of three things, the first that suffices:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -57,6 +57,8 @@ class Method:
     results_version: ClassVar[int] = 1
     Settings: ClassVar[type[MethodSettings]] = MethodSettings
     replay: Replay = Replay()
+    # Why the feature extractor cannot be compiled inside this method's step; empty if it can.
+    uncompiled: ClassVar[str] = ""
     # False where the loss has no ERM term that class weights could enter.
     weighs_classes: ClassVar[bool] = True
     # (a simpler method, the settings of zero weight under which this one is that method bit for bit), where there is one.
@@ -142,6 +144,15 @@ class Method:
 
     def forget(self, domain: str) -> None:
         """Remove what is remembered of this domain alone."""
+
+    def uncaptured(self) -> str:
+        """Why a step with these settings cannot be recorded as a CUDA graph; empty if it can."""
+        return ""
+
+    def phase(self) -> Hashable:
+        """What the step's code depends on and `before_step` or the steps themselves change on the host: weights, the stage of a
+        warm-up. A recorded step is dropped when it changes. What changes in every step must be a tensor, written in place."""
+        return None
 
     def predictor(self) -> nn.Module:
         """The module from inputs to logits that prediction, evaluation and export use."""

@@ -14,47 +14,111 @@ from ..invariance.running import RunningMean
 from ..networks.network import Network
 
 EVALUATION_ROWS = 4096
+Storage = Literal["float32", "float16"]
 
 
 class Priors:
-    """Statistics by domain name, in the order of learning, and stacked for a step."""
+    """Statistics by domain name, in the order of learning, one behind the other in one tensor a name, so that a step gathers them.
 
-    def __init__(self) -> None:
-        self.by_domain: dict[str, Statistic] = {}
-        self._stacked: Statistic = {}
+    `storage` float16 halves their bytes: every statistic is divided by its largest entry first, because variances of gradients
+    lie below the smallest half-precision number.
+    """
+
+    def __init__(self, storage: Storage = "float32") -> None:
+        self.storage: Storage = storage
+        self.names: list[str] = []
+        self._kept: Statistic = {}  # [room, ...]; the room doubles when it is full, so that a domain costs the same late as early
+        self._scale: Statistic = {}  # [room]
+        self._mean: Statistic | None = None
 
     def __len__(self) -> int:
-        return len(self.by_domain)
+        return len(self.names)
+
+    @property
+    def by_domain(self) -> dict[str, Statistic]:
+        """The prior of each domain, as a step sees it."""
+        stacked = self.stacked()
+        return {domain: {name: value[place] for name, value in stacked.items()} for place, domain in enumerate(self.names)}
 
     def set(self, domain: str, prior: Statistic) -> None:
         """Store or replace a domain's prior."""
-        self.by_domain[domain] = {name: value.detach() for name, value in prior.items()}
-        self._stack()
+        if domain not in self.names:
+            self.names.append(domain)
+        self._make_room(prior)
+        place = self.names.index(domain)
+        for name, value in prior.items():
+            value = value.detach()
+            if self.storage == "float16":
+                largest = value.abs().max()
+                self._scale[name][place] = torch.where(largest > 0, largest, 1.0)
+                value = value / self._scale[name][place]
+            self._kept[name][place] = value
+        self._mean = None
 
     def forget(self, domain: str) -> None:
         """Remove a domain's prior."""
-        self.by_domain.pop(domain, None)
-        self._stack()
+        if domain not in self.names:
+            return
+        place = self.names.index(domain)
+        self.names.remove(domain)
+        for rows in (self._kept, self._scale):
+            for name, value in rows.items():
+                rows[name] = torch.cat([value[:place], value[place + 1 :]])
+        self._mean = None
 
     def stacked(self, domains: Tensor | None = None) -> Statistic:
         """[E, ...]: all priors, or those of the numbered domains."""
-        if domains is None:
-            return self._stacked
-        return {name: value[domains] for name, value in self._stacked.items()}
+        chosen = slice(len(self)) if domains is None else domains
+        if self.storage == "float32":
+            return {name: value[chosen] for name, value in self._kept.items()}
+        return {name: value[chosen].float() * over(self._scale[name][chosen], value) for name, value in self._kept.items()}
+
+    def mean(self) -> Statistic:
+        """The mean over the domains, [1, ...]; computed once a domain."""
+        if self._mean is None:
+            self._mean = {name: value.mean(dim=0, keepdim=True) for name, value in self.stacked().items()}
+        return self._mean
 
     def state_dict(self) -> dict[str, Any]:
-        """All priors with their names."""
-        return {"names": list(self.by_domain), "priors": list(self.by_domain.values())}
+        """All priors with their names, as they are stored."""
+        held: dict[str, Any] = {"names": list(self.names), "priors": self._listed(self._kept)}
+        return held | ({"scales": self._listed(self._scale)} if self.storage == "float16" else {})
 
     def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
         """Take over what `state_dict` gave."""
-        moved = [{name: value.to(device) for name, value in prior.items()} for prior in state["priors"]]
-        self.by_domain = dict(zip(state["names"], moved, strict=True))
-        self._stack()
+        self.names = list(state["names"])
+        self._kept = _stack(state["priors"], device)
+        self._scale = _stack(state.get("scales", []), device)
+        self._mean = None
 
-    def _stack(self) -> None:
-        priors = list(self.by_domain.values())
-        self._stacked = {name: torch.stack([prior[name] for prior in priors]) for name in priors[0]} if priors else {}
+    def _listed(self, rows: Statistic) -> list[Statistic]:
+        return [{name: value[place] for name, value in rows.items()} for place in range(len(self))]
+
+    def _make_room(self, prior: Statistic) -> None:
+        for name, value in prior.items():
+            held = self._kept.get(name)
+            if held is not None and len(held) >= len(self):
+                continue
+            room = max(4, 2 * len(held)) if held is not None else 4
+            half = self.storage == "float16"
+            grown = value.new_zeros((room, *value.shape), dtype=torch.float16 if half else value.dtype)
+            scale = value.new_ones(room)
+            if held is not None:
+                grown[: len(held)] = held
+                if half:
+                    scale[: len(held)] = self._scale[name]
+            self._kept[name] = grown
+            if half:
+                self._scale[name] = scale
+
+
+def over(scale: Tensor, value: Tensor) -> Tensor:
+    """[E] as [E, 1, ...], to multiply a statistic [E, ...]."""
+    return scale.reshape(-1, *[1] * (value.ndim - 1))
+
+
+def _stack(rows: list[Statistic], device: torch.device) -> Statistic:
+    return {name: torch.stack([row[name] for row in rows]).to(device) for name in rows[0]} if rows else {}
 
 
 def compute_prior(

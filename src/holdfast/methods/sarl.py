@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -86,6 +86,10 @@ class SARL(Method):
     def before_step(self, step: int, domain_step: int) -> None:
         """Where the warm-up stands."""
         self.beyond = domain_step - self.settings.warmup_steps
+
+    def phase(self) -> Hashable:
+        """Before, at or behind the end of the warm-up."""
+        return int(self.beyond > 0) - int(self.beyond < 0)
 
     def terms(self, batch: Batch) -> Terms:
         """`erm`; with replay `replay`, `logits`, `prototypes`; after the warm-up `stable` and `semantics`."""

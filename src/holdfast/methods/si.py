@@ -14,7 +14,7 @@ from ..memory import Memory
 from ..networks.network import Network
 from ..settings import MethodSettings, Uniform, setting
 from .finetune import Finetune
-from .gradient import flat, own_gradient, trainable
+from .gradient import flat, own_gradient, trainable, write_gradients
 from .method import MakeOptimizer, Terms
 
 
@@ -67,15 +67,11 @@ class SI(Finetune):
         if self.importance is not None and self.settings.penalty_weight:
             moved = self.before - self.anchor
             terms["penalty"] = (self.importance * moved.square()).sum()
-            self._add(2 * self.settings.penalty_weight * self.importance * moved)
+            spring = 2 * self.settings.penalty_weight * self.importance * moved
+            write_gradients(self.parameters, self.gradient + spring)
         if self.settings.clip is not None:
             torch.nn.utils.clip_grad_value_(self.parameters, self.settings.clip)
         return terms
-
-    def _add(self, extra: Tensor) -> None:
-        parts = extra.split([parameter.numel() for parameter in self.parameters])
-        for parameter, part in zip(self.parameters, parts, strict=True):
-            parameter.grad = own_gradient(parameter) + part.view_as(parameter)
 
     def after_step(self, batch: Batch) -> None:
         """ω: what this step did for the loss, to first order."""

@@ -51,6 +51,7 @@ class SNR(Finetune):
     name = "snr"
     group = "regularization"
     reference = "Farias and Jozefiak, ICLR 2025, arXiv:2410.20098"
+    uncompiled = "the firing of units is noted inside the feature extractor"
     Settings: ClassVar[type[MethodSettings]] = SNRSettings
 
     def attach(self, network: Network, memory: Memory | None, generator: torch.Generator, make: MakeOptimizer) -> None:

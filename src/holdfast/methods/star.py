@@ -49,6 +49,7 @@ class STAR(Method):
     name = "star"
     group = "replay"
     reference = "Eskandar et al., ICLR 2025, arXiv:2503.01595"
+    uncompiled = "other weights than the network's own go through the feature extractor"
     Settings: ClassVar[type[MethodSettings]] = STARSettings
     replay = Replay(memory="reservoir", draws=("replay", "stability"), stores=("logits",))
 

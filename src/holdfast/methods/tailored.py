@@ -42,6 +42,10 @@ class Tailored(InvariantMethod):
     group = "tailored"
     replay = Replay(memory="partitions", stores=("logits",))
 
+    def uncaptured(self) -> str:
+        """A notion of scope `domain` looks on the host which domains were drawn."""
+        return "states that run over a domain are found by name" if self.invariance.scope == "domain" else ""
+
     def weights(self) -> Mapping[str, float | Tensor]:
         """λ for the penalty, β for the alignment."""
         return {"penalty": self.penalty_weight, "alignment": self.settings.alignment_weight}
@@ -113,6 +117,6 @@ class Tailored(InvariantMethod):
 
     def _refresh(self, domain: str, kept: dict[str, Tensor]) -> None:
         rows = Rows(kept["inputs"], kept["labels"], torch.arange(len(kept["labels"]), device=self.device))
-        self.priors.set(domain, self._prior(rows))
+        self.set_prior(domain, rows)
         with torch.no_grad():
-            kept["logits"] = self.network(kept["inputs"])
+            kept["logits"].copy_(self.network(kept["inputs"]))

@@ -69,7 +69,8 @@ class URM(Method):
     def optimizers(self, network: Network, make: MakeOptimizer) -> list[Optimizer]:
         """The run's optimiser for the network, an Adam of its own for the critic."""
         settings = self.settings
-        critic = Adam(self.critic.parameters(), lr=settings.critic_rate, weight_decay=settings.weight_decay, fused=True)
+        cuda = next(network.parameters()).device.type == "cuda"
+        critic = Adam(self.critic.parameters(), lr=settings.critic_rate, weight_decay=settings.weight_decay, fused=True, capturable=cuda)
         return [make(network.parameters()), critic]
 
     def update(self, batch: Batch) -> Terms:

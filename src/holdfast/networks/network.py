@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
@@ -68,10 +68,20 @@ class Network(nn.Module):
         if found is None:
             raise HoldfastError("feature_dim is unknown: hand a linear classifier to Network, or say feature_dim=...")
         self.feature_dim = int(found)
+        # How training runs the feature extractor, if not plainly: compiled, or in half precision. Set while it trains only.
+        self.extractor: Callable[[Tensor], Tensor] | None = None
+        self.channels_last = False
 
     def extract(self, inputs: Tensor) -> Tensor:
         """f(x): the features [n, feature_dim]."""
-        features: Tensor = self.features(self.inputs(inputs))
+        return self.plain_features(inputs) if self.extractor is None else self.extractor(inputs)
+
+    def plain_features(self, inputs: Tensor) -> Tensor:
+        """The features, as the modules stand."""
+        ready = self.inputs(inputs)
+        if self.channels_last and ready.ndim == 4:
+            ready = ready.contiguous(memory_format=torch.channels_last)
+        features: Tensor = self.features(ready)
         return features
 
     def forward(self, inputs: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """The local engine: persistent processes on this machine, which share its cores or its GPUs.
 
 A worker imports PyTorch once and then carries out one run after the other, in one thread. If it dies, its run is given to
-another one, which goes on from the last finished domain. Where NVIDIA's MPS daemon runs, the workers of a GPU use it by themselves.
+another one, which goes on from the last finished domain. Workers that share a GPU do so through NVIDIA's MPS daemon where it is there.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from multiprocessing.process import BaseProcess
 from ..protocol import warm_up
 from .claim import die_with_parent, release
 from .engine import ATTEMPTS, Engine
+from .mps import start_mps
 from .work import Outcome, Task, carry_out
 
 
@@ -34,14 +35,18 @@ class Worker:
 
 @dataclass
 class LocalEngine(Engine):
-    """`slots` worker processes; with `gpus`, each works on one of them in turn."""
+    """`slots` worker processes; with `gpus`, each works on one of them in turn; `mps`: those of one GPU use it at the same time."""
 
     slots: int
     gpus: int = 0
+    mps: bool = True
     workers: list[Worker] = field(default_factory=list, init=False)
     _again: deque[Task] = field(default_factory=deque, init=False)
     _deaths: dict[str, int] = field(default_factory=dict, init=False)
     _outcomes: deque[Outcome] = field(default_factory=deque, init=False)
+
+    def __post_init__(self) -> None:
+        self._daemon = start_mps() if self.mps and self.slots > self.gpus > 0 else None
 
     @property
     def free(self) -> int:
@@ -74,6 +79,9 @@ class LocalEngine(Engine):
         for worker in self.workers:
             self._bury(worker)
         self.workers = []
+        if self._daemon is not None:
+            self._daemon.close()
+            self._daemon = None
 
     def _start(self) -> Worker:
         context = get_context("spawn")

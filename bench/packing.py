@@ -1,0 +1,87 @@
+"""How many runs a minute one GPU carries out when several share it: `python bench/packing.py [--benchmark rotated-mnist]`.
+
+The five tailored methods and er in equal parts, the paper's steps, batch sizes from the paper's range. Persistent workers of the local
+engine; counted is what ends between the moment when every worker has finished its first run (in which it loads its kernels) and
+the moment when the first worker finds nothing more to do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+
+import numpy as np
+import torch
+
+from holdfast.protocol import Run
+from holdfast.sweep.identity import run_name
+from holdfast.sweep.local import LocalEngine
+from holdfast.sweep.work import Task
+
+METHODS = ("er", "cl-vrex", "cl-fishr", "cl-coral", "cl-mmd", "cl-andmask")
+
+
+def runs(benchmark: str, count: int, steps: int | None) -> list[Run]:
+    """The methods in turn, each with a batch size 2^U(3, 8), as the paper searches it."""
+    rng = np.random.default_rng(0)
+    sizes = np.round(2 ** rng.uniform(3, 8, size=count)).astype(int)
+    return [
+        Run.build(
+            benchmark=benchmark,
+            method=METHODS[i % len(METHODS)],
+            seed=i,
+            steps=steps,
+            settings={"batch_size": int(sizes[i])},
+            device="cuda",
+        )
+        for i in range(count)
+    ]
+
+
+def rate(benchmark: str, workers: int, count: int, mps: bool, steps: int | None) -> str:
+    tasks = runs(benchmark, count, steps)
+    with tempfile.TemporaryDirectory() as folder, LocalEngine(workers, gpus=torch.cuda.device_count(), mps=mps) as engine:
+        waiting = [Task(run_name(run), run, folder) for run in tasks]
+        ended: list[float] = []
+        began, first, idle, failed = time.perf_counter(), 0.0, 0.0, 0
+        while len(ended) < len(tasks):
+            while engine.free and waiting:
+                engine.submit(waiting.pop(0))
+            outcome = engine.next(1.0)
+            if outcome is None:
+                continue
+            ended.append(time.perf_counter())
+            if outcome.status != "done":
+                failed += 1
+                print(outcome.status, outcome.message)
+            if len(ended) == workers:
+                first = ended[-1]
+            if not waiting and not idle:
+                idle = ended[-1]
+        counted = sum(first < moment <= idle for moment in ended)
+        minutes = (idle - first) / 60
+    return (
+        f"| {benchmark} | {workers} | {'yes' if mps else 'no'} | {counted} | {counted / minutes:.1f} | "
+        f"{len(tasks)} in {ended[-1] - began:.0f} s |{f' {failed} FAILED' if failed else ''}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--benchmark", default="rotated-mnist")
+    parser.add_argument("--workers", default="8", help="numbers of runs at a time, with commas")
+    parser.add_argument("--runs", type=int, default=0, help="runs a measurement; 0: five a worker")
+    parser.add_argument("--steps", type=int, default=None, help="steps a domain; the benchmark's own if not given")
+    parser.add_argument("--mps", choices=("yes", "no", "both"), default="yes")
+    asked = parser.parse_args()
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
+    print("| benchmark | runs at a time | MPS | runs counted | runs a minute | all, with the start of the workers |")
+    print("|---|---|---|---|---|---|")
+    for workers in (int(number) for number in asked.workers.split(",")):
+        for mps in {"yes": (True,), "no": (False,), "both": (True, False)}[asked.mps]:
+            print(rate(asked.benchmark, workers, asked.runs or 5 * workers, mps, asked.steps), flush=True)
+
+
+if __name__ == "__main__":
+    main()
