@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -162,3 +164,34 @@ def test_a_result_round_trips(tmp_path: Path) -> None:
 def test_what_is_wrong_with_a_run_is_said_before_the_first_step(values: dict, message: str) -> None:
     with pytest.raises(HoldfastError, match=message):
         execute(Run.build(**{"benchmark": "heart-hospitals", "method": "er", **values}))
+
+
+FIRST = """
+import sys
+from holdfast.protocol import Run, execute, warm_up
+warm_up()
+before = set(sys.modules)
+result = execute(Run(benchmark="heart-hospitals", method="cl-coral", steps=2))
+late = sorted(name for name in set(sys.modules) - before if name.startswith(("torch.", "sympy")))
+print(result.status, late)
+"""
+
+
+def test_a_first_run_is_timed_without_pytorchs_late_imports() -> None:
+    found = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True)
+    assert found.stdout == "done []\n", found.stdout + found.stderr
+
+
+def test_a_run_that_is_not_promising_is_stopped_between_two_domains_with_the_target_sealed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.protocol._measure_target", lambda *_: pytest.fail("the target was opened"))
+    asked: list[list[list[float]]] = []
+
+    def promising(matrix: list[list[float]]) -> bool:
+        asked.append([list(row) for row in matrix])
+        return len(matrix) < 2
+
+    result = execute(Run(**FAST, method="er", halving=True), promising=promising)
+    assert (result.status, result.target, result.stages) == ("pruned", None, ["cleveland", "hungarian"])
+    assert result.message.startswith("stopped after hungarian")
+    assert asked == [result.matrices["validation"][:1], result.matrices["validation"]]
+    assert (result.source_score(), result.backward_transfer(), result.target_score) == (None, None, None)

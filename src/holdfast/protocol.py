@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -68,6 +69,9 @@ class Run(BaseModel):
     # Of the corruptions; what a ResNet18 starts from: imagenet, a file or none.
     severity: int | None = Field(None, ge=1, le=5)
     weights: str | None = None
+    # A trial of a search by successive halving: it may be stopped between two domains. Part of the run, so that no search
+    # that wants whole runs ever meets one that was stopped.
+    halving: bool = False
 
     @classmethod
     def build(cls, **values: Any) -> Run:
@@ -95,7 +99,8 @@ class Result(BaseModel):
     run: Run
     # Only continual methods rank: offline ones saw all sources at once, adaptations saw the target's inputs.
     kind: systems.Kind = "continual"
-    status: Literal["done", "diverged"]
+    # `pruned`: stopped between two domains, by the sources' scores; the target was never opened.
+    status: Literal["done", "diverged", "pruned"]
     message: str = ""
     metric: str
     classes: list[str]
@@ -163,16 +168,19 @@ def execute(
     save_model: str | Path | None = None,
     stages: Stages | None = None,
     opened: Callable[[Learner, Scenario, Domain], None] | None = None,
+    promising: Callable[[list[list[float]]], bool] | None = None,
 ) -> Result:
     """Carry out a run. All that is wrong with it is said before the first step; the target opens after the last.
 
     stages: where the state is kept at the end of each domain; a run that finds some there goes on from it.
     opened: called with the frozen learner and the open target once the scores are measured, for figures.
+    promising: asked before each domain but the first, with the validation scores so far; if it says no, the run is pruned.
     """
     kind = systems.find(run.method).kind
     if run.data is None:
         BENCHMARKS.get(run.benchmark)
     preload(run.device)
+    warm_up()
     began = time.perf_counter()  # after the imports: times exclude the start of the interpreter
     scenario = make_scenario(
         run.benchmark, data=run.data, target=run.target, order=run.order, left_out=run.left_out, seed=run.scenario_seed,
@@ -186,13 +194,13 @@ def execute(
     seconds = {"preparation": time.perf_counter() - began}
     steps = run.steps or scenario.steps
     record = _Record()
-    message, target = "", None
+    message, target, pruned = "", None, False
     try:
         if isinstance(learner, JointLearner):
             _train_jointly(learner, scenario, steps, record)
         else:
             first_only = adaptation is not None and adaptation.settings.source == "first-domain"
-            _train(learner, scenario, scenario.sources[: 1 if first_only else None], steps, record, stages)
+            _train(learner, scenario, scenario.sources[: 1 if first_only else None], steps, record, stages, promising)
         opening = time.perf_counter()
         target = _measure_target(learner, scenario, adaptation, opened)
         seconds["target"] = time.perf_counter() - opening
@@ -200,6 +208,8 @@ def execute(
             learner.observer.note(note)
     except DivergedError as error:
         message = str(error)
+    except _Pruned as stop:
+        message, pruned = str(stop), True
     if save_model is not None and target is not None:
         learner.save(save_model)
     seconds |= {
@@ -211,7 +221,7 @@ def execute(
     return Result(
         run=run,
         kind=kind,
-        status="done" if target is not None else "diverged",
+        status="done" if target is not None else "pruned" if pruned else "diverged",
         message=message,
         metric=scenario.metric,
         classes=list(scenario.classes),
@@ -277,6 +287,18 @@ def make_adaptation(run: Run, scenario: Scenario) -> Adaptation | None:
     return kind(kind.Settings.build(values, small=scenario.small, short=scenario.short))
 
 
+class _Pruned(Exception):
+    """The run is not worth going on with."""
+
+
+@cache
+def warm_up() -> None:
+    """One step of Adam on nothing, once a process: PyTorch imports much at the first one, which is no part of a run's time."""
+    weight = torch.zeros(1, requires_grad=True)
+    weight.grad = torch.zeros(1)
+    torch.optim.Adam([weight]).step()
+
+
 class _Record:
     """What is measured while the sources are learned."""
 
@@ -290,11 +312,21 @@ class _Record:
         self.evaluation = 0.0
 
 
-def _train(learner: Learner, scenario: Scenario, domains: Sequence[Domain], steps: int, record: _Record, stages: Stages | None) -> None:
+def _train(
+    learner: Learner,
+    scenario: Scenario,
+    domains: Sequence[Domain],
+    steps: int,
+    record: _Record,
+    stages: Stages | None,
+    promising: Callable[[list[list[float]]], bool] | None,
+) -> None:
     """Learn these sources in order; after each, score all of them on both splits. Those that are learned already are left out."""
     learned, saved = stages.resume(learner) if stages is not None else (0, {})
     vars(record).update(saved)
     for domain in domains[learned:]:
+        if promising is not None and record.stages and not promising(record.matrices["validation"]):
+            raise _Pruned(f"stopped after {record.stages[-1]}: earlier trials stood better on the sources' validation rows")
         rows = learner.rows_a_step if learner.domains else None
         learner.learn_domain(domain, steps=steps)
         _score(learner, scenario, domain.name, steps, rows if rows is not None else learner.method.settings.batch_size, record)

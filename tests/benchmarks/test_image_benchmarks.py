@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import csv
 import pickle
 from pathlib import Path
 
@@ -8,20 +7,21 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from PIL import Image
+from official import use_made_frost, wafers, write_hospitals
+from sweeping import experiment, planned, swept
 
 from holdfast import Run, execute
 from holdfast.benchmarks import BENCHMARKS
-from holdfast.benchmarks.camelyon17 import FOLDER, Camelyon17, Camelyon17Extended
+from holdfast.benchmarks.camelyon17 import Camelyon17, Camelyon17Extended
 from holdfast.benchmarks.cifar10_c import BATCHES, CIFAR10C, TARGET, TEST, TRAIN
 from holdfast.benchmarks.corrupted import PAIRS
 from holdfast.benchmarks.source import make_scenario
 from holdfast.benchmarks.tinyimagenet_c import TinyImageNetC
-from holdfast.benchmarks.wm811k import PATTERNS, WM811K, WM811KExtended, cut_lots, resize
+from holdfast.benchmarks.wm811k import WM811K, WM811KExtended, cut_lots, resize
 from holdfast.data.inert_pickle import read_inert
-from holdfast.data.public_files import checksum
 from holdfast.data.seal import FrozenModel
 from holdfast.errors import HoldfastError
+from holdfast.sweep.store import Store
 
 
 def opened(scenario):
@@ -58,18 +58,7 @@ class FewCIFAR10C(CIFAR10C):
 @pytest.fixture
 def few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A root with made-up frost, since the real photographs are not shipped."""
-    from holdfast.benchmarks import corrupted
-    from holdfast.data.corruptions import corrupt
-
-    files = []
-    (tmp_path / "frost").mkdir()
-    for number in range(5):
-        path = tmp_path / "frost" / f"f{number}.png"
-        pixels = np.random.default_rng(number).integers(90, 255, (240, 300, 3)).astype(np.uint8)
-        Image.fromarray(pixels).save(path)
-        files.append(type(corrupt.FROST[0])(path.name, (), checksum(path), path.stat().st_size))
-    for module in (corrupt, corrupted):
-        monkeypatch.setattr(module, "FROST", tuple(files))
+    use_made_frost(tmp_path, monkeypatch)
     monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path))
     return tmp_path
 
@@ -233,20 +222,6 @@ def test_wafers_in_ranges_of_lots(shared: Path, tmp_path: Path, monkeypatch: pyt
     assert (len(names), names[0], names[4], names[-1]) == (15, "lots-1-1", "lots-1-2", "lots-3-4")
 
 
-def wafers(rows: int = 60) -> pd.DataFrame:
-    rng = np.random.default_rng(0)
-    maps = np.empty(rows, dtype=object)
-    kinds = np.empty(rows, dtype=object)
-    for row in range(rows):
-        maps[row] = rng.integers(0, 3, (20 + row % 3, 25)).astype(np.uint8)
-        kinds[row] = np.array([[PATTERNS[row % 9]]]) if row % 4 else np.empty((0, 0))
-    lots = np.array([f"lot{row // 3 + 1}" for row in range(rows)], dtype=object)
-    parts = {"waferMap": maps, "dieSize": np.arange(rows, dtype=float), "lotName": lots, "failureType": kinds}
-    table = pd.DataFrame({name: pd.Series(part, dtype=part.dtype) for name, part in parts.items()})
-    table.columns = pd.Index(list(parts), dtype=object)
-    return table
-
-
 def old_pickle(table: pd.DataFrame) -> bytes:
     """The table in the form of pandas before 0.25: records of modules that today's pandas no longer has."""
     import sys
@@ -336,23 +311,7 @@ def test_without_files_the_error_says_what_to_put_where(tmp_path: Path) -> None:
 
 @pytest.fixture
 def hospitals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Small files in the layout of WILDS: 12 patches a hospital, of which two are set aside (split 1)."""
-    folder = tmp_path / "camelyon17" / FOLDER
-    rng = np.random.default_rng(0)
-    rows = []
-    for center in range(5):
-        for number in range(12):
-            patient, node, x, y = f"{center * 20 + 4:03d}", center % 4, 32 * number, 64
-            slide = f"patient_{patient}_node_{node}"
-            (folder / "patches" / slide).mkdir(parents=True, exist_ok=True)
-            pixels = rng.integers(0, 256, (96, 96, 3)).astype(np.uint8)
-            pixels[0, 0] = center, number, 0
-            Image.fromarray(pixels).save(folder / "patches" / slide / f"patch_{slide}_x_{x}_y_{y}.png")
-            rows.append([len(rows), patient, node, x, y, number % 2, center * 10, center, int(number < 2)])
-    with open(folder / "metadata.csv", "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["", "patient", "node", "x_coord", "y_coord", "tumor", "slide", "center", "split"])
-        writer.writerows(rows)
+    write_hospitals(tmp_path)
     monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path))
     return tmp_path
 
@@ -373,6 +332,23 @@ def test_hospitals_of_camelyon17(hospitals: Path, narrow: None) -> None:
     result = execute(Run(benchmark="camelyon17", method="cl-coral", steps=2, weights="none", settings={"batch_size": 4}))
     assert result.target is not None
     assert result.target.rows == 12
+
+
+@pytest.mark.parametrize("method", ["urm", "tent", "cotta", "shot++"])
+def test_what_is_no_continual_method_runs_on_resnet18_too(method: str, hospitals: Path, narrow: None) -> None:
+    settings = {"batch_size": 4, **({"stage_steps": 2} if method == "shot++" else {})}
+    result = execute(Run(benchmark="camelyon17", method=method, steps=2, weights="none", settings=settings))
+    assert result.status == "done"
+    assert result.target_score is not None
+
+
+def test_a_sweep_of_an_image_benchmark(hospitals: Path, narrow: None) -> None:
+    found = experiment(
+        search={"trials": 1, "seeds": 1}, part={"benchmarks": ["camelyon17", "heart-hospitals"], "methods": ["er"], "weights": "none"}
+    )
+    _, progress = swept(found, hospitals / "runs")
+    assert (progress.done, progress.failures) == (2, [])
+    assert "starts from scratch" in Store(hospitals / "runs").read(next(iter(planned(found, hospitals / "runs").unique()))).notes[-1]
 
 
 def test_extended_hospitals(hospitals: Path) -> None:

@@ -1,47 +1,25 @@
 from __future__ import annotations
 
-import itertools
 import os
 from pathlib import Path
 
 import numpy as np
 import pytest
+from corrupting import photographs, pictures
 
 from holdfast.data.corruptions.blur import disk
-from holdfast.data.corruptions.corrupt import CONSTANTS, CORRUPTIONS, FROST, SEVERITIES, check_severity, corrupt, read_photographs
+from holdfast.data.corruptions.corrupt import CONSTANTS, CORRUPTIONS, SEVERITIES, check_severity, corrupt, read_photographs
 from holdfast.data.corruptions.draws import Draws
 from holdfast.data.corruptions.sampling import bilinear, gaussian, line_blur, zoomed
 from holdfast.data.corruptions.weather import plasma
 from holdfast.errors import HoldfastError
 
 ALL = sorted(CORRUPTIONS)
-# In the published tables these do not grow evenly: affine jitter falls while displacement rises, water turns into mud,
-# saturation falls before it rises, frost dims what it covers, glass blurs more but moves as far.
-UNEVEN = {"elastic_transform", "spatter", "saturate", "frost", "glass_blur"}
-
-
-def pictures(size: int, rows: int = 24) -> np.ndarray:
-    """Coloured shapes on a shaded ground: neither flat nor noise."""
-    rng = np.random.default_rng(7)
-    row, column = np.mgrid[:size, :size] / size
-    images = np.empty((rows, 3, size, size))
-    for image in images:
-        for channel in image:
-            channel[:] = 60 + 80 * (rng.uniform() * row + rng.uniform() * column)
-        middle = rng.uniform(0.3, 0.7, 2)
-        inside = (row - middle[0]) ** 2 + (column - middle[1]) ** 2 < rng.uniform(0.02, 0.08)
-        image[:, inside] = rng.uniform(0, 255, 3)[:, None]
-        top, left = rng.integers(0, size // 2, 2)
-        image[:, top : top + size // 3, left : left + size // 5] = rng.uniform(0, 255, 3)[:, None, None]
-        image += rng.normal(0, 12, (3, size, size))
-    return images.round().clip(0, 255).astype(np.uint8)
 
 
 @pytest.fixture(scope="module")
-def frost(tmp_path_factory: pytest.TempPathFactory) -> dict[int, list[np.ndarray]]:
-    """Made-up photographs: the tests of frost must not need the real ones."""
-    rng = np.random.default_rng(1)
-    return {size: [rng.uniform(0.4, 1, (3, 2 * size, 3 * size)) for _ in FROST] for size in (32, 64)}
+def frost() -> dict[int, list[np.ndarray]]:
+    return {size: photographs(size) for size in (32, 64)}
 
 
 def damage(images: np.ndarray, changed: np.ndarray) -> float:
@@ -50,18 +28,13 @@ def damage(images: np.ndarray, changed: np.ndarray) -> float:
 
 @pytest.mark.parametrize("size", [32, 64])
 @pytest.mark.parametrize("name", ALL)
-def test_the_same_bytes_in_any_batch_and_damage_that_grows(name: str, size: int, frost: dict) -> None:
+def test_the_same_bytes_in_any_batch(name: str, size: int, frost: dict) -> None:
     images = pictures(size)
     made = {s: corrupt(images, name, s, seed=3, photographs=frost[size]) for s in SEVERITIES}
     assert all(each.dtype == np.uint8 and each.shape == images.shape for each in made.values())
     again = corrupt(images[5:12], name, 5, seed=3, numbers=range(5, 12), photographs=frost[size], batch=3)
     assert np.array_equal(again, made[5][5:12])
-    done = [damage(images, made[s]) for s in SEVERITIES]
-    assert min(done) > 0.1
-    if name not in UNEVEN:
-        # Angles are drawn anew at each severity, and motion_blur's third and fourth differ in their last taps only.
-        assert all(before < 1.1 * after for before, after in itertools.pairwise(done)), done
-        assert done[0] < done[2] < done[4]
+    assert min(damage(images, each) for each in made.values()) > 0.1
 
 
 @pytest.mark.parametrize("name", ["gaussian_noise", "snow", "fog", "elastic_transform", "spatter", "glass_blur", "motion_blur", "frost"])
@@ -70,20 +43,6 @@ def test_another_seed_or_number_draws_otherwise(name: str, frost: dict) -> None:
     first = corrupt(images, name, 5, seed=0, photographs=frost[32])
     assert not np.array_equal(first, corrupt(images, name, 5, seed=1, photographs=frost[32]))
     assert not np.array_equal(first, corrupt(images, name, 5, seed=0, numbers=[5, 6], photographs=frost[32]))
-
-
-def test_uneven_ones_grow_where_their_constants_do(frost: dict) -> None:
-    images = pictures(32)
-
-    def done(name: str, severity: int) -> float:
-        return damage(images, corrupt(images, name, severity, seed=0, photographs=frost[32]))
-
-    assert done("saturate", 3) < done("saturate", 4) < done("saturate", 5)
-    assert done("saturate", 1) < done("saturate", 2)
-    assert done("spatter", 1) < done("spatter", 2) < done("spatter", 3)
-    assert done("spatter", 4) < done("spatter", 5)
-    assert done("frost", 1) < done("frost", 2)
-    assert done("glass_blur", 3) < done("glass_blur", 5)
 
 
 def test_noises_have_their_formulas() -> None:

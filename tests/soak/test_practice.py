@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from damaging import edited, mutate
 from PIL import Image
 from same import differences
 
@@ -123,54 +124,6 @@ def attempt(call: Callable[[], Any]) -> tuple[Any, str]:
         return None, str(error)
 
 
-def edited(node: object, chance: random.Random) -> object:
-    """JSON with one place changed: a value of another type or a huge one, a key gone or added."""
-    places: list[tuple[object, object]] = []
-
-    def walk(part: object) -> None:
-        entries = part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ()
-        for key, value in entries:
-            places.append((part, key))
-            walk(value)
-
-    walk(node)
-    part, key = chance.choice(places)
-    strange = [None, -1, 10**18, 1e308, "x" * 1000, [], {}, "../../etc/passwd", {"$tensor": "nowhere"}, {"$items": [[1]]}, True]
-    if chance.random() < 0.3:
-        del part[key]
-    else:
-        part[key] = chance.choice(strange)
-    return node
-
-
-def mutate(copy: Path, other: Path, chance: random.Random) -> str:
-    victim = chance.choice(sorted(path for path in copy.iterdir() if path.is_file() and path.name != ".lock"))
-    data = bytearray(victim.read_bytes())
-    how = chance.choice(["flip", "cut", "delete", "empty", "double", "swap", "edit", "huge", "folder", "nested"])
-    if how == "flip":
-        data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
-    elif how == "cut":
-        data = data[: chance.randrange(len(data))]
-    elif how == "double":
-        data = data * 2
-    elif how == "empty":
-        data = bytearray()
-    elif how == "swap":
-        data = bytearray(next(path for path in other.iterdir() if path.suffix == victim.suffix).read_bytes())
-    elif how == "edit" and victim.suffix == ".json":
-        data = bytearray(json.dumps(edited(json.loads(data), chance)).encode())
-    elif how == "huge":
-        data[:8] = (10**15).to_bytes(8, "little")  # a safetensors file that claims a header of a petabyte
-    elif how == "nested":
-        data = bytearray(b"[" * 100_000)
-    victim.unlink()
-    if how == "folder":
-        victim.mkdir()
-    elif how != "delete":
-        victim.write_bytes(bytes(data))
-    return f"{how} {victim.name}"
-
-
 @pytest.mark.parametrize("seed", range(10))
 def test_a_thousand_mutated_folders_are_refused_or_predict_as_before(tmp_path: Path, seed: int) -> None:
     (tmp_path / "x").mkdir()
@@ -186,7 +139,7 @@ def test_a_thousand_mutated_folders_are_refused_or_predict_as_before(tmp_path: P
     for number in range(100):
         copy = tmp_path / f"copy{number}"
         shutil.copytree(model, copy)
-        how = mutate(copy, other, chance)
+        how = mutate(copy, chance, other=other)
         began = time.perf_counter()
         found, message = attempt(lambda copy=copy: load(copy).predict_proba(inputs))
         refused += found is None

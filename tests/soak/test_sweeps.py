@@ -38,8 +38,9 @@ def table(runs: Path) -> pd.DataFrame:
 
 
 def start(file: Path, runs: Path) -> subprocess.Popen[str]:
+    """A sweep in a process group of its own, as a shell starts it."""
     words = [sys.executable, "-c", COMMAND, "sweep", str(file), "--runs", str(runs), "--workers", "2"]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ENVIRONMENT)
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ENVIRONMENT, start_new_session=True)
 
 
 def children(pid: int) -> list[int]:
@@ -121,6 +122,77 @@ def test_killed_workers_lose_nothing(tmp_path: Path, toy: tuple[Path, pd.DataFra
     process.communicate()
     assert kills == 5
     finish(file, tmp_path, expected, written(tmp_path))
+
+
+def of_group(group: int) -> list[int]:
+    """The processes of a group that run, zombies left out."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) == group and fields[0] not in ("Z", "X"):
+            found.append(int(path.parent.name))
+    return found
+
+
+def test_ctrl_c_leaves_cleanly_and_the_same_command_goes_on(tmp_path: Path, toy: tuple[Path, pd.DataFrame]) -> None:
+    """As a terminal does it: the signal goes to the whole group, to the sweep and to its workers, while they start and while they work."""
+    file, expected = toy
+    kept: dict[str, int] = {}
+    moments = [lambda: children(process.pid), lambda: list(tmp_path.glob("*/claim-*")), lambda: len(written(tmp_path)) > len(kept) + 2]
+    for reached in moments:  # a worker starts, one works, some runs are done and others are not
+        process = start(file, tmp_path)
+        began = time.monotonic()
+        while not reached() and time.monotonic() - began < 60:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        assert process.poll() is None
+        os.killpg(process.pid, signal.SIGINT)
+        printed = process.communicate(timeout=60)[0]
+        assert process.returncode == 130, printed
+        assert "Traceback" not in printed
+        now = written(tmp_path)
+        assert f"stopped: {len(now)} of {len(expected)} runs are done; the same command goes on" in printed
+        began = time.monotonic()
+        while of_group(process.pid) and time.monotonic() - began < 5:  # Python's own tracker of resources ends a moment later
+            time.sleep(0.05)
+        assert of_group(process.pid) == []
+        assert not list(tmp_path.glob("*/claim-*"))
+        assert {name: now[name] for name in kept} == kept
+        kept = now
+    assert 0 < len(kept) < len(expected)
+    finish(file, tmp_path, expected, kept)
+
+
+def test_a_killed_search_by_optuna_draws_the_same_trials(tmp_path: Path) -> None:
+    part = {**TOY["parts"][0], "methods": ["er", "cl-coral"], "steps": 100}
+    file = tmp_path / "toy.yaml"
+    file.write_text(yaml.safe_dump({**TOY, "search": {"trials": 12, "seeds": 1, "by": "optuna"}, "parts": [part]}))
+    straight = start(file, tmp_path / "straight")
+    printed = straight.communicate()[0]
+    assert straight.returncode == 0, printed
+    expected = table(tmp_path / "straight")
+    assert set(expected["status"]) == {"done", "pruned"}
+    kept: dict[str, int] = {}
+    for results in (3, 9, 16):
+        process = start(file, tmp_path / "killed")
+        began = time.monotonic()
+        while len(written(tmp_path / "killed")) < results and time.monotonic() - began < 120:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        now = written(tmp_path / "killed")
+        assert results <= len(now) < len(expected)
+        assert {name: now[name] for name in kept} == kept
+        kept = now
+    last = start(file, tmp_path / "killed")
+    printed = last.communicate()[0]
+    assert last.returncode == 0, printed
+    pd.testing.assert_frame_equal(table(tmp_path / "killed"), expected)
+    now = written(tmp_path / "killed")
+    assert {name: now[name] for name in kept} == kept
 
 
 def test_a_ray_cluster_that_loses_a_node_finishes(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from sweeping import EXPERIMENTS, Here, experiment, planned
 
 from holdfast.benchmarks import BENCHMARKS
 from holdfast.errors import HoldfastError
-from holdfast.sweep.experiment import Experiment, make_book, read_experiment
+from holdfast.sweep.experiment import Experiment, make_book, read_experiment, start_from
 from holdfast.sweep.names import PAPER
 from holdfast.sweep.narrow import narrow
 from holdfast.sweep.plan import make_plan, select_all
@@ -143,6 +143,15 @@ def test_settings_are_varied_around_the_best_selected_run(tmp_path: Path) -> Non
     # What the other experiment does not hold runs at its defaults, for every seed.
     plain = make_plan(Experiment(name="p", about="", parts=[part]), store, lambda name: base)
     assert [each.run.settings for each in plain.runs if each.run.method == "er"] == [{}] * 3
+
+
+def test_choices_for_images_reach_those_benchmarks_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.sweep.plan.missing", lambda *_, **__: None)
+    part = {"benchmarks": ["cifar10-c", "wm811k", "heart-hospitals"], "methods": ["er"], "severity": 3}
+    for by in ("random", "optuna"):
+        found = start_from(experiment(search={"trials": 1, "seeds": 1, "by": by}, part=part), "mine.pth")
+        runs = [each.run for each in planned(found, tmp_path).runs]
+        assert [(run.weights, run.severity) for run in runs] == [("mine.pth", 3), ("mine.pth", None), (None, None)]
 
 
 def test_unfinished_searches_are_waited_for(tmp_path: Path) -> None:

@@ -33,6 +33,10 @@ def sweep(
     runs_per_gpu: Annotated[int, typer.Option(help="runs that share a GPU, with --device cuda")] = 1,
     benchmarks: Annotated[str | None, typer.Option(help="only these benchmarks of the experiment, with commas")] = None,
     methods: Annotated[str | None, typer.Option(help="only these methods of the experiment, with commas")] = None,
+    search: Annotated[
+        str | None, typer.Option(help="random: the paper's search; optuna: steered draws, and trials that fall behind are stopped")
+    ] = None,
+    weights: Annotated[str | None, typer.Option(help="what resnet18 starts from: imagenet (default), a file, or none")] = None,
     scale: Annotated[str | None, typer.Option(help="tiny: embedded data and 2 steps a domain, to see it run through")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="say how many runs there are, and what they would cost")] = False,
     keep_states: Annotated[bool, typer.Option("--keep-states", help="keep the learner's state at the end of every domain")] = False,
@@ -43,7 +47,7 @@ def sweep(
     A sweep may be killed at any moment: the same command goes on and repeats at most the domains in flight.
     Example: holdfast sweep experiments/small.yaml --workers 2
     """
-    from ..sweep.experiment import make_book, read_experiment
+    from ..sweep.experiment import check_search, make_book, read_experiment, search_by, start_from
     from ..sweep.narrow import narrow
     from ..sweep.plan import make_plan
     from ..sweep.store import Store
@@ -54,7 +58,12 @@ def sweep(
 
     _check_options(engine, address, workers, device, runs_per_gpu, scale)
     use_root(root)
-    change = tiny if scale == "tiny" else (lambda found: found)
+
+    def change(found: Experiment) -> Experiment:
+        found = found if search is None else search_by(found, check_search(search))
+        found = found if weights is None else start_from(found, weights)
+        return tiny(found) if scale == "tiny" else found
+
     experiment = narrow(change(read_experiment(file)), split_names(benchmarks), split_names(methods))
     store, book, console = Store(runs), make_book(file, change), make_console()
     if experiment.table is not None:
@@ -91,8 +100,9 @@ def _carry_out(console: Console, plan: Plan, store: Store, make_engine: Callable
             with make_engine() as engine, SweepProgress(console) as shown:
                 failures = carry_out(plan, store, engine, todo=todo, keep_states=keep_states, report=shown.report).failures
         except KeyboardInterrupt:
+            total = len(plan.unique())
             left = len(open_runs(plan, store)[0])
-            _say(console, f"stopped: {len(plan.unique()) - left} of {len(plan.unique())} runs are done; the same command goes on")
+            _say(console, f"stopped: {total - left} of {total + plan.ahead} runs are done; the same command goes on")
             raise typer.Exit(130) from None
     for text in failures[:SHOWN_FAILURES]:
         _say(console, f"failed: {text}")
@@ -111,11 +121,11 @@ def _dry_run(console: Console, plan: Plan, store: Store, workers: int | None) ->
     from ..sweep.sweep import open_runs
 
     todo, damaged = open_runs(plan, store, discard=False)
-    total = len(plan.unique())
-    name = plan.experiment.name
-    _say(
-        console, f"{name}: {total + sum(count for _, count in plan.absent.values())} runs, {total - len(todo)} done, {len(todo)} to do here"
-    )
+    done = len(plan.unique()) - len(todo)
+    here = len(todo) + plan.ahead
+    bound = "at most " if plan.studies else ""
+    absent = sum(count for _, count in plan.absent.values())
+    _say(console, f"{plan.experiment.name}: {bound}{done + here + absent} runs, {done} done, {here} to do here")
     for text in damaged:
         _say(console, f"{text}; its run will be repeated")
     _say_left_out(console, plan)

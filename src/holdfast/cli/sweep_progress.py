@@ -33,7 +33,8 @@ class SweepProgress:
     def report(self, planned: Planned | None, outcome: Outcome | None, progress: Progress) -> None:
         """A run has ended, or some time has passed."""
         left = f", {duration(progress.seconds_left)} left" if progress.seconds_left is not None else ""
-        state = f"{progress.running} running, {len(progress.failures)} failed, {progress.diverged} diverged{left}"
+        pruned = f", {progress.pruned} stopped early" if progress.pruned else ""
+        state = f"{progress.running} running, {len(progress.failures)} failed, {progress.diverged} diverged{pruned}{left}"
         self.bar.update(self.task, total=progress.total, completed=progress.done, description=state)
         if planned is None or outcome is None:
             return

@@ -49,7 +49,9 @@ def estimate(plan: Plan, store: Store, todo: Mapping[str, Planned]) -> Estimate:
     for planned in todo.values():
         pair = (planned.run.benchmark, planned.run.method)
         others = by_benchmark.get(pair[0]) or [second for each in by_benchmark.values() for second in each] or [0.0]
-        total += known.get(pair, found.get(pair, sum(others) / len(others)))
+        # Trials that a study has yet to draw count as whole: how many of them will be stopped nobody knows.
+        more = sum(study.ahead for study in plan.studies.values() if study.newest == planned.name)
+        total += (1 + more) * known.get(pair, found.get(pair, sum(others) / len(others)))
     return Estimate(total, peak, len(found))
 
 
@@ -58,8 +60,8 @@ def _known(plan: Plan, store: Store, todo: Mapping[str, Planned]) -> dict[tuple[
     known: dict[tuple[str, str], float] = {}
     for name, planned in plan.unique().items():
         pair = (planned.run.benchmark, planned.run.method)
-        if name not in todo and pair not in known:
-            known[pair] = store.read(name).seconds["total"]
+        if name not in todo and pair not in known and (result := store.read(name)).status == "done":
+            known[pair] = result.seconds["total"]
     return known
 
 

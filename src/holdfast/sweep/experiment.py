@@ -13,16 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ..benchmarks import BENCHMARKS
+from ..benchmarks.corrupted import CorruptedImages
+from ..benchmarks.image import ImageBenchmark
 from ..comparison import select_methods
 from ..errors import HoldfastError, unknown
 from ..search.selection import Rule
 from .names import check_benchmark
 
+SearchBy = Literal["random", "optuna"]
 Table = Literal["backward transfer", "source performance", "run time", "naive and tailored"]
 
 
@@ -33,11 +37,15 @@ class Spec(BaseModel):
 
 
 class Search(Spec):
-    """How many trials for each method and seed; trial 0 is the defaults. `seed` is that of the draws, no run's and no data's."""
+    """How many trials for each method and seed; trial 0 is the defaults. `seed` is that of the draws, no run's and no data's.
+
+    by: `random` is the paper's search, `optuna` lets earlier trials steer the draws and stops trials that fall behind.
+    """
 
     trials: int = Field(default=20, ge=1)
     seeds: int = Field(default=3, ge=1)
     seed: int = 0
+    by: SearchBy = "random"
 
 
 class Part(Spec):
@@ -49,6 +57,9 @@ class Part(Spec):
     orders: list[str] = Field(["listed"], min_length=1)
     steps: int | None = Field(None, ge=1)
     memory: int | None = Field(None, ge=1)
+    # Of the image benchmarks among them: what resnet18 starts from, and the severity of the corruptions.
+    weights: str | None = None
+    severity: int | None = Field(None, ge=1, le=5)
     # Settings that hold in every trial and are not searched.
     settings: dict[str, Any] = Field(default_factory=dict)
     # Upper bounds, of defaults too: at_most: {batch_size: 32}.
@@ -138,6 +149,47 @@ def check(experiment: Experiment) -> None:
             raise HoldfastError(f"{where}.settings_from: vary and best_seed start from the selected runs of an experiment: name it")
         if part.search is not None and part.settings_from is not None:
             raise HoldfastError(f"{where}.search: settings_from takes settings that were searched before: give one of the two")
+        if part.settings_from is None and (part.search or experiment.search).by == "optuna":
+            _check_optuna(experiment, part, where)
+
+
+def _check_optuna(experiment: Experiment, part: Part, where: str) -> None:
+    """What does not go with trials that are stopped by the sources' scores."""
+    if experiment.selection != "source-validation":
+        raise HoldfastError(f"selection = {experiment.selection!r} does not go with search by optuna: use source-validation")
+    if part.features:
+        raise HoldfastError(f"{where}.features: search by optuna stops trials before their end: take settings_from a search instead")
+
+
+def start_from(experiment: Experiment, weights: str) -> Experiment:
+    """The same experiment with other weights for the networks of its image benchmarks."""
+    return experiment.model_copy(update={"parts": [part.model_copy(update={"weights": weights}) for part in experiment.parts]})
+
+
+def image_choices(part: Part, benchmark: str) -> dict[str, Any]:
+    """Those of the part's choices for images that this benchmark knows."""
+    kind = BENCHMARKS.get(benchmark)
+    weights = {"weights": part.weights} if issubclass(kind, ImageBenchmark) else {}
+    return {**weights, "severity": part.severity} if issubclass(kind, CorruptedImages) else weights
+
+
+def check_search(by: str) -> SearchBy:
+    """A way of searching, as an option gives it."""
+    if by not in ("random", "optuna"):
+        raise HoldfastError(f"--search {by} is not allowed: use random or optuna")
+    return cast(SearchBy, by)
+
+
+def search_by(experiment: Experiment, by: SearchBy) -> Experiment:
+    """The same experiment with another search in all of its parts."""
+
+    def other(search: Search) -> Search:
+        return search.model_copy(update={"by": by})
+
+    parts = [part if part.search is None else part.model_copy(update={"search": other(part.search)}) for part in experiment.parts]
+    found = experiment.model_copy(update={"search": other(experiment.search), "parts": parts})
+    check(found)
+    return found
 
 
 def explain(error: ValidationError) -> str:

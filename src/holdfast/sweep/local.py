@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import signal
 from collections import deque
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
+from ..protocol import warm_up
 from .claim import die_with_parent, release
 from .engine import ATTEMPTS, Engine
 from .mps import start_mps
@@ -85,7 +87,8 @@ class LocalEngine(Engine):
         context = get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=work, args=(theirs, os.getpid()), daemon=True)
-        process.start()
+        with _without_interrupts():
+            process.start()
         theirs.close()  # so that a dead worker's line ends
         taken = [worker.device for worker in self.workers]
         devices = [f"cuda:{number}" for number in range(self.gpus)]
@@ -120,6 +123,19 @@ class LocalEngine(Engine):
             release(worker.task.folder.path, pid=worker.process.pid)
 
 
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """A process that is started inside is deaf to Ctrl-C from its first moment, even before `work` says that it ignores it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def work(line: Connection, parent: int) -> None:
     """A worker's life: tasks in, outcomes out, until the line ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the sweep, which then ends its workers
@@ -127,6 +143,7 @@ def work(line: Connection, parent: int) -> None:
     import torch
 
     torch.set_num_threads(1)
+    warm_up()  # so that the first run of a worker takes no longer than the others
     while True:
         try:
             task = line.recv()

@@ -13,10 +13,11 @@ from ..errors import HoldfastError
 from ..protocol import Run
 from ..search.selection import Chosen, Trial, select_by_seed
 from ..search.space import capped, distributions, grid, run_seed, trial_settings
-from .experiment import Book, Experiment, Part, Search
+from .experiment import Book, Experiment, Part, Search, image_choices
 from .identity import run_name
 from .names import missing
 from .store import Store
+from .study import Scores, Study, begin_studies
 
 
 @dataclass(frozen=True)
@@ -41,16 +42,22 @@ class Planned:
     trial: int
     held_out: str | None = None
     features: bool = False
+    # In a search by successive halving: what the earlier trials of its study scored.
+    earlier: Scores = ()
 
 
 @dataclass
 class Plan:
-    """The runs; those of benchmarks that are not here; and those whose settings another experiment has yet to find."""
+    """The runs; those of benchmarks that are not here; and those whose settings another experiment has yet to find.
+
+    Where earlier trials steer later ones, each study adds a run when the one before has ended.
+    """
 
     experiment: Experiment
     runs: list[Planned] = field(default_factory=list)
     absent: dict[str, tuple[str, int]] = field(default_factory=dict)
     waiting: list[str] = field(default_factory=list)
+    studies: dict[tuple[Cell, int], Study] = field(default_factory=dict)
 
     def unique(self) -> dict[str, Planned]:
         """Each run once, by name: experiments and parts may share runs. One that is to save features wins."""
@@ -58,6 +65,18 @@ class Plan:
         for planned in self.runs:
             if planned.name not in found or planned.features:
                 found[planned.name] = planned
+        return found
+
+    @property
+    def ahead(self) -> int:
+        """How many runs studies may still add."""
+        return sum(study.ahead for study in self.studies.values())
+
+    def follow(self, ended: str, store: Store) -> list[Planned]:
+        """The runs that become known now that the one of this name has a result; they are part of the plan from now on."""
+        waiting = [place for place, study in self.studies.items() if study.newest == ended]
+        found = [planned for place in waiting for planned in _advance(self.studies[place], *place, store)]
+        self.runs += found
         return found
 
 
@@ -75,6 +94,12 @@ def make_plan(experiment: Experiment, store: Store, book: Book, *, device: str =
                 continue
             orders = _orders(part, benchmark, experiment.scenario_seed)
             for method in part.systems:
+                if part.settings_from is None and search.by == "optuna":
+                    for order, study in begin_studies(experiment, part, search, benchmark, method, orders, device):
+                        cell = Cell(place, benchmark, method, order)
+                        plan.studies[cell, study.seed] = study
+                        plan.runs += _advance(study, cell, study.seed, store)
+                    continue
                 if part.settings_from is None:
                     settings = _searched(part, search, benchmark, method)
                 else:
@@ -91,6 +116,7 @@ def make_plan(experiment: Experiment, store: Store, book: Book, *, device: str =
                         run = Run.build(
                             benchmark=benchmark, method=method, seed=run_number, scenario_seed=experiment.scenario_seed,
                             target=part.target, order=arranged, steps=part.steps, memory=part.memory, settings=values, device=device,
+                            **image_choices(part, benchmark),
                         )  # fmt: skip
                         plan.runs += _with_held_out(run, cell, seed, trial, experiment, part)
     return plan
@@ -117,9 +143,12 @@ def selected(plan: Plan, store: Store) -> dict[Cell, Chosen | str]:
         cells.setdefault(planned.cell, []).append(planned)
     found: dict[Cell, Chosen | str] = {}
     for cell, runs in cells.items():
-        lacking = sum(not store.folder(planned.name).finished() for planned in runs)
+        ahead = sum(study.ahead for (of, _), study in plan.studies.items() if of == cell)
+        lacking = ahead + sum(not store.folder(planned.name).finished() for planned in runs)
         found[cell] = (
-            f"{lacking} of {len(runs)} runs are missing" if lacking else select_by_seed(_trials(runs, store), plan.experiment.selection)
+            f"{lacking} of {len(runs) + ahead} runs are missing"
+            if lacking
+            else select_by_seed(_trials(runs, store), plan.experiment.selection)
         )
     return found
 
@@ -148,6 +177,10 @@ def _searched(part: Part, search: Search, benchmark: str, method: str) -> Settin
         for trial in range(search.trials):
             values = trial_settings(method, kind, search_seed=search.seed, number=seed, trial=trial, fixed=part.settings)
             yield "", seed, run_seed(search.seed, seed), trial, capped(method, kind, values, part.at_most)
+
+
+def _advance(study: Study, cell: Cell, seed: int, store: Store) -> list[Planned]:
+    return [Planned(run_name(run), run, cell, seed, trial, earlier=earlier) for trial, run, earlier in study.advance(store)]
 
 
 def _taken(part: Part, search: Search, benchmark: str, method: str, found: Chosen | None, experiment: Experiment) -> Settings:

@@ -22,12 +22,16 @@ POLL_SECONDS = 1.0
 
 @dataclass
 class Progress:
-    """Where a sweep stands. `done` counts results, diverged ones too; `found` of them were there before."""
+    """Where a sweep stands. `done` counts results, diverged and pruned ones too; `found` of them were there before.
+
+    `total` is the most that it can become: trials of a study that turn out to be the same are one run.
+    """
 
     total: int
     found: int = 0
     done: int = 0
     diverged: int = 0
+    pruned: int = 0
     running: int = 0
     slots: int = 1
     failures: list[str] = field(default_factory=list)
@@ -49,25 +53,33 @@ def open_runs(plan: Plan, store: Store, *, discard: bool = True) -> tuple[dict[s
     todo: dict[str, Planned] = {}
     damaged: list[str] = []
     for name, planned in plan.unique().items():
-        folder = store.folder(name)
-        if folder.finished(features=planned.features):
-            try:
-                folder.read()
-                continue
-            except StateError as error:
-                damaged.append(str(error))
-                if discard:
-                    folder.discard_result()
-        todo[name] = planned
+        if _is_open(planned, store, damaged, discard):
+            todo[name] = planned
     return todo, damaged
+
+
+def _is_open(planned: Planned, store: Store, damaged: list[str], discard: bool) -> bool:
+    folder = store.folder(planned.name)
+    if not folder.finished(features=planned.features):
+        return True
+    try:
+        folder.read()
+    except StateError as error:
+        damaged.append(str(error))
+        if discard:
+            folder.discard_result()
+        return True
+    return False
 
 
 def sweep(
     plan: Plan, store: Store, engine: Engine, *, todo: Mapping[str, Planned], keep_states: bool = False, report: Report | None = None
 ) -> Progress:
-    """Carry out `todo`, the open runs of the plan. One bad run is counted and named, and never ends the others."""
-    total = len(plan.unique())
-    progress = Progress(total, found=total - len(todo), done=total - len(todo), slots=engine.slots)
+    """Carry out `todo`, the open runs of the plan, and what follows from them. One bad run is counted and named, and ends no other."""
+    names = set(plan.unique())
+    known = dict(todo)
+    found = len(names) - len(todo)
+    progress = Progress(len(names) + plan.ahead, found=found, done=found, slots=engine.slots)
     config = {"commit": commit(), "versions": versions()}
     queue = deque(_task(planned, store, keep_states, config, plan.experiment.name) for planned in todo.values())
     elsewhere: deque[Task] = deque()  # claimed by another sweep
@@ -86,8 +98,11 @@ def sweep(
                 elsewhere.append(task)
             else:
                 _count(progress, outcome, len(running))
-            if report is not None and outcome.status != "claimed":
-                report(todo[outcome.name], outcome, progress)
+                for planned in _follow(plan, store, outcome, names, progress):
+                    known[planned.name] = planned
+                    queue.append(_task(planned, store, keep_states, config, plan.experiment.name))
+                if report is not None:
+                    report(known[outcome.name], outcome, progress)
         elif not running and elsewhere:
             time.sleep(POLL_SECONDS)
         if elsewhere and time.monotonic() - looked >= POLL_SECONDS:
@@ -100,7 +115,8 @@ def sweep(
 
 def _task(planned: Planned, store: Store, keep_states: bool, config: Mapping[str, object], experiment: str) -> Task:
     place = {"experiment": experiment, "seed": planned.seed, "trial": planned.trial, "held_out": planned.held_out}
-    return Task(planned.name, planned.run, str(store.runs.resolve()), planned.features, keep_states, {**config, "planned": place})
+    recorded = {**config, "planned": place}
+    return Task(planned.name, planned.run, str(store.runs.resolve()), planned.features, keep_states, recorded, planned.earlier)
 
 
 def _count(progress: Progress, outcome: Outcome, running: int) -> None:
@@ -110,6 +126,23 @@ def _count(progress: Progress, outcome: Outcome, running: int) -> None:
     else:
         progress.done += 1
         progress.diverged += outcome.status == "diverged"
+        progress.pruned += outcome.status == "pruned"
+
+
+def _follow(plan: Plan, store: Store, outcome: Outcome, names: set[str], progress: Progress) -> list[Planned]:
+    """What this outcome lets a study draw and nobody has done yet. After a failure its study waits for the next sweep."""
+    fresh = plan.follow(outcome.name, store) if outcome.status != "failed" else []
+    to_do = []
+    for planned in fresh:
+        if planned.name in names:
+            continue
+        names.add(planned.name)
+        if _is_open(planned, store, [], discard=True):
+            to_do.append(planned)
+        else:
+            progress.found, progress.done = progress.found + 1, progress.done + 1
+    progress.total = len(names) + plan.ahead
+    return to_do
 
 
 def _look(elsewhere: deque[Task], queue: deque[Task]) -> None:

@@ -17,6 +17,7 @@ from torch import Tensor
 from ..errors import HoldfastError, StateError
 from ..observer import Observer
 from ..protocol import Run, execute
+from ..search.optuna_search import promising, seen_scores
 from ..stages import Stages
 from .claim import Claim, ClaimLostError, take
 from .features import feature_saver
@@ -26,12 +27,15 @@ from .identity import description
 # Domains that took less together are learned again rather than saved: writing their state would cost more. Workers are
 # processes of their own, so another number comes to them through the environment.
 LEAST_SECONDS = float(os.environ.get("HOLDFAST_STATE_SECONDS", "1"))
-Status = Literal["done", "diverged", "claimed", "failed"]
+Status = Literal["done", "diverged", "pruned", "claimed", "failed"]
 
 
 @dataclass(frozen=True)
 class Task:
-    """A run to carry out, and where. `config` is recorded beside it and decides nothing."""
+    """A run to carry out, and where. `config` is recorded beside it and decides nothing.
+
+    earlier: in a search by successive halving, the scores of the trials before, which this one must keep up with.
+    """
 
     name: str
     run: Run
@@ -39,6 +43,7 @@ class Task:
     features: bool = False
     keep_states: bool = False
     config: Mapping[str, Any] = field(default_factory=dict)
+    earlier: tuple[tuple[float, ...], ...] = ()
 
     @property
     def folder(self) -> RunFolder:
@@ -113,7 +118,8 @@ def _finish(task: Task, folder: RunFolder, claim: Claim) -> tuple[Status, str]:
     folder.write_config({"run": task.run.model_dump(mode="json"), "named_by": description(task.run), **task.config})
     stages = Stages(folder.stages, keep=task.keep_states, least_seconds=LEAST_SECONDS)
     opened = feature_saver(folder.features) if task.features else None
-    result = execute(task.run, observer=Lines(folder, claim), stages=stages, opened=opened)
+    keeps_up = (lambda matrix: promising(task.earlier, seen_scores(matrix))) if task.run.halving else None
+    result = execute(task.run, observer=Lines(folder, claim), stages=stages, opened=opened, promising=keeps_up)
     claim.check()
     folder.write(result)
     stages.clear()

@@ -1,0 +1,107 @@
+"""Search by Optuna: what is drawn, and who goes on, from what earlier trials scored."""
+
+from __future__ import annotations
+
+import random
+import sys
+
+import pytest
+
+from holdfast import systems
+from holdfast.benchmarks import BENCHMARKS
+from holdfast.errors import HoldfastError
+from holdfast.search.optuna_search import Past, promising, propose, seen_scores
+from holdfast.search.space import distributions, trial_settings
+from holdfast.settings import Choice, Power, Uniform, UniformInt
+
+KINDS = [BENCHMARKS.get(name) for name in ("rotated-digits", "tinyimagenet-c")]
+
+
+def past_of(method: str, kind: type, trials: int = 6) -> list[Past]:
+    """The defaults and some random draws, with made-up scores; one of them was stopped, one diverged at once."""
+    chance = random.Random(1)
+    defaults = systems.find(method).Settings.defaults(small=kind.small, short=kind.short)
+    found = []
+    for trial in range(trials):
+        drawn = trial_settings(method, kind, search_seed=0, number=0, trial=trial)
+        scores = tuple(chance.random() for _ in range(3))
+        found.append(Past({**defaults, **drawn}, scores, scores[-1]))
+    return [*found, Past(found[1].settings, (0.2,), None), Past(found[2].settings, (), None)]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_draws_of_every_system_are_settings_it_takes(kind: type) -> None:
+    for method in systems.names():
+        searched = distributions(method, kind)
+        drawn = propose(searched, past_of(method, kind), seed=3)
+        assert set(drawn) == set(searched)
+        built = systems.find(method).Settings.build(drawn, small=kind.small, short=kind.short)
+        for name, search in searched.items():
+            value = getattr(built, name)
+            assert value == drawn[name]
+            if isinstance(search, Choice):
+                assert value in search.options
+            elif isinstance(search, Power):
+                assert search.base**search.low - 1 <= value <= search.base**search.high * (1 + 1e-9)
+            else:
+                assert search.low <= value <= search.high
+
+
+def test_a_draw_depends_on_the_past_and_the_seed_alone() -> None:
+    kind = KINDS[0]
+    searched, past = distributions("cl-coral", kind), past_of("cl-coral", kind)
+    first = propose(searched, past, seed=1)
+    assert propose(searched, past, seed=1) == first
+    assert propose(searched, past, seed=2) != first
+    assert propose(searched, past[:3], seed=1) != first
+
+
+def test_better_trials_draw_the_next_ones_near() -> None:
+    searched = {"a": Uniform(0, 1), "b": Power(10, -3, 0), "c": UniformInt(0, 100), "d": Choice(("x", "y"))}
+    chance = random.Random(0)
+    past = []
+    for _ in range(40):
+        values = {"a": chance.random(), "b": 10 ** chance.uniform(-3, 0), "c": chance.randint(0, 100), "d": chance.choice("xy")}
+        score = values["a"] - abs(values["c"] - 80) / 100 + (values["d"] == "y") + (values["b"] < 0.01)
+        past.append(Past(values, (score,), score))
+    drawn = [propose(searched, past, seed=seed) for seed in range(30)]
+    assert sum(each["a"] for each in drawn) / 30 > 0.6
+    assert sum(each["b"] < 0.01 for each in drawn) > 20
+    assert sum(each["c"] for each in drawn) / 30 > 60
+    assert sum(each["d"] == "y" for each in drawn) > 20
+
+
+def slow_promising(earlier: list[list[float]], scores: list[float]) -> bool:
+    """Successive halving written out: after 1, 2, 4, ... sources the better half goes on, at least the best."""
+    seen = len(scores)
+    if seen & (seen - 1):
+        return True
+    others = [each[seen - 1] for each in earlier if len(each) >= seen]
+    ranked = sorted([*others, scores[-1]], reverse=True)
+    return scores[-1] >= ranked[max(len(ranked) // 2, 1) - 1]
+
+
+def test_the_better_half_goes_on() -> None:
+    chance = random.Random(0)
+    answers = []
+    for _ in range(60):
+        earlier = [[chance.random() for _ in range(chance.randint(0, 7))] for _ in range(chance.randint(0, 9))]
+        scores = [chance.random() for _ in range(chance.randint(1, 6))]
+        answers.append(promising(earlier, scores))
+        assert answers[-1] == slow_promising(earlier, scores)
+    assert 10 < sum(answers) < 50
+    assert promising([], [0.0])  # nobody to fall behind
+    assert not promising([[0.5]], [0.4])
+    assert promising([[0.5]], [0.5])
+    assert promising([[0.5, 0.5, 0.5]] * 3, [0.9, 0.9, 0.0])  # not asked after the third source
+
+
+def test_scores_are_means_over_the_sources_seen() -> None:
+    assert seen_scores([[0.5, 0.1, 0.9], [0.3, 0.7, 0.9], [0.0, 0.6, 0.9]]) == pytest.approx((0.5, 0.5, 0.5))
+    assert seen_scores([]) == ()
+
+
+def test_without_optuna_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(HoldfastError, match=r"pip install 'holdfast\[search\]'"):
+        propose({"a": Uniform(0, 1)}, [], seed=0)
