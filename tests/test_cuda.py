@@ -10,7 +10,7 @@ from same import differences
 
 from holdfast import Learner
 from holdfast.data.domain import Domain
-from holdfast.execution import cannot_compile
+from holdfast.execution import EAGER_STEPS, cannot_compile
 from holdfast.learner import load
 from holdfast.methods import continual
 
@@ -62,18 +62,22 @@ def learner_at_start(method: str) -> Learner:
 
 
 @pytest.mark.parametrize(("execution", "precision"), WAYS[1:])
-def test_one_step_agrees_with_eager_float32(execution: str, precision: str) -> None:
+def test_steps_agree_with_eager_float32(execution: str, precision: str, tmp_path: Path) -> None:
+    """From the same state on, step by step: the first ones run eagerly (or compiled), the last one is replayed."""
     if execution == "compiled" and cannot_compile(torch.device("cuda")):
         pytest.skip("Triton is not installed")
-    first = learned("cl-coral", "eager", "float32", domains=2, optimizer="sgd")
-    other = learned("cl-coral", "eager", "float32", domains=2, optimizer="sgd")
-    before = weights(first)
-    other.run = other.run.model_copy(update={"execution": execution, "precision": precision})
-    for made in (first, other):
-        made.learn_domain(images(2), steps=1, classes=[0, 1])
-    step = weights(first) - before
-    limit = 1e-4 if precision == "float32" else 3e-2
-    assert float((weights(other) - before - step).norm()) < limit * float(step.norm())
+    learned("cl-coral", "eager", "float32", domains=2, optimizer="sgd", deterministic=True).save(tmp_path)
+    steps = EAGER_STEPS + 2
+    ways = []
+    for way, numbers in (("eager", "float32"), (execution, precision)):
+        made = load(tmp_path, device="cuda")
+        made.run = made.run.model_copy(update={"execution": way, "precision": numbers})
+        before = weights(made)
+        made.learn_domain(images(2), steps=steps, classes=[0, 1])
+        assert made.way.execution == way
+        ways.append(weights(made) - before)
+    limit = steps * (1e-4 if precision == "float32" else 2e-2)
+    assert float((ways[1] - ways[0]).norm()) < limit * float(ways[0].norm())
 
 
 @pytest.mark.parametrize(("execution", "precision"), WAYS)

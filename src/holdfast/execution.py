@@ -96,16 +96,19 @@ def _by_channels(network: nn.Module, execution: Execution) -> bool:
     return convolves(network) and (execution == "compiled" or not grouped)
 
 
-def preload(device: str) -> None:
-    """Import what a run on a GPU imports in the middle: the compiler takes seconds, and optimisers ask for it too.
+def warm_up(device: str) -> None:
+    """What PyTorch does once a process, in the middle of its first run if nobody asks for it before: it is no part of a run's time.
 
-    With deterministic kernels cuBLAS wants its workspace fixed before the GPU is first used, whatever run comes first.
+    Optimisers import much at their first step, and on a GPU the compiler takes seconds to import. Deterministic kernels of cuBLAS
+    want their workspace fixed before the GPU is first used, whatever run comes first.
     """
-    if not device.startswith("cuda"):
-        return
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    import torch._dynamo
-    import torch._inductor.compile_fx  # noqa: F401
+    weight = torch.zeros(1, requires_grad=True)
+    weight.grad = torch.zeros(1)
+    torch.optim.Adam([weight]).step()
+    if device.startswith("cuda"):
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        import torch._dynamo
+        import torch._inductor.compile_fx  # noqa: F401
 
 
 def convolves(network: nn.Module) -> bool:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,7 +29,7 @@ from .data.seal import FrozenModel, training
 from .errors import DivergedError, HoldfastError, StateError
 from .evaluation.scores import all_scores, confusion_matrix
 from .evaluation.transfer import backward_transfer, forgetting, source_performance
-from .execution import preload
+from .execution import warm_up
 from .joint import ALL_SOURCES, JointLearner
 from .learner import Learner
 from .observer import Observer
@@ -179,8 +178,7 @@ def execute(
     kind = systems.find(run.method).kind
     if run.data is None:
         BENCHMARKS.get(run.benchmark)
-    preload(run.device)
-    warm_up()
+    warm_up(run.device)
     began = time.perf_counter()  # after the imports: times exclude the start of the interpreter
     scenario = make_scenario(
         run.benchmark, data=run.data, target=run.target, order=run.order, left_out=run.left_out, seed=run.scenario_seed,
@@ -289,14 +287,6 @@ def make_adaptation(run: Run, scenario: Scenario) -> Adaptation | None:
 
 class _Pruned(Exception):
     """The run is not worth going on with."""
-
-
-@cache
-def warm_up() -> None:
-    """One step of Adam on nothing, once a process: PyTorch imports much at the first one, which is no part of a run's time."""
-    weight = torch.zeros(1, requires_grad=True)
-    weight.grad = torch.zeros(1)
-    torch.optim.Adam([weight]).step()
 
 
 class _Record:

@@ -16,7 +16,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
-from ..protocol import warm_up
+from ..execution import warm_up
 from .claim import die_with_parent, release
 from .engine import ATTEMPTS, Engine
 from .mps import start_mps
@@ -140,10 +140,12 @@ def work(line: Connection, parent: int) -> None:
     """A worker's life: tasks in, outcomes out, until the line ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the sweep, which then ends its workers
     die_with_parent(parent)
+    # The workers share the cores: each compiles by itself, without a pool of helpers.
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     import torch
 
     torch.set_num_threads(1)
-    warm_up()  # so that the first run of a worker takes no longer than the others
+    warm_up("cpu")  # so that the first run of a worker takes no longer than the others
     while True:
         try:
             task = line.recv()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import HoldfastError
-from ..protocol import warm_up
+from ..execution import warm_up
 from .engine import ATTEMPTS, Engine
 from .work import Outcome, Task, carry_out
 
@@ -19,7 +19,7 @@ def _in_one_thread(task: Task) -> Outcome:
     import torch
 
     torch.set_num_threads(1)
-    warm_up()
+    warm_up("cpu")
     return carry_out(task)
 
 
