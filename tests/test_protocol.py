@@ -168,8 +168,9 @@ def test_what_is_wrong_with_a_run_is_said_before_the_first_step(values: dict, me
 
 FIRST = """
 import sys
-from holdfast.protocol import Run, execute, warm_up
-warm_up()
+from holdfast.execution import warm_up
+from holdfast.protocol import Run, execute
+warm_up("cpu")
 before = set(sys.modules)
 result = execute(Run(benchmark="heart-hospitals", method="cl-coral", steps=2))
 late = sorted(name for name in set(sys.modules) - before if name.startswith(("torch.", "sympy")))

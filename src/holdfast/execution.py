@@ -8,8 +8,10 @@ and all further ones are replayed. Every one of them is a real step of training;
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
+import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -107,8 +109,7 @@ def warm_up(device: str) -> None:
     torch.optim.Adam([weight]).step()
     if device.startswith("cuda"):
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-        import torch._dynamo
-        import torch._inductor.compile_fx  # noqa: F401
+        importlib.import_module("torch._inductor.compile_fx")
 
 
 def convolves(network: nn.Module) -> bool:
@@ -209,7 +210,9 @@ def extraction(network: Network, way: Way, device: torch.device) -> Iterator[Non
             # One more domain or another batch size changes the first axis: it is no reason to compile again.
             torch._dynamo.maybe_mark_dynamic(inputs, 0)
         # No cache of cast weights: a recording would go on reading those of the step in which it was made.
-        with torch.autocast(device.type, torch.bfloat16, enabled=half, cache_enabled=False):
+        with torch.autocast(device.type, torch.bfloat16, enabled=half, cache_enabled=False), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="TensorFloat32")  # advice to leave float32, which was asked for
+            warnings.filterwarnings("ignore", category=DeprecationWarning, module="torch")  # of PyTorch to itself
             return run(network, inputs).float()
 
     network.extractor = extract if half or way.execution == "compiled" else None
@@ -226,10 +229,9 @@ def _features(network: Network, inputs: Tensor) -> Tensor:
 @cache
 def compiled_features() -> Callable[[Network, Tensor], Tensor]:
     """One for the process: networks of the same form share what was compiled, so that a worker compiles once for all its runs."""
-    import torch._functorch.config
-
     # Gradients of two losses come from one pass (CL-ANDMask): the first backward pass must leave what the second needs.
-    torch._functorch.config.donated_buffer = False
+    config: Any = importlib.import_module("torch._functorch.config")
+    config.donated_buffer = False
     compiled: Callable[[Network, Tensor], Tensor] = torch.compile(_features)
     return compiled
 

@@ -30,7 +30,9 @@ def sweep(
     address: Annotated[str | None, typer.Option(help="address of a Ray cluster; without it one is started here")] = None,
     workers: Annotated[int | None, typer.Option(help="runs at a time; one a core by default")] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
-    runs_per_gpu: Annotated[int, typer.Option(help="runs that share a GPU, with --device cuda")] = 1,
+    runs_per_gpu: Annotated[
+        int | None, typer.Option(help="runs that share a GPU, with --device cuda; as many as its memory and the cores bear by default")
+    ] = None,
     benchmarks: Annotated[str | None, typer.Option(help="only these benchmarks of the experiment, with commas")] = None,
     methods: Annotated[str | None, typer.Option(help="only these methods of the experiment, with commas")] = None,
     search: Annotated[
@@ -148,24 +150,27 @@ def _say_left_out(console: Console, plan: Plan) -> None:
         _say(console, f"... and {len(plan.waiting) - SHOWN_FAILURES} more that wait")
 
 
-def _engine(name: str, address: str | None, workers: int | None, device: str, runs_per_gpu: int) -> Engine:
+def _engine(name: str, address: str | None, workers: int | None, device: str, runs_per_gpu: int | None) -> Engine:
     if name == "ray":
         from ..sweep.ray_engine import RayEngine
 
-        return RayEngine(address=address, slots=workers, gpu=device == "cuda", runs_per_gpu=runs_per_gpu)
+        return RayEngine(address=address, slots=workers, gpu=device == "cuda", runs_per_gpu=runs_per_gpu or 1)
     import os
 
     import torch
 
     from ..sweep.local import LocalEngine
+    from ..sweep.mps import packed
 
     gpus = torch.cuda.device_count() if device == "cuda" else 0
     if device == "cuda" and gpus == 0:
         raise HoldfastError("--device cuda: PyTorch finds no GPU here; use --device cpu")
-    return LocalEngine(workers or (gpus * runs_per_gpu if gpus else os.cpu_count() or 1), gpus=gpus)
+    if gpus:
+        return LocalEngine(workers or gpus * (runs_per_gpu or packed(gpus)), gpus=gpus)
+    return LocalEngine(workers or os.cpu_count() or 1)
 
 
-def _check_options(engine: str, address: str | None, workers: int | None, device: str, runs_per_gpu: int, scale: str | None) -> None:
+def _check_options(engine: str, address: str | None, workers: int | None, device: str, runs_per_gpu: int | None, scale: str | None) -> None:
     if engine not in ("local", "ray"):
         raise HoldfastError(f"--engine {engine} is not allowed: use local or ray")
     if address is not None and engine != "ray":

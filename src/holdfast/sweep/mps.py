@@ -15,6 +15,20 @@ DEFAULT_PIPES = "/tmp/nvidia-mps"
 SECONDS = 20
 
 
+# Runs that share a GPU by default: more gain little, since their kernels then fill it (bench/packing.py). Each wants a core to itself
+# and room for its network, data and recorded step.
+PACKED = 10
+GIB_A_RUN = 8
+
+
+def packed(gpus: int) -> int:
+    """How many runs one of this machine's GPUs takes at a time."""
+    import torch
+
+    gib = min(torch.cuda.get_device_properties(number).total_memory for number in range(gpus)) / 2**30
+    return max(1, min(PACKED, (os.cpu_count() or 1) // gpus, int(gib // GIB_A_RUN)))
+
+
 class Mps:
     """A daemon of our own, with a folder of its own; processes started while it runs use it. `close` ends it."""
 
