@@ -57,7 +57,8 @@ def line(benchmark: str, method: str, way: str, seed: int, result: Result) -> st
     rest = total - spent["training"] - evaluation - spent["closing"]
     shares = [f"{100 * part / total:.0f}%" for part in (spent["training"], evaluation, spent["closing"], rest)]
     steps = ", ".join(f"{step:.2f}" for step in result.step_milliseconds)
-    return f"| {benchmark} | {method} | {way} | {seed} | {total:.1f} | {steps} | {' | '.join(shares)} | {100 * (result.target_score or 0.0):.2f} |"
+    score = 100 * (result.target_score or 0.0)
+    return f"| {benchmark} | {method} | {way} | {seed} | {total:.1f} | {steps} | {' | '.join(shares)} | {score:.2f} |"
 
 
 if __name__ == "__main__":
