@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -117,6 +118,9 @@ class Result(BaseModel):
     method_bytes: int
     notes: list[str]
     versions: dict[str, str]
+    # Processor and, where it was used, GPU; which data exactly. Results of older versions do not say.
+    hardware: dict[str, str] = Field(default_factory=dict)
+    data: dict[str, str] = Field(default_factory=dict)
 
     @property
     def target_score(self) -> float | None:
@@ -227,6 +231,8 @@ def execute(
         method_bytes=learner.method.bytes,
         notes=[*scenario.notes, *(adaptation.notes if adaptation is not None else [])],
         versions=versions(),
+        hardware=hardware(learner.device),
+        data=dict(scenario.data),
     )
 
 
@@ -377,3 +383,22 @@ def versions() -> dict[str, str]:
         "machine": platform.machine(),
         "threads": str(torch.get_num_threads()),
     }
+
+
+def hardware(device: torch.device) -> dict[str, str]:
+    """What the run ran on: times mean nothing without it, and GPUs of two kinds may round otherwise."""
+    found = {"processor": _processor()}
+    if device.type == "cuda":
+        found["gpu"] = torch.cuda.get_device_name(device)
+    return found
+
+
+@cache
+def _processor() -> str:
+    """The name that the system gives; the kind of machine where it gives none."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.processor() or platform.machine()

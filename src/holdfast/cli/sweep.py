@@ -46,6 +46,7 @@ def sweep(
     from ..sweep.experiment import make_book, read_experiment
     from ..sweep.narrow import narrow
     from ..sweep.plan import make_plan
+    from ..sweep.record import TINY, record_experiment
     from ..sweep.store import Store
     from ..sweep.tables import derived, save_table
     from ..sweep.tiny import tiny
@@ -55,13 +56,15 @@ def sweep(
     _check_options(engine, address, workers, device, runs_per_gpu, scale)
     use_root(root)
     change = tiny if scale == "tiny" else (lambda found: found)
-    experiment = narrow(change(read_experiment(file)), split_names(benchmarks), split_names(methods))
+    whole = change(read_experiment(file))
+    experiment = narrow(whole, split_names(benchmarks), split_names(methods))
     store, book, console = Store(runs), make_book(file, change), make_console()
     if experiment.table is not None:
         if dry_run:
             _say(console, f"{experiment.name}: a table of the selected runs of {' and '.join(experiment.reads)}; no runs of its own")
             return
         frame = derived(experiment, store, book)
+        record_experiment(whole, runs, book, ending=TINY if scale == "tiny" else "")
         _show(console, experiment, frame, save_table(frame, runs, experiment.name))
         return
     plan = make_plan(experiment, store, book, device=device)
@@ -69,6 +72,7 @@ def sweep(
         _dry_run(console, plan, store, workers)
         return
     check_writable(runs)
+    record_experiment(whole, runs, book, ending=TINY if scale == "tiny" else "")
     failed = _carry_out(console, plan, store, lambda: _engine(engine, address, workers, device, runs_per_gpu), keep_states)
     if failed:
         raise typer.Exit(1)
