@@ -1,0 +1,87 @@
+"""What a figure is: a title, one plain sentence, one or more views to choose from, and the numbers behind it."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from ..table import COLOURS as FILLS
+
+# The paper's hues of the groups, strong enough for a line or a point on white and on black.
+LINES = {
+    "finetune": "#8a8a8a",
+    "optimization": "#dc5c86",
+    "regularization": "#b9764e",
+    "replay": "#3d8fa1",
+    "latent-replay": "#5b79c7",
+    "tailored": "#5f9a43",
+    "naive": "#9257dc",
+    "adaptation": "#cc6600",
+    "upper-bound": "#a8932b",
+}
+OTHER = "#8a8a8a"
+__all__ = ["FILLS", "LINES", "NAMED_LINES", "OTHER", "SERIES", "Drawing", "View", "canvas", "errors", "text", "transparent"]
+# For domains and orders, which have no group: told apart by people who do not see all colours, too.
+SERIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8f8f2a", "#7a5cc0", "#996633", "#5c8a8a")
+# Lines of single methods are named in the legend up to here; with more of them only their groups are.
+NAMED_LINES = 8
+
+
+@dataclass(frozen=True)
+class View:
+    """One picture. `of` is what views are sorted under in the list to choose from; `note` is a sentence about this view alone."""
+
+    label: str
+    figure: go.Figure
+    of: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure as the page shows it. There is none where its data are not there."""
+
+    name: str
+    title: str
+    says: str
+    views: Sequence[View]
+    frame: pd.DataFrame
+
+
+def text(value: object) -> str:
+    """A name for plotly, which reads labels as HTML: names of domains come from users."""
+    return html.escape(str(value), quote=False)
+
+
+def canvas(*, x: str, y: str, height: int = 380, legend: bool = True) -> go.Figure:
+    """An empty figure without colours of its own: the page gives those of light or dark."""
+    figure = go.Figure()
+    figure.update_layout(
+        template="none",
+        height=height,
+        margin={"l": 56, "r": 12, "t": 12, "b": 48},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"family": "system-ui, sans-serif", "size": 13},
+        showlegend=legend,
+        legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
+        hoverlabel={"namelength": -1},
+        xaxis={"title": {"text": x}, "automargin": True},
+        yaxis={"title": {"text": y}, "automargin": True},
+    )
+    return figure
+
+
+def errors(values: Sequence[float | None]) -> dict[str, object]:
+    """Whiskers; where a standard error is not defined there is none."""
+    return {"type": "data", "array": list(values), "thickness": 1.4, "width": 4}
+
+
+def transparent(colour: str, share: float) -> str:
+    """A hexadecimal colour, seen through."""
+    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{share})"
