@@ -79,7 +79,7 @@ def nemenyi(scores: ArrayLike, *, higher_is_better: bool = True) -> Floats:
     methods, datasets = table.shape
     mean = rank_methods(table, higher_is_better=higher_is_better).arithmetic
     apart = np.abs(mean[:, None] - mean[None, :]) / math.sqrt(methods * (methods + 1) / (6 * datasets))
-    return np.clip(stats.studentized_range.sf(apart * math.sqrt(2), methods, np.inf), 0.0, 1.0)
+    return np.asarray(np.clip(stats.studentized_range.sf(apart * math.sqrt(2), methods, np.inf), 0.0, 1.0))
 
 
 def cliques(mean_ranks: Sequence[float], difference: float) -> list[tuple[int, ...]]:

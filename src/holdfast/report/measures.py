@@ -1,0 +1,94 @@
+"""What a table shows of a run, and how a cell is made of the runs of its seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..benchmarks.corrupted import GENERATED
+from ..comparison import mean, standard_error
+from ..protocol import Result
+from ..search.selection import Rule, Trial, select
+from .table import Cell
+
+PART_OF_THE_DATA = "not the paper's data"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number of a run, in the unit of the table."""
+
+    name: str
+    title: str
+    read: Callable[[Result], float | None]
+    unit: str = "%"
+    higher_is_better: bool = True
+    # Whether ranks over data sets are made of it.
+    ranked: bool = True
+
+
+def _scaled(value: float | None, scale: float) -> float | None:
+    return value * scale if value is not None else None
+
+
+TARGET = Measure("target", "score on the unseen target", lambda result: _scaled(result.target_score, 100))
+MEASURES: dict[str, Measure] = {
+    "backward transfer": Measure(
+        "backward transfer",
+        "backward transfer on the sources' validation rows",
+        lambda result: _scaled(result.backward_transfer(), 100),
+        unit="points",
+        ranked=False,
+    ),
+    "source performance": Measure(
+        "source performance", "mean score on the sources' training rows", lambda result: _scaled(result.source_score(2), 100), ranked=False
+    ),
+    "run time": Measure(
+        "run time", "minutes a run", lambda result: result.seconds["total"] / 60, unit="minutes", higher_is_better=False, ranked=False
+    ),
+    "step time": Measure(
+        "step time", "milliseconds a step", lambda result: mean(result.step_milliseconds), unit="ms", higher_is_better=False, ranked=False
+    ),
+    "naive and tailored": TARGET,
+}
+
+
+@dataclass(frozen=True)
+class Seed:
+    """What there is of one seed: its finished trials, and how many were planned."""
+
+    trials: Sequence[Trial]
+    planned: int
+
+
+def make_cell(seeds: Mapping[int, Seed], rule: Rule, measure: Measure) -> Cell:
+    """Select a trial of each seed by the rule, and average. What is not as planned stands in the notes."""
+    begun = [seed for seed in seeds.values() if seed.trials]
+    planned = max((seed.planned for seed in seeds.values()), default=0)
+    if not begun:
+        return Cell(None, seeds_planned=len(seeds), trials_planned=planned, notes=("missing",))
+    chosen = [trial for seed in begun if (trial := select(seed.trials, rule)) is not None]
+    values = tuple(value for trial in chosen if (value := measure.read(trial.result)) is not None)
+    trials = min(len(seed.trials) for seed in begun)
+    notes = []
+    if len(begun) < len(seeds):
+        notes.append(f"{len(begun)} of {len(seeds)} seeds")
+    if trials < planned:
+        notes.append(f"{trials} of {planned} trials")
+    if len(values) < len(begun):
+        notes.append(f"diverged: {len(begun) - len(values)} of {len(seeds)} seeds")
+    told = [note for seed in begun for trial in seed.trials for note in trial.result.notes]
+    if any(GENERATED in note for note in told):
+        notes.append("generated data")
+    if any(PART_OF_THE_DATA in note for note in told):
+        notes.append("part of the data")
+    return Cell(
+        mean(values),
+        standard_error(values),
+        seeds=len(values),
+        seeds_planned=len(seeds),
+        trials=trials,
+        trials_planned=planned,
+        notes=tuple(notes),
+        values=values,
+    )
