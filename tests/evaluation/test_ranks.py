@@ -51,3 +51,8 @@ def test_places() -> None:
     assert places([29.0, 29.0, 26.3], [2.2, 1.2, 1.2]) == [2, 1, 3]  # the paper's TinyImageNetC column
     assert places([1.0, 1.0, 2.0]) == [2, 2, 1]
     assert places([1.0, 2.0], higher_is_better=False) == [1, 2]
+
+
+def test_digits_of_rounding_decide_nothing() -> None:
+    assert rank_methods([[0.1 + 0.2], [0.3]]).arithmetic.tolist() == [1.5, 1.5]
+    assert places([0.1 + 0.2, 0.3]) == [1, 1]

@@ -11,6 +11,8 @@ from scipy.stats import rankdata
 from ..errors import HoldfastError
 
 Floats = NDArray[np.float64]
+# Means of the same numbers, summed in another order, differ in their last digits: digits beyond these never decide a rank.
+DECIMALS = 9
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,8 @@ def rank_methods(scores: ArrayLike, *, higher_is_better: bool = True) -> Ranks:
 
 
 def checked(scores: ArrayLike) -> Floats:
-    """The scores as a table of finite numbers."""
-    table = np.asarray(scores, dtype=np.float64)
+    """The scores as a table of finite numbers, rounded so that what is equal but for the order of a sum is equal."""
+    table = np.round(np.asarray(scores, dtype=np.float64), DECIMALS)
     if table.ndim != 2 or 0 in table.shape:
         raise HoldfastError(f"scores of shape {table.shape} cannot be ranked: give a row a method and a column a data set")
     if not np.isfinite(table).all():
@@ -53,8 +55,10 @@ def checked(scores: ArrayLike) -> Floats:
 
 def places(means: ArrayLike, errors: ArrayLike | None = None, *, higher_is_better: bool = True) -> list[int | None]:
     """1 for the best, 2 and 3; None below. Of equal means the one with the smaller error comes first, as in the paper's tables."""
-    keys = np.asarray(means, dtype=np.float64) * (-1 if higher_is_better else 1)
-    spread = np.zeros_like(keys) if errors is None else np.nan_to_num(np.asarray(errors, dtype=np.float64), nan=np.inf)
+    keys = np.round(np.asarray(means, dtype=np.float64), DECIMALS) * (-1 if higher_is_better else 1)
+    spread = np.zeros_like(keys)
+    if errors is not None:
+        spread = np.nan_to_num(np.round(np.asarray(errors, dtype=np.float64), DECIMALS), nan=np.inf)
     pairs = list(zip(keys.tolist(), spread.tolist(), strict=True))
     found = [1 + sum(other < pair for other in pairs) for pair in pairs]
     return [place if place <= 3 else None for place in found]

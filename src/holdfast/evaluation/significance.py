@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from ..errors import HoldfastError
-from .ranks import Floats, checked, rank_methods
+from .ranks import DECIMALS, Floats, checked, rank_methods
 
 # Up to so many differences Wilcoxon's distribution is enumerated, so that ties need no approximation.
 ENUMERATED = 14
@@ -102,7 +102,7 @@ def cliques(mean_ranks: Sequence[float], difference: float) -> list[tuple[int, .
 
 def wilcoxon(first: ArrayLike, second: ArrayLike) -> float:
     """Two-sided probability of Wilcoxon's signed-rank test; equal pairs are left out, as he did, and all equal gives 1."""
-    difference = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
+    difference = np.round(np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64), DECIMALS)
     difference = difference[difference != 0]
     if difference.size == 0:
         return 1.0

@@ -28,6 +28,8 @@ class Frame:
     # Whether the columns are data sets, so that an average and ranks over them mean something.
     averaged: bool = True
     ranked: bool = True
+    # Whether something is known to be missing that has no cell.
+    partial: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -43,7 +45,7 @@ def assemble(frame: Frame, columns: Sequence[Column], entries: Entries, paper: P
         *frame.notes,
     ]
     rows = [_row(key, kept[key], there, paper) for key in _ordered(kept)]
-    partial = bool(lacking_rows or lacking_columns) or any(_missing(cell) for row in rows for cell in row.cells.values())
+    partial = frame.partial or bool(lacking_rows or lacking_columns) or any(_missing(cell) for row in rows for cell in row.cells.values())
     diverged = any(note.startswith("diverged") for row in rows for cell in row.cells.values() for note in cell.notes)
     ranked = frame.ranked and frame.averaged
     rows = _placed(rows, there, frame.higher_is_better)

@@ -151,7 +151,10 @@ def _of_bootstrap(
     above = [labels[key] for key, (low, _) in against.items() if low > 0]
     below = [labels[key] for key, (_, high) in against.items() if high < 0]
     better, worse = (above, below) if higher else (below, above)
-    head = f"Bootstrap over {drawn}, 95% intervals of the difference to Finetune, not corrected for the number of methods:"
+    head = (
+        f"Bootstrap over {drawn}, 95% intervals of the difference to Finetune (hints and no tests: few {drawn} make them too narrow, and "
+        "they are not corrected for the number of methods):"
+    )
     if not better and not worse:
         return [f"{head} all of them contain zero."]
     parts = [f"{word}: {_listing(found)}" for word, found in (("better", better), ("worse", worse)) if found]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..benchmarks.corrupted import GENERATED
 from ..comparison import mean, standard_error
 from ..protocol import Result
 from ..search.selection import Rule, Trial, select
+from .names import dataset_label
 from .table import Cell
 
 PART_OF_THE_DATA = "not the paper's data"
@@ -51,6 +52,23 @@ MEASURES: dict[str, Measure] = {
     ),
     "naive and tailored": TARGET,
 }
+
+
+def data_notes(results: Iterable[Result]) -> list[str]:
+    """What a table must say of its data: that they were generated, or are a part; each once."""
+    return list(
+        dict.fromkeys(
+            f"{dataset_label(result.run.benchmark)}: {note}"
+            for result in results
+            for note in result.notes
+            if GENERATED in note or PART_OF_THE_DATA in note
+        )
+    )
+
+
+def is_generated(rows: Iterable[Mapping[str, Cell]], column: str) -> bool:
+    """Whether any cell of a column comes from corruptions that are not the published ones."""
+    return any("generated data" in cells[column].notes for cells in rows if column in cells)
 
 
 @dataclass(frozen=True)

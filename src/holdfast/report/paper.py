@@ -53,6 +53,8 @@ SOURCES: dict[str, tuple[tuple[str, str, str], ...]] = {
     "memory_25": (("buffer_25", "", ""),),
     "other_target": (("other_target", "", ""),),
     "half_steps": (("half_budget", "", ""),),
+    # A comparison at the defaults may hold any method.
+    "compare": (("target_main", "", ""), ("target_naive", "", ""), ("target_vs_adaptation", "", "")),
 }
 
 
