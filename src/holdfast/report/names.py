@@ -24,23 +24,26 @@ DATASETS = {
     "rotated-digits": "Rotated digits",
     "heart-hospitals": "Heart hospitals",
 }
+_GROUPS: dict[str, tuple[str, str]] = {}
 
 
 def method_label(method: str) -> str:
     """The paper's name; a star marks its tailored methods, as it does there. Methods that are not the paper's keep theirs."""
     group, _ = method_group(method)
     base = method.removeprefix("naive-")
-    name = METHODS.get(base, base.upper() if base in systems.names() else base)
+    name = METHODS.get(base, base if group == "other" else base.upper())
     return f"★-{name}" if group == "tailored" else f"Naïve-{name}" if group == "naive" else name
 
 
 def method_group(method: str) -> tuple[str, str]:
     """Group and kind; a method that this holdfast does not have (another package's) counts as a continual one of no group."""
-    try:
-        found = systems.find(method)
-    except HoldfastError:
-        return "other", "continual"
-    return found.group, found.kind
+    if method not in _GROUPS:  # looking through the registry for other packages takes milliseconds
+        try:
+            found = systems.find(method)
+        except HoldfastError:
+            return "other", "continual"
+        _GROUPS[method] = found.group, found.kind
+    return _GROUPS[method]
 
 
 def dataset_label(benchmark: str) -> str:
