@@ -42,9 +42,9 @@ class Overlap:
         if self.domain_accuracy is None or self.target_accuracy is None:
             return "Too few rows of a domain to ask a classifier."
         return (
-            f"Asked which domain a row is of, a linear classifier is right in {100 * self.domain_accuracy:.0f} % "
-            f"(chance {100 * self.domain_chance:.0f} %); asked only whether it is of the target, in {100 * self.target_accuracy:.0f} % "
-            "(chance 50 %)."
+            f"Asked which domain a row is of, a linear classifier is right in {100 * self.domain_accuracy:.0f}% "
+            f"(chance {100 * self.domain_chance:.0f}%); asked only whether it is of the target, in {100 * self.target_accuracy:.0f}% "
+            "(chance 50%)."
         )
 
 
@@ -66,7 +66,7 @@ def read_features(path: Path) -> Features | None:
             return None
         is_target = name.startswith("target ")
         blocks.append(rows)
-        domains += [name.removeprefix("target ") if is_target else name.removeprefix("source ")] * len(rows)
+        domains += [name.removeprefix("target ") if is_target else name.removeprefix("source ").partition(" ")[2]] * len(rows)
         target += [is_target] * len(rows)
         classes.append(labels.reshape(-1))
     if not blocks:

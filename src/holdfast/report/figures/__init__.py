@@ -34,10 +34,15 @@ def draw_all(runs: Sequence[Shown]) -> list[Drawing]:
     return [drawing for drawing in found if drawing is not None]
 
 
-def draw_one(name: str, runs: Sequence[Shown]) -> Drawing:
-    """One figure by name; what it needs is said where that is not there."""
+def check_figure(name: str) -> None:
+    """Refuse a name that no figure has."""
     if name not in FIGURES:
         raise unknown("figure", name, FIGURES)
+
+
+def draw_one(name: str, runs: Sequence[Shown]) -> Drawing:
+    """One figure by name; what it needs is said where that is not there."""
+    check_figure(name)
     drawing = FIGURES[name](runs)
     if drawing is None:
         raise HoldfastError(f"these runs hold nothing for the figure {name}: it needs {NEEDS[name]}")

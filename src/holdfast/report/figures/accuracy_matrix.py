@@ -62,8 +62,8 @@ def draw(frame: pd.DataFrame) -> go.Figure:
         xgap=2,
         ygap=2,
         hoverongaps=False,
-        colorbar={"thickness": 12, "ticksuffix": " %", "outlinewidth": 0},
-        hovertemplate="after %{y}, on %{x}: %{z:.1f} %<extra></extra>",
+        colorbar={"thickness": 12, "ticksuffix": "%", "outlinewidth": 0},
+        hovertemplate="after %{y}, on %{x}: %{z:.1f}%<extra></extra>",
     )
     figure.update_xaxes(type="category", showgrid=False)
     figure.update_yaxes(type="category", autorange="reversed", showgrid=False)

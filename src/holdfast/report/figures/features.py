@@ -25,11 +25,11 @@ def draw(frame: pd.DataFrame) -> go.Figure:
         target = bool(part["target"].iloc[0])
         colour = TARGET_COLOUR if target else SERIES[sources % len(SERIES)]
         sources += not target
-        figure.add_scattergl(
+        figure.add_scatter(
             x=part["x"].to_numpy("float32"),
             y=part["y"].to_numpy("float32"),
             mode="markers",
-            name=f"{text(domain)} (target)" if target else text(domain),
+            name=f"{'target' if target else 'source'} {text(domain)}",
             marker={"color": colour, "size": 5 if target else 4, "opacity": 0.7, "symbol": "x" if target else "circle"},
             customdata=list(part["class"]),
             hovertemplate=f"{text(domain)}, class %{{customdata}}<extra></extra>",

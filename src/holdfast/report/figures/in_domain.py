@@ -38,7 +38,7 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
 
 def draw(frame: pd.DataFrame) -> go.Figure:
     """A bar a group, with whiskers."""
-    figure = canvas(x="", y="score on the sources, %", legend=False)
+    figure = canvas(x="", y="on the sources, %", legend=False)
     groups = list(frame["group"])
     figure.add_bar(
         x=[text(group) for group in groups],
@@ -49,7 +49,7 @@ def draw(frame: pd.DataFrame) -> go.Figure:
             "line": {"color": [LINES.get(group, OTHER) for group in groups], "width": 1},
         },
         customdata=list(frame["methods"]),
-        hovertemplate="%{x}: %{y:.1f} % (%{customdata} methods)<extra></extra>",
+        hovertemplate="%{x}: %{y:.1f}% (%{customdata} methods)<extra></extra>",
     )
     return figure
 

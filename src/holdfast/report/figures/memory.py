@@ -43,8 +43,8 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
 
 
 def draw(frame: pd.DataFrame) -> go.Figure:
-    """A line a method over the sizes; rows of several data sets are averaged."""
-    figure = canvas(x="memory, % of the full size", y="score on the unseen target, %")
+    """A line a method over the sizes; rows of several data sets are averaged, without whiskers."""
+    figure = canvas(x="memory, of the full size", y="on the unseen target, %")
     several = frame["benchmark"].nunique() > 1
     places: dict[str, int] = defaultdict(int)
     for method in ordered(frame["method"]):
@@ -54,18 +54,18 @@ def draw(frame: pd.DataFrame) -> go.Figure:
         means, spreads = [], []
         for share in shares:
             at = of_method[of_method["memory_percent"] == share]
-            score, error = average(at["target_score_unseen"])
-            error = error if several else at["standard_error"].iloc[0]
+            score, _ = average(at["target_score_unseen"])
+            error = None if several else at["standard_error"].iloc[0]
             means.append(100 * (score or 0.0))
             spreads.append(None if error is None or pd.isna(error) else 100 * error)
         figure.add_scatter(
-            x=[f"{share:g} %" for share in shares],
+            x=[f"{share:g}%" for share in shares],
             y=means,
             error_y=errors(spreads),
             name=text(method),
             mode="lines+markers",
             line={"color": LINES.get(group, OTHER), "width": 2, "dash": DASHES[places[group] % len(DASHES)]},
-            hovertemplate=f"{text(method)}, memory %{{x}}: %{{y:.1f}} %<extra></extra>",
+            hovertemplate=f"{text(method)}, memory %{{x}}: %{{y:.1f}}%<extra></extra>",
         )
         places[group] += 1
     figure.update_xaxes(type="category")
@@ -77,7 +77,7 @@ def drawing(runs: Sequence[Shown]) -> Drawing | None:
     frame = collect(runs)
     if frame.empty:
         return None
-    says = "What a smaller memory costs on the unseen target: each line is a method, searched anew at each size; whiskers: standard error."
+    says = "What a smaller memory costs on the unseen target: each line is a method, searched anew at each size."
     views = [View(benchmark, draw(frame[frame["benchmark"] == benchmark])) for benchmark in frame["benchmark"].unique()]
     if len(views) > 1:
         complete = frame.groupby(["method", "memory_percent"])["benchmark"].transform("nunique") == frame["benchmark"].nunique()

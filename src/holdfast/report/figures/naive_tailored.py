@@ -40,17 +40,17 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
 
 
 def draw(frame: pd.DataFrame) -> go.Figure:
-    """Two bars a method. Rows of several data sets are averaged, with the standard error over the data sets."""
-    figure = canvas(x="score on the unseen target, %", y="", height=120 + 58 * frame["method"].nunique())
+    """Two bars a method. Rows of several data sets are averaged, without whiskers: their spread is that of the data sets."""
+    figure = canvas(x="on the unseen target, %", y="", height=120 + 58 * frame["method"].nunique())
     several = frame["benchmark"].nunique() > 1
     methods = list(dict.fromkeys(frame["method"]))[::-1]
     for kind in ("naive", "tailored"):
         means, spreads = [], []
         for method in methods:
             of_method = frame[frame["method"] == method]
-            score, error = average(of_method[f"target_score_{kind}"])
+            score, _ = average(of_method[f"target_score_{kind}"])
             means.append(100 * (score or 0.0))
-            error = error if several else of_method[f"{kind}_standard_error"].iloc[0]
+            error = None if several else of_method[f"{kind}_standard_error"].iloc[0]
             spreads.append(None if error is None or pd.isna(error) else 100 * error)
         figure.add_bar(
             y=[text(method) for method in methods],
@@ -59,7 +59,7 @@ def draw(frame: pd.DataFrame) -> go.Figure:
             name=kind,
             error_x=errors(spreads),
             marker={"color": FILLS[kind], "line": {"color": LINES[kind], "width": 1}},
-            hovertemplate=f"{kind} %{{y}}: %{{x:.1f}} %<extra></extra>",
+            hovertemplate=f"{kind} %{{y}}: %{{x:.1f}}%<extra></extra>",
         )
     figure.update_layout(barmode="group", legend={"traceorder": "reversed"})
     return figure

@@ -50,7 +50,7 @@ def _word(order: tuple[str, ...], listed: tuple[str, ...] | None) -> str:
 def draw(frame: pd.DataFrame) -> go.Figure:
     """A line a method, a point an order."""
     methods = ordered(frame["method"])[::-1]
-    figure = canvas(x="score on the unseen target, %", y="", height=150 + 30 * len(methods))
+    figure = canvas(x="on the unseen target, %", y="", height=150 + 30 * len(methods))
     for place, order in enumerate(frame["order"].unique()):
         of_order = frame[frame["order"] == order].set_index("method").reindex(methods).dropna(subset=["target_score_unseen"])
         word = str(of_order["word"].iloc[0])
@@ -61,7 +61,7 @@ def draw(frame: pd.DataFrame) -> go.Figure:
             mode="markers",
             name=text(order) if word == "other" else f"{word}: {text(order)}",
             marker={"color": SERIES[place % len(SERIES)], "symbol": SYMBOLS[place % len(SYMBOLS)], "size": 10},
-            hovertemplate=f"%{{y}}, {text(order)}: %{{x:.1f}} %<extra></extra>",
+            hovertemplate=f"%{{y}}, {text(order)}: %{{x:.1f}}%<extra></extra>",
         )
     figure.update_yaxes(type="category", categoryorder="array", categoryarray=[text(method) for method in methods])
     figure.update_layout(legend={"orientation": "v", "yanchor": "bottom", "y": 1.02, "x": 0})

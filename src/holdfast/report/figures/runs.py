@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ... import systems
 from ...benchmarks import BENCHMARKS
 from ...comparison import mean, standard_error
 from ...protocol import Result
-from ...search.selection import Trial, select
+from ...search.selection import Rule, Trial, select
 from ...sweep.folder import FEATURES
 
 
@@ -26,7 +28,6 @@ class Shown:
     seed: int = 0
     trial: int = 0
     selected: bool = False
-    held_out: bool = False
     features: Path | None = None
 
     @property
@@ -67,37 +68,49 @@ class Shown:
         return (self.benchmark, self.order, self.result.steps, self.result.memory, self.result.run.scenario_seed)
 
 
-def shown(runs: Iterable[tuple[str, Result, dict[str, Any]]], folder: Path | None = None) -> list[Shown]:
-    """Runs as the store reads them, with the selected one of each seed marked: by the sources' validation rows alone."""
-    found = []
+def shown(
+    runs: Iterable[tuple[str, Result, dict[str, Any]]], folder: Path | None = None, rules: Mapping[str, Rule] | None = None
+) -> list[Shown]:
+    """Runs as the store reads them, with the selected one of each seed marked; `rules` are those of the experiments by name."""
+    found: list[Shown] = []
+    held_out: list[Shown] = []
     for name, result, config in runs:
-        planned = config.get("planned", {})
+        planned = config.get("planned") or {}
         features = folder / name / FEATURES if folder is not None else None
-        found.append(
-            Shown(
-                name=name,
-                result=result,
-                experiment=str(planned.get("experiment", "")),
-                seed=int(planned.get("seed") if planned.get("seed") is not None else result.run.seed),
-                trial=int(planned.get("trial") or 0),
-                held_out=bool(planned.get("held_out")) or bool(result.run.left_out),
-                features=features if features is not None and features.is_file() else None,
-            )
+        run = Shown(
+            name=name,
+            result=result,
+            experiment=str(planned.get("experiment") or ""),
+            seed=int(planned["seed"] if planned.get("seed") is not None else result.run.seed),
+            trial=int(planned.get("trial") or 0),
+            features=features if features is not None and features.is_file() else None,
         )
-    return mark_selected([run for run in found if not run.held_out])
+        (held_out if result.run.left_out else found).append(run)
+    return mark_selected(found, held_out, rules or {})
 
 
-def mark_selected(runs: Sequence[Shown]) -> list[Shown]:
-    """The best trial of each seed of each method in each experiment and condition."""
+def mark_selected(runs: Sequence[Shown], held_out: Sequence[Shown] = (), rules: Mapping[str, Rule] = MappingProxyType({})) -> list[Shown]:
+    """The best trial of each seed of each method in each experiment and condition, by the experiment's rule."""
+    judging: dict[tuple[Any, ...], dict[str, Result]] = defaultdict(dict)
+    for run in held_out:
+        judging[_trial_key(run)][run.result.run.target or run.name] = run.result
     places: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     for place, run in enumerate(runs):
         places[(run.experiment, run.method, run.condition, run.seed)].append(place)
     marked = list(runs)
-    for found in places.values():
-        best = select([Trial(place, runs[place].result) for place in sorted(found, key=lambda at: runs[at].trial)], "source-validation")
+    for (experiment, *_), found in places.items():
+        in_order = sorted(found, key=lambda place: runs[place].trial)
+        trials = [Trial(number, runs[place].result, judging.get(_trial_key(runs[place]), {})) for number, place in enumerate(in_order)]
+        best = select(trials, rules.get(experiment, "source-validation"))
         if best is not None:
-            marked[best.number] = replace(runs[best.number], selected=True)
+            marked[in_order[best.number]] = replace(runs[in_order[best.number]], selected=True)
     return marked
+
+
+def _trial_key(run: Shown) -> tuple[Any, ...]:
+    """What a trial and the runs that judge it with a source left out have in common."""
+    of = run.result.run
+    return run.experiment, of.benchmark, of.method, of.seed, of.scenario_seed, of.steps, of.memory, json.dumps(of.settings, sort_keys=True)
 
 
 def plain(runs: Sequence[Shown]) -> list[Shown]:

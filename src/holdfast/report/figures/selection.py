@@ -50,7 +50,7 @@ def within(frame: pd.DataFrame) -> float | None:
 
 def draw(frame: pd.DataFrame) -> go.Figure:
     """A point a trial, in the colour of its group; the selected ones are filled."""
-    figure = canvas(x="score on the sources' validation rows, %", y="score on the unseen target, %", height=440)
+    figure = canvas(x="on the sources (validation rows), %", y="on the unseen target, %", height=440)
     groups: dict[str, list[str]] = defaultdict(list)
     for method in frame["method"].unique():
         groups[systems.find(str(method)).group].append(str(method))
@@ -73,7 +73,7 @@ def draw(frame: pd.DataFrame) -> go.Figure:
                     f"{text(method)}, seed {seed}, trial {trial}{', selected' if chosen else ''}"
                     for method, seed, trial in zip(part["method"], part["seed"], part["trial"], strict=True)
                 ],
-                hovertemplate="%{customdata}: %{x:.1f} % on the sources, %{y:.1f} % on the target<extra></extra>",
+                hovertemplate="%{customdata}: %{x:.1f}% on the sources, %{y:.1f}% on the target<extra></extra>",
             )
     return figure
 

@@ -59,7 +59,7 @@ def _same_but(run: Shown, usual: dict[str, str], name: str) -> bool:
 def draw(frame: pd.DataFrame) -> go.Figure:
     """A line a method over the values of one setting, on a logarithmic scale where they span it."""
     name = str(frame["setting"].iloc[0])
-    figure = canvas(x=GREEK.get(name, name), y="score on the unseen target, %")
+    figure = canvas(x=GREEK.get(name, name), y="on the unseen target, %")
     for place, method in enumerate(ordered(frame["method"])):
         of_method = frame[frame["method"] == method].sort_values("value")
         figure.add_scatter(
@@ -69,7 +69,7 @@ def draw(frame: pd.DataFrame) -> go.Figure:
             mode="lines+markers",
             line={"color": SERIES[place % len(SERIES)], "width": 2},
             customdata=list(100 * of_method["source_validation_score"]),
-            hovertemplate=f"{text(method)}, %{{x:.3g}}: %{{y:.1f}} % on the target, %{{customdata:.1f}} % on the sources<extra></extra>",
+            hovertemplate=f"{text(method)}, %{{x:.3g}}: %{{y:.1f}}% on the target, %{{customdata:.1f}}% on the sources<extra></extra>",
         )
     least, most = frame["value"].min(), frame["value"].max()
     if least > 0 and most > 50 * least:

@@ -24,6 +24,7 @@ LINES = {
     "upper-bound": "#a8932b",
 }
 OTHER = "#8a8a8a"
+WHISKER = "#80868c"
 __all__ = ["FILLS", "LINES", "NAMED_LINES", "OTHER", "SERIES", "Drawing", "View", "canvas", "errors", "text", "transparent"]
 # For domains and orders, which have no group: told apart by people who do not see all colours, too.
 SERIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8f8f2a", "#7a5cc0", "#996633", "#5c8a8a")
@@ -70,15 +71,17 @@ def canvas(*, x: str, y: str, height: int = 380, legend: bool = True) -> go.Figu
         showlegend=legend,
         legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
         hoverlabel={"namelength": -1},
-        xaxis={"title": {"text": x}, "automargin": True},
-        yaxis={"title": {"text": y}, "automargin": True},
+        xaxis={"title": {"text": x, "font": {"size": 13}}, "automargin": True},
+        yaxis={"title": {"text": y, "font": {"size": 13}}, "automargin": True},
     )
     return figure
 
 
 def errors(values: Sequence[float | None]) -> dict[str, object]:
     """Whiskers; where a standard error is not defined there is none."""
-    return {"type": "data", "array": list(values), "thickness": 1.4, "width": 4}
+    if all(value is None or value != value for value in values):
+        return {"visible": False}
+    return {"type": "data", "array": list(values), "thickness": 1.4, "width": 4, "color": WHISKER}
 
 
 def transparent(colour: str, share: float) -> str:

@@ -1,0 +1,68 @@
+"""A report into a file: the form is that of the file's ending."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..errors import HoldfastError
+from ..state import write_atomic
+from .build import build_report
+
+FORMS = (".html", ".md", ".csv", ".tex")
+FIGURE_FORMS = (".html", ".csv", ".json")
+
+
+def write_report(runs: Path, out: Path, *, paper: bool = True) -> list[str]:
+    """Write the report of a folder of runs; what a reader must know before the numbers is returned, too."""
+    if out.suffix not in FORMS:
+        raise HoldfastError(f"--out {str(out)!r} is not allowed: end it in {', '.join(FORMS)}")
+    if out.suffix == ".html":
+        from .page import needed
+
+        needed()
+    report = build_report(runs)
+    if out.suffix == ".html":
+        from .figures import draw_all
+        from .figures.reading import read_runs
+        from .page import page
+
+        text = page(report, draw_all(read_runs(runs)), paper=paper, source=str(runs))
+    else:
+        from .printed import FORMS as PRINTED
+
+        text = PRINTED[out.suffix](report, paper=paper)
+    write(out, text)
+    return list(report.problems)
+
+
+def write_figure(runs: Path, name: str, out: Path) -> None:
+    """Write one figure: as a page of its own, its numbers as CSV, or plotly's JSON."""
+    if out.suffix not in FIGURE_FORMS:
+        raise HoldfastError(f"--out {str(out)!r} is not allowed for a figure: end it in {', '.join(FIGURE_FORMS)}")
+    from .page import needed
+
+    needed()
+    from .figures import check_figure, draw_one
+    from .figures.reading import read_runs
+    from .page import figure_data, page
+    from .table import Report
+
+    check_figure(name)
+    build_report(runs)  # a folder that holds nothing is refused in the same words
+    drawing = draw_one(name, read_runs(runs))
+    if out.suffix == ".csv":
+        text = drawing.frame.to_csv(index=False)
+    elif out.suffix == ".json":
+        text = figure_data([drawing])
+    else:
+        text = page(Report(drawing.title), [drawing], source=str(runs))
+    write(out, text)
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, text.encode())
+    except OSError as error:
+        raise HoldfastError(f"--out {str(path)!r} cannot be written: {error.strerror}") from None
