@@ -45,7 +45,7 @@ def rank_methods(scores: ArrayLike, *, higher_is_better: bool = True) -> Ranks:
 
 def checked(scores: ArrayLike) -> Floats:
     """The scores as a table of finite numbers, rounded so that what is equal but for the order of a sum is equal."""
-    table = np.round(np.asarray(scores, dtype=np.float64), DECIMALS)
+    table: Floats = np.asarray(np.round(np.asarray(scores, dtype=np.float64), DECIMALS), dtype=np.float64)
     if table.ndim != 2 or 0 in table.shape:
         raise HoldfastError(f"scores of shape {table.shape} cannot be ranked: give a row a method and a column a data set")
     if not np.isfinite(table).all():

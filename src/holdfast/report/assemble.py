@@ -129,7 +129,7 @@ def _averaged(rows: Sequence[Row], columns: Sequence[Column], frame: Frame, pape
     return [
         replace(
             row,
-            average=averages[number],
+            average=averages[number] if len(columns) > 1 else None,  # of one column it would be the column again
             difference_to_finetune=_mean(averages[number]) - base if base is not None and _complete(row, columns) else None,
             paper_ranks=paper.ranks.get(row.method) if paper is not None else None,
         )
