@@ -21,12 +21,12 @@ class Answer:
 
 
 def answer(report: Report) -> Answer | None:
-    """Of the first table that ranks its rows; None where there is none with at least two numbers."""
-    for table in report.tables:
-        rows = standings(table)
-        if table.ranked and len(rows) > 1:
-            return _answer(table, rows)
-    return None
+    """Of the largest table that ranks its rows; None where there is none with at least two numbers."""
+    ranked = [table for table in report.tables if table.ranked and len(standings(table)) > 1]
+    if not ranked:
+        return None
+    table = max(ranked, key=lambda each: len(each.rows) * len(each.columns))
+    return _answer(table, standings(table))
 
 
 def standings(table: Table) -> list[tuple[Row, float]]:

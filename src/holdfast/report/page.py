@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,6 +66,8 @@ def page(report: Report, drawings: Sequence[Drawing] = (), *, paper: bool = True
     from markupsafe import Markup
 
     answered = answer(report)
+    if answered is not None:  # its table stands first
+        report = replace(report, tables=tuple(sorted(report.tables, key=lambda table: table is not answered.table)))
     paper = paper and any(table.has_paper for table in report.tables)
     tables = [_table(found, Markup, paper=paper) for found in (page_table(table, paper=paper) for table in report.tables)]
     if answered is not None:  # what stands at the top is not said twice
@@ -162,7 +165,7 @@ def _drawing(drawing: Drawing, source: str) -> PageDrawing:
     choices: dict[str, list[tuple[int, str]]] = {}
     for place, view in enumerate(drawing.views):
         choices.setdefault(view.of, []).append((place, view.label))
-    command = f"holdfast report {source} --figure {drawing.name} -o {drawing.name}.csv" if source else ""
+    command = f"holdfast report {shlex.quote(source)} --figure {drawing.name} -o {drawing.name}.csv" if source else ""
     views = [view.label for view in drawing.views]
     height = int(drawing.views[0].figure.layout.height or 0)
     return PageDrawing(drawing.name, drawing.title, drawing.says, views, list(choices.items()), command, height)

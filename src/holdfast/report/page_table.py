@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .table import GROUP_LABELS, SECTIONS, Cell, Row, Table
 
+GENERATED = "generated data"
 PLACES = {1: "best", 2: "second", 3: "third"}
 
 
@@ -107,9 +108,10 @@ def page_table(table: Table, *, paper: bool = True) -> PageTable:
         ]
     if compared:
         columns.append(PageColumn("Gain", "on Finetune", best, "average minus that of Finetune"))
+    told = {column.key: GENERATED for column in table.columns if column.generated and _everywhere(table, column.key)}
     sections = []
     for kind, rows in table.sections().items():
-        shown = [_row(table, row, notes, averaged, ranked, compared, paper) for row in rows]
+        shown = [_row(table, row, notes, told, averaged, ranked, compared, paper) for row in rows]
         sections.append((SECTIONS.get(kind, kind), shown))
     groups = {row.group: (row.group, GROUP_LABELS.get(row.group, row.group), row.colour) for row in table.rows}
     return PageTable(
@@ -122,46 +124,55 @@ def page_table(table: Table, *, paper: bool = True) -> PageTable:
     )
 
 
-def _row(table: Table, row: Row, notes: Notes, averaged: bool, ranked: bool, compared: bool, paper: bool) -> PageRow:
-    cells = [_cell(row.cells.get(column.key), notes, paper) for column in table.columns]
+def _row(
+    table: Table, row: Row, notes: Notes, told: Mapping[str, str], averaged: bool, ranked: bool, compared: bool, paper: bool
+) -> PageRow:
+    cells = [_cell(row.cells.get(column.key), table, notes, paper, told=told.get(column.key, "")) for column in table.columns]
     if averaged:
-        cells.append(_cell(row.average, notes, paper))
+        cells.append(_cell(row.average, table, notes, paper))
     if ranked:
         for place, value in enumerate((row.rank_arithmetic, row.rank_geometric, row.rank_median)):
             theirs = row.paper_ranks[place] if paper and row.paper_ranks is not None and value is not None else None
             cells.append(PageCell(number(value), value, paper=number(theirs) if theirs is not None else "", missing=value is None))
     if compared:
         value = row.difference_to_finetune
-        cells.append(PageCell(number(value, sign=True), value, missing=value is None))
+        cells.append(PageCell(number(value, sign=True, digits=table.decimals), value, missing=value is None))
     label = row.label if not row.variant or row.variant in row.label else f"{row.label} ({row.variant})"
     return PageRow(row.method, label, row.group, row.colour, cells)
 
 
-def _cell(cell: Cell | None, notes: Notes, paper: bool) -> PageCell:
+def _everywhere(table: Table, column: str) -> bool:
+    """Whether all numbers of a column are of generated data: its head says so then, and its cells need not."""
+    return all(GENERATED in row.cells[column].notes for row in table.rows if column in row.cells and row.cells[column].mean is not None)
+
+
+def _cell(cell: Cell | None, table: Table, notes: Notes, paper: bool, told: str = "") -> PageCell:
     if cell is None:
         return PageCell("", missing=True, title="not planned")
-    letters = tuple(notes.letter(text) for text in cell.notes)
+    said = [text for text in cell.notes if text != told]
+    shown = number(cell.mean, digits=table.decimals) if cell.mean is not None or not said else said.pop(0)
     difference = cell.difference if paper else None
+    worth = difference is not None and round(difference, table.decimals) != 0
     return PageCell(
-        text=number(cell.mean),
+        text=shown,
         value=cell.mean,
-        error=number(cell.error) if cell.error is not None else "",
-        paper=_paper(cell) if paper else "",
-        difference=number(difference, sign=True) if difference is not None else "",
-        side="" if difference is None or abs(difference) < 0.05 else "above" if difference > 0 else "below",
+        error=number(cell.error, digits=table.decimals) if cell.error is not None else "",
+        paper=_paper(cell, table.decimals) if paper else "",
+        difference=number(difference, sign=True, digits=table.decimals) if difference is not None else "",
+        side=("above" if (difference or 0) > 0 else "below") if worth else "",
         place=PLACES.get(cell.place or 0, ""),
-        notes=letters,
-        title=_title(cell.values),
+        notes=tuple(notes.letter(text) for text in said),
+        title=_title(cell.values, table.decimals),
         missing=cell.mean is None,
-        partial=cell.mean is not None and bool(cell.seeds_planned) and not cell.whole,
+        partial=bool(cell.seeds_planned) and not cell.whole,
     )
 
 
-def _paper(cell: Cell) -> str:
+def _paper(cell: Cell, digits: int) -> str:
     if cell.paper is None:
         return ""
-    return number(cell.paper) + (f" ± {number(cell.paper_error)}" if cell.paper_error is not None else "")
+    return number(cell.paper, digits=digits) + (f" ± {number(cell.paper_error, digits=digits)}" if cell.paper_error is not None else "")
 
 
-def _title(values: Sequence[float]) -> str:
-    return f"seeds: {', '.join(number(value) for value in values)}" if len(values) > 1 else ""
+def _title(values: Sequence[float], digits: int) -> str:
+    return f"seeds: {', '.join(number(value, digits=digits) for value in values)}" if len(values) > 1 else ""

@@ -7,6 +7,9 @@ from pathlib import Path
 from ..errors import HoldfastError
 from ..state import write_atomic
 from .build import build_report
+from .csv_form import as_csv
+from .latex_form import as_latex
+from .markdown_form import as_markdown
 
 FORMS = (".html", ".md", ".csv", ".tex")
 FIGURE_FORMS = (".html", ".csv", ".json")
@@ -28,9 +31,8 @@ def write_report(runs: Path, out: Path, *, paper: bool = True) -> list[str]:
 
         text = page(report, draw_all(read_runs(runs)), paper=paper, source=str(runs))
     else:
-        from .printed import FORMS as PRINTED
-
-        text = PRINTED[out.suffix](report, paper=paper)
+        form = {".md": as_markdown, ".csv": as_csv, ".tex": as_latex}[out.suffix]
+        text = form(report, paper=paper)
     write(out, text)
     return list(report.problems)
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
+from ..names import method_label, methods_in_order
 from ..overlap import Overlap, measure, project, read_features
-from .runs import Shown, ordered
-from .shape import SERIES, Drawing, View, canvas, text
+from .runs import Shown
+from .shape import SERIES, Drawing, View, canvas, data_set, text
 
 NAME = "features"
 TITLE = "Features of sources and target"
@@ -63,11 +64,11 @@ def drawing(runs: Sequence[Shown]) -> Drawing | None:
             chosen[key] = run
     views, frames = [], []
     for benchmark in dict.fromkeys(name for name, _ in chosen):
-        for method in ordered(name for of, name in chosen if of == benchmark):
+        for method in methods_in_order(name for of, name in chosen if of == benchmark):
             found = points(chosen[(benchmark, method)])
             if found is not None:
                 frame, overlap = found
-                views.append(View(method, draw(frame), of=benchmark, note=overlap.sentence()))
+                views.append(View(method_label(method), draw(frame), of=data_set(benchmark), note=overlap.sentence()))
                 frames.append(frame.assign(benchmark=benchmark, method=method))
     if not views:
         return None

@@ -9,6 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from ... import systems
+from ..table import GROUP_LABELS
 from .runs import Shown, average, plain
 from .shape import FILLS, LINES, OTHER, Drawing, View, canvas, errors, text
 
@@ -20,6 +21,8 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
     """A row a group: mean over its methods and data sets, standard error over those values, each itself a mean over seeds."""
     cells: dict[tuple[str, str, str], list[float | None]] = defaultdict(list)
     for run in plain(runs):
+        if run.result.kind == "adaptation":  # its source score is that of the model it starts from
+            continue
         cells[(run.group, run.method, run.benchmark)].append(run.result.source_score(2))
     groups: dict[str, list[float]] = defaultdict(list)
     methods: dict[str, set[str]] = defaultdict(set)
@@ -38,19 +41,21 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
 
 def draw(frame: pd.DataFrame) -> go.Figure:
     """A bar a group, with whiskers."""
-    figure = canvas(x="", y="on the sources, %", legend=False)
+    figure = canvas(x="on the sources, %", y="", height=110 + 38 * len(frame), legend=False)
     groups = list(frame["group"])
     figure.add_bar(
-        x=[text(group) for group in groups],
-        y=list(100 * frame["source_score"]),
-        error_y=errors(list(100 * frame["standard_error"])),
+        y=[text(GROUP_LABELS.get(group, group)) for group in groups],
+        x=list(100 * frame["source_score"]),
+        orientation="h",
+        error_x=errors(list(100 * frame["standard_error"])),
         marker={
             "color": [FILLS.get(group, OTHER) for group in groups],
             "line": {"color": [LINES.get(group, OTHER) for group in groups], "width": 1},
         },
         customdata=list(frame["methods"]),
-        hovertemplate="%{x}: %{y:.1f}% (%{customdata} methods)<extra></extra>",
+        hovertemplate="%{y}: %{x:.1f}% (%{customdata} methods)<extra></extra>",
     )
+    figure.update_yaxes(autorange="reversed")
     return figure
 
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
-from ... import systems
-from .runs import Shown, average, first_experiment, ordered
-from .shape import LINES, OTHER, Drawing, View, canvas, errors, text
+from ..names import method_group, methods_in_order
+from .runs import Shown, average, first_experiment
+from .shape import LINES, OTHER, Drawing, View, canvas, data_set, errors, named
 
 NAME = "memory"
 TITLE = "Less memory"
@@ -47,8 +47,8 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     figure = canvas(x="memory, of the full size", y="on the unseen target, %")
     several = frame["benchmark"].nunique() > 1
     places: dict[str, int] = defaultdict(int)
-    for method in ordered(frame["method"]):
-        group = systems.find(method).group
+    for method in methods_in_order(frame["method"]):
+        group = method_group(method)[0]
         of_method = frame[frame["method"] == method]
         shares = sorted(of_method["memory_percent"].unique(), reverse=True)
         means, spreads = [], []
@@ -62,10 +62,10 @@ def draw(frame: pd.DataFrame) -> go.Figure:
             x=[f"{share:g}%" for share in shares],
             y=means,
             error_y=errors(spreads),
-            name=text(method),
+            name=named(method),
             mode="lines+markers",
             line={"color": LINES.get(group, OTHER), "width": 2, "dash": DASHES[places[group] % len(DASHES)]},
-            hovertemplate=f"{text(method)}, memory %{{x}}: %{{y:.1f}}%<extra></extra>",
+            hovertemplate=f"{named(method)}, memory %{{x}}: %{{y:.1f}}%<extra></extra>",
         )
         places[group] += 1
     figure.update_xaxes(type="category")
@@ -78,7 +78,7 @@ def drawing(runs: Sequence[Shown]) -> Drawing | None:
     if frame.empty:
         return None
     says = "What a smaller memory costs on the unseen target: each line is a method, searched anew at each size."
-    views = [View(benchmark, draw(frame[frame["benchmark"] == benchmark])) for benchmark in frame["benchmark"].unique()]
+    views = [View(data_set(benchmark), draw(frame[frame["benchmark"] == benchmark])) for benchmark in frame["benchmark"].unique()]
     if len(views) > 1:
         complete = frame.groupby(["method", "memory_percent"])["benchmark"].transform("nunique") == frame["benchmark"].nunique()
         views = [View(ALL, draw(frame[complete])), *views] if complete.any() else views

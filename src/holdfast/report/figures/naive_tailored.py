@@ -8,8 +8,10 @@ from collections.abc import Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
-from .runs import Shown, average, ordered, plain
-from .shape import FILLS, LINES, Drawing, View, canvas, errors, text
+from ..names import methods_in_order
+from ..page_table import number
+from .runs import Shown, average, plain
+from .shape import FILLS, LINES, Drawing, View, canvas, data_set, errors, named
 
 NAME = "naive-tailored"
 TITLE = "Naive against tailored"
@@ -23,7 +25,7 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
         scores[(run.benchmark, run.method)].append(run.result.target_score)
     rows = []
     for benchmark in dict.fromkeys(name for name, _ in scores):
-        for method in ordered(name for of, name in scores if of == benchmark):
+        for method in methods_in_order(name for of, name in scores if of == benchmark):
             if (benchmark, f"naive-{method}") not in scores:
                 continue
             tailored, tailored_error = average(scores[(benchmark, method)])
@@ -53,7 +55,7 @@ def draw(frame: pd.DataFrame) -> go.Figure:
             error = None if several else of_method[f"{kind}_standard_error"].iloc[0]
             spreads.append(None if error is None or pd.isna(error) else 100 * error)
         figure.add_bar(
-            y=[text(method) for method in methods],
+            y=[named(method) for method in methods],
             x=means,
             orientation="h",
             name=kind,
@@ -73,9 +75,9 @@ def drawing(runs: Sequence[Shown]) -> Drawing | None:
     ahead = int((frame["difference"] > 0).sum())
     says = (
         f"Each notion of invariance in its naive and its tailored form, on the unseen target. The tailored form is ahead in {ahead} of "
-        f"{len(frame)} pairs of method and data set, by {100 * frame['difference'].mean():+.1f} points on average."
+        f"{len(frame)} pairs of method and data set, by {number(100 * float(frame['difference'].mean()), sign=True)} points on average."
     )
-    views = [View(benchmark, draw(frame[frame["benchmark"] == benchmark])) for benchmark in frame["benchmark"].unique()]
+    views = [View(data_set(benchmark), draw(frame[frame["benchmark"] == benchmark])) for benchmark in frame["benchmark"].unique()]
     if len(views) > 1:
         whole = frame.groupby("method")["benchmark"].transform("nunique") == frame["benchmark"].nunique()
         views = [View(ALL, draw(frame[whole])), *views] if whole.any() else views

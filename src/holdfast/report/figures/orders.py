@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
-from .runs import Shown, average, first_experiment, ordered
-from .shape import SERIES, Drawing, View, canvas, errors, text
+from ..names import methods_in_order
+from .runs import Shown, average, first_experiment
+from .shape import SERIES, Drawing, View, canvas, data_set, errors, named, text
 
 NAME = "orders"
 TITLE = "The order of the domains"
@@ -49,21 +50,21 @@ def _word(order: tuple[str, ...], listed: tuple[str, ...] | None) -> str:
 
 def draw(frame: pd.DataFrame) -> go.Figure:
     """A line a method, a point an order."""
-    methods = ordered(frame["method"])[::-1]
+    methods = methods_in_order(frame["method"])[::-1]
     figure = canvas(x="on the unseen target, %", y="", height=150 + 30 * len(methods))
     for place, order in enumerate(frame["order"].unique()):
         of_order = frame[frame["order"] == order].set_index("method").reindex(methods).dropna(subset=["target_score_unseen"])
         word = str(of_order["word"].iloc[0])
         figure.add_scatter(
             x=list(100 * of_order["target_score_unseen"]),
-            y=[text(method) for method in of_order.index],
+            y=[named(method) for method in of_order.index],
             error_x=errors(list(100 * of_order["standard_error"].astype(float))),
             mode="markers",
             name=text(order) if word == "other" else f"{word}: {text(order)}",
             marker={"color": SERIES[place % len(SERIES)], "symbol": SYMBOLS[place % len(SYMBOLS)], "size": 10},
             hovertemplate=f"%{{y}}, {text(order)}: %{{x:.1f}}%<extra></extra>",
         )
-    figure.update_yaxes(type="category", categoryorder="array", categoryarray=[text(method) for method in methods])
+    figure.update_yaxes(type="category", categoryorder="array", categoryarray=[named(method) for method in methods])
     figure.update_layout(legend={"orientation": "v", "yanchor": "bottom", "y": 1.02, "x": 0})
     return figure
 
@@ -78,5 +79,5 @@ def drawing(runs: Sequence[Shown]) -> Drawing | None:
         "The same methods with the sources in other orders. Between its best and its worst order a method's score on the unseen target "
         f"differs by {spread.mean():.1f} points on average."
     )
-    views = [View(str(benchmark), draw(frame[frame["benchmark"] == benchmark])) for benchmark in frame["benchmark"].unique()]
+    views = [View(data_set(benchmark), draw(frame[frame["benchmark"] == benchmark])) for benchmark in frame["benchmark"].unique()]
     return Drawing(NAME, TITLE, says, views, frame)

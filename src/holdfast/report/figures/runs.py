@@ -10,12 +10,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ... import systems
 from ...benchmarks import BENCHMARKS
 from ...comparison import mean, standard_error
 from ...protocol import Result
 from ...search.selection import Rule, Trial, select
 from ...sweep.folder import FEATURES
+from ..names import method_group
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Shown:
     @property
     def group(self) -> str:
         """The group of its method."""
-        return systems.find(self.method).group
+        return method_group(self.method)[0]
 
     @property
     def benchmark(self) -> str:
@@ -114,18 +114,20 @@ def _trial_key(run: Shown) -> tuple[Any, ...]:
 
 
 def plain(runs: Sequence[Shown]) -> list[Shown]:
-    """The selected runs that a table is made of, one condition a benchmark: the one under which most methods ran.
+    """The selected runs that a table is made of, one condition a benchmark: the one under which most methods ran, in the listed order
+    if that ran at all.
 
     Where experiments share a condition (an ablation repeats it with a setting fixed), the one with more methods counts.
     """
-    chosen = [run for run in runs if run.selected and run.listed]
+    chosen = [run for run in runs if run.selected]
     usual: dict[str, tuple[Any, ...]] = {}
     for benchmark in dict.fromkeys(run.benchmark for run in chosen):
         methods: dict[tuple[Any, ...], set[str]] = defaultdict(set)
         for run in chosen:
             if run.benchmark == benchmark:
                 methods[run.condition].add(run.method)
-        usual[benchmark] = max(methods, key=lambda condition: (len(methods[condition]), str(condition)))
+        listed = {run.condition for run in chosen if run.benchmark == benchmark and run.listed} or set(methods)
+        usual[benchmark] = max(listed, key=lambda condition: (len(methods[condition]), str(condition)))
     return first_experiment([run for run in chosen if run.condition == usual[run.benchmark]])
 
 
@@ -144,9 +146,3 @@ def average(values: Iterable[float | None]) -> tuple[float | None, float | None]
     """Mean and standard error of what is there."""
     there = [value for value in values if value is not None]
     return mean(there), standard_error(there)
-
-
-def ordered(methods: Iterable[str]) -> list[str]:
-    """Methods in the order of the paper's tables."""
-    names = [kind.name for members in systems.grouped().values() for kind in members]
-    return sorted(set(methods), key=lambda name: names.index(name) if name in names else len(names))

@@ -10,8 +10,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from ... import systems
+from ..names import method_group
 from .runs import Shown
-from .shape import LINES, OTHER, Drawing, View, canvas, text
+from .shape import LINES, OTHER, Drawing, View, canvas, data_set, named, text
 
 NAME = "selection"
 TITLE = "Does selection by the sources work?"
@@ -53,7 +54,7 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     figure = canvas(x="on the sources (validation rows), %", y="on the unseen target, %", height=440)
     groups: dict[str, list[str]] = defaultdict(list)
     for method in frame["method"].unique():
-        groups[systems.find(str(method)).group].append(str(method))
+        groups[method_group(str(method))[0]].append(str(method))
     known = list(systems.GROUPS)
     for group in sorted(groups, key=lambda name: known.index(name) if name in known else len(known)):
         for chosen in (False, True):
@@ -70,7 +71,7 @@ def draw(frame: pd.DataFrame) -> go.Figure:
                 showlegend=chosen,
                 marker={"color": colour, "size": 9 if chosen else 7, "symbol": "circle" if chosen else "circle-open", "opacity": 0.85},
                 customdata=[
-                    f"{text(method)}, seed {seed}, trial {trial}{', selected' if chosen else ''}"
+                    f"{named(method)}, seed {seed}, trial {trial}{', selected' if chosen else ''}"
                     for method, seed, trial in zip(part["method"], part["seed"], part["trial"], strict=True)
                 ],
                 hovertemplate="%{customdata}: %{x:.1f}% on the sources, %{y:.1f}% on the target<extra></extra>",
@@ -90,7 +91,7 @@ def drawing(runs: Sequence[Shown]) -> Drawing | None:
     views = []
     for benchmark in frame["benchmark"].unique():
         part = frame[frame["benchmark"] == benchmark]
-        views.append(View(str(benchmark), draw(part), note=_note(part)))
+        views.append(View(data_set(benchmark), draw(part), note=_note(part)))
     return Drawing(NAME, TITLE, says, views, frame)
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
-from ... import systems
-from .runs import Shown, average, ordered
-from .shape import SERIES, Drawing, View, canvas, text
+from ..names import method_group, methods_in_order
+from .runs import Shown, average
+from .shape import SERIES, Drawing, View, canvas, data_set, named
 
 NAME = "sensitivity"
 TITLE = "Sensitivity to λ and β"
@@ -60,16 +60,16 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     """A line a method over the values of one setting, on a logarithmic scale where they span it."""
     name = str(frame["setting"].iloc[0])
     figure = canvas(x=GREEK.get(name, name), y="on the unseen target, %")
-    for place, method in enumerate(ordered(frame["method"])):
+    for place, method in enumerate(methods_in_order(frame["method"])):
         of_method = frame[frame["method"] == method].sort_values("value")
         figure.add_scatter(
             x=list(of_method["value"]),
             y=list(100 * of_method["target_score_unseen"]),
-            name=text(method),
+            name=named(method),
             mode="lines+markers",
             line={"color": SERIES[place % len(SERIES)], "width": 2},
             customdata=list(100 * of_method["source_validation_score"]),
-            hovertemplate=f"{text(method)}, %{{x:.3g}}: %{{y:.1f}}% on the target, %{{customdata:.1f}}% on the sources<extra></extra>",
+            hovertemplate=f"{named(method)}, %{{x:.3g}}: %{{y:.1f}}% on the target, %{{customdata:.1f}}% on the sources<extra></extra>",
         )
     least, most = frame["value"].min(), frame["value"].max()
     if least > 0 and most > 50 * least:
@@ -79,7 +79,7 @@ def draw(frame: pd.DataFrame) -> go.Figure:
 
 def drawing(runs: Sequence[Shown]) -> Drawing | None:
     """The figure, where a weight was varied over at least three values with all else the same."""
-    frame = collect([run for run in runs if systems.find(run.method).kind == "continual"])
+    frame = collect([run for run in runs if method_group(run.method)[1] == "continual"])
     if frame.empty:
         return None
     says = (
@@ -87,7 +87,7 @@ def drawing(runs: Sequence[Shown]) -> Drawing | None:
         "the weight need not be tuned with care."
     )
     views = [
-        View(GREEK[str(name)], draw(found), of=str(benchmark))
+        View(GREEK[str(name)], draw(found), of=data_set(benchmark))
         for (benchmark, name), found in frame.groupby(["benchmark", "setting"], sort=False)
     ]
     return Drawing(NAME, TITLE, says, views, frame)

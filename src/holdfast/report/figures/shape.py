@@ -9,8 +9,11 @@ from dataclasses import dataclass
 import pandas as pd
 import plotly.graph_objects as go
 
-from ..table import COLOURS as FILLS
+from ..names import dataset_label, method_label
+from ..table import COLOURS
 
+# Fills are the paper's colours of the groups.
+FILLS = COLOURS
 # The paper's hues of the groups, strong enough for a line or a point on white and on black.
 LINES = {
     "finetune": "#8a8a8a",
@@ -25,7 +28,6 @@ LINES = {
 }
 OTHER = "#8a8a8a"
 WHISKER = "#80868c"
-__all__ = ["FILLS", "LINES", "NAMED_LINES", "OTHER", "SERIES", "Drawing", "View", "canvas", "errors", "text", "transparent"]
 # For domains and orders, which have no group: told apart by people who do not see all colours, too.
 SERIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8f8f2a", "#7a5cc0", "#996633", "#5c8a8a")
 # Lines of single methods are named in the legend up to here; with more of them only their groups are.
@@ -56,6 +58,17 @@ class Drawing:
 def text(value: object) -> str:
     """A name for plotly, which reads labels as HTML: names of domains come from users."""
     return html.escape(str(value), quote=False)
+
+
+def named(method: object) -> str:
+    """A method as the tables name it."""
+    return text(method_label(str(method)))
+
+
+def data_set(benchmark: object) -> str:
+    """A data set as the tables name it, with the target where it is not the usual one."""
+    name, comma, rest = str(benchmark).partition(", ")
+    return f"{dataset_label(name)}{comma}{rest}"
 
 
 def canvas(*, x: str, y: str, height: int = 380, legend: bool = True) -> go.Figure:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
-from ... import systems
-from .runs import Shown, average, ordered, plain
-from .shape import LINES, NAMED_LINES, OTHER, Drawing, View, canvas, text, transparent
+from ..names import method_group, methods_in_order
+from .runs import Shown, average, plain
+from .shape import LINES, NAMED_LINES, OTHER, Drawing, View, canvas, data_set, named, text, transparent
 
 NAME = "step-time"
 TITLE = "Time of a step, domain after domain"
@@ -20,7 +20,7 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
     """A row a data set, method and domain: mean milliseconds a step over the seeds."""
     times: dict[tuple[str, str, int], list[float | None]] = defaultdict(list)
     for run in plain(runs):
-        if len(run.result.step_milliseconds) > 1:
+        if len(run.result.step_milliseconds) > 1 and run.result.kind != "adaptation":
             for place, milliseconds in enumerate(run.result.step_milliseconds):
                 times[(run.benchmark, run.method, place + 1)].append(milliseconds)
     rows = []
@@ -33,11 +33,11 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
 def draw(frame: pd.DataFrame) -> go.Figure:
     """A line a method. With many methods each is thin, and the mean of its group, in the legend, is strong."""
     figure = canvas(x="domains learned", y="milliseconds a step")
-    methods = ordered(frame["method"])
+    methods = methods_in_order(frame["method"])
     many = len(methods) > NAMED_LINES
     groups: dict[str, list[str]] = defaultdict(list)
     for method in methods:
-        groups[systems.find(method).group].append(method)
+        groups[method_group(method)[0]].append(method)
     for group, members in groups.items():
         colour = LINES.get(group, OTHER)
         for method in members:
@@ -45,12 +45,12 @@ def draw(frame: pd.DataFrame) -> go.Figure:
             figure.add_scatter(
                 x=list(of_method["domain"]),
                 y=list(of_method["milliseconds_a_step"]),
-                name=text(method),
+                name=named(method),
                 mode="lines" if many else "lines+markers",
                 legendgroup=group,
                 showlegend=not many,
                 line={"color": transparent(colour, 0.45) if many else colour, "width": 1 if many else 2},
-                hovertemplate=f"{text(method)}, domain %{{x}}: %{{y:.3g}} ms<extra></extra>",
+                hovertemplate=f"{named(method)}, domain %{{x}}: %{{y:.3g}} ms<extra></extra>",
             )
         if many:
             middle = frame[frame["method"].isin(members)].groupby("domain")["milliseconds_a_step"].mean()
@@ -77,5 +77,5 @@ def drawing(runs: Sequence[Shown]) -> Drawing | None:
         "Whether a step gets slower as more domains are remembered. Runs that share a machine slow each other down: "
         "compare times of runs made one at a time."
     )
-    views = [View(benchmark, draw(frame[frame["benchmark"] == benchmark])) for benchmark in frame["benchmark"].unique()]
+    views = [View(data_set(benchmark), draw(frame[frame["benchmark"] == benchmark])) for benchmark in frame["benchmark"].unique()]
     return Drawing(NAME, TITLE, says, views, frame)
