@@ -13,7 +13,8 @@ from .table import Report
 class Form(Protocol):
     """Turns a report into a text, with or without the paper's numbers."""
 
-    def __call__(self, report: Report, *, paper: bool = True) -> str: ...
+    def __call__(self, report: Report, *, paper: bool = True) -> str:
+        """The text."""
 
 
 FORMS: dict[str, Form] = {".md": as_markdown, ".csv": as_csv, ".tex": as_latex}
