@@ -282,6 +282,34 @@ def test_tables_that_read_others(tmp_path: Path) -> None:
     assert row(tables["naive_vs_tailored"], "naive-cl-coral").cells["covertype"].paper == 8.0
 
 
+def test_a_measure_that_is_not_defined_is_no_divergence(tmp_path: Path) -> None:
+    part = {"benchmarks": ["rotated-digits"], "methods": ["finetune", "urm"]}
+    plan = filled(tmp_path, experiment(name="main", part=part), steady)
+    for each in plan.runs:
+        if each.run.method == "urm":
+            write(tmp_path, result(each.run, 0.8, matrices={"train": [[0.5]], "validation": [[0.5]]}), each)
+    found = experiment(name="bwt", parts=[], reads=["main"], table="backward transfer")
+    record_experiment(found, tmp_path, make_book(tmp_path / "experiments" / "none.yaml"))
+    table = next(each for each in build_report(tmp_path).tables if each.name == "bwt")
+    assert row(table, "urm").cells["rotated-digits"].notes == ("not defined",)
+    assert table.whole
+    assert table.unit == "points"
+
+
+def test_the_best_seed_alone_gives_no_ranks(tmp_path: Path) -> None:
+    part = {"benchmarks": ["rotated-digits"], "methods": ["finetune", "cl-coral"]}
+    filled(tmp_path, experiment(name="main", part=part), steady)
+    book = make_book(tmp_path / "experiments" / "none.yaml")
+    best = experiment(part={**part, "settings_from": "main", "best_seed": True})
+    for each in make_plan(best, Store(tmp_path), book).runs:
+        write(tmp_path, result(each.run, 0.5), each)
+    record_experiment(best, tmp_path, book)
+    report = build_report(tmp_path)
+    assert [table.name for table in report.tables] == ["main", "toy"]
+    assert report.title.startswith("2 tables of ")
+    assert not any(each.ranked for each in report.tables[1].rows)
+
+
 def test_rows_of_main_stand_beside_an_ablation(tmp_path: Path) -> None:
     part = {"benchmarks": ["rotated-mnist", "covertype"], "methods": ["cl-coral"]}
     filled(tmp_path, experiment(name="main", part=part), steady)

@@ -84,7 +84,7 @@ def assemble(frame: Frame, columns: Sequence[Column], entries: Entries, paper: P
 
 def ran(cell: Cell) -> bool:
     """Whether any run of a cell has ended, be it by diverging."""
-    return cell.mean is not None or any(note.startswith("diverged") for note in cell.notes)
+    return cell.mean is not None or any(note == "not defined" or note.startswith("diverged") for note in cell.notes)
 
 
 def _missing(cell: Cell) -> bool:

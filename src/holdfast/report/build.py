@@ -96,17 +96,18 @@ def _sort_loose(runs: Sequence[Loose], tabled: set[str]) -> tuple[list[Loose], l
     for run in runs:
         for key, version in _versions(run).items():
             newest[key] = max(version, newest.get(key, 0))
+    now = {key: _current(*key) for key in newest}
     old = [run for run in runs if any(version < newest[key] for key, version in _versions(run).items())]
-    behind = [run for run in runs if run not in old and any(version < _current(*key) for key, version in _versions(run).items())]
-    current = [run for run in runs if run not in old]
-    kept = [run for run in current if run.experiment not in tabled]
-    left = [run for run in current if run.experiment in tabled]
+    behind = [run for run in runs if any(version < now[key] for key, version in _versions(run).items())]
+    older, lagging = {run.name for run in old}, {run.name for run in behind}
+    behind = [run for run in behind if run.name not in older]
+    kept = [run for run in runs if run.name not in older and run.experiment not in tabled]
+    stray = [run for run in runs if run.name not in older | lagging and run.experiment in tabled]
     said = []
     if old:
         said.append(f"{_listing(old)} of an older results version than others of the same system are mixed in; they stand in no table.")
     if behind:
         said.append(f"{_listing(behind)} of an older results version than this holdfast has: the same sweep would carry them out again.")
-    stray = [run for run in left if run not in behind]
     if stray:
         said.append(f"{_listing(stray)} of no recorded plan (the experiment was changed since) stand in no table.")
     return kept, said

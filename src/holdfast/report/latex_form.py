@@ -15,7 +15,7 @@ PACKAGES = (
     r"\usepackage[T1]{fontenc}",
     r"\usepackage[margin=1.5cm,landscape]{geometry}",
     r"\usepackage[table]{xcolor}",
-    r"\usepackage{booktabs,graphicx,amssymb}",
+    r"\usepackage{adjustbox,booktabs,amssymb}",
     r"\usepackage[normalem]{ulem}",
 )
 MARKS = {1: r"\textbf", 2: r"\underline", 3: r"\dotuline"}
@@ -34,8 +34,8 @@ def as_latex(report: Report, *, paper: bool = True) -> str:
     parts = ["\n".join([r"\documentclass{article}", *PACKAGES, *colours, r"\begin{document}"]), rf"\section*{{{escape(report.title)}}}"]
     if report.problems:
         parts.append(_items("Before the numbers", report.problems))
-    parts += [latex_table(table, paper=paper) for table in report.tables]
     for table in report.tables:
+        parts.append(latex_table(table, paper=paper))
         if table.significance is not None:
             parts.append(_items(f"What may be concluded: {table.title}", table.significance.sentences))
     if report.provenance.facts:
@@ -64,7 +64,7 @@ def latex_table(table: Table, *, paper: bool = True) -> str:
             r"\centering",
             rf"\caption{{{escape(' '.join(said))}{marks}}}",
             rf"\label{{tab:{re.sub('[^a-z0-9]+', '-', table.name.lower())}}}",
-            r"\resizebox{\linewidth}{!}{%",
+            r"\adjustbox{max width=\linewidth,max totalheight=0.8\textheight}{%",
             rf"\begin{{tabular}}{{l{'c' * (len(grid.heads) - 1)}}}",
             r"\toprule",
             " & ".join(rf"\textbf{{{escape(head)}}}" for head in grid.heads) + r" \\",

@@ -56,10 +56,13 @@ def loose_tables(runs: Sequence[Loose]) -> list[Table]:
 
 def _table(name: str, runs: Sequence[Loose]) -> Table:
     seeds: dict[tuple[str, str], dict[str, dict[int, list[Trial]]]] = {}
+    conditions: dict[str, set[str]] = {}
+    for loose in runs:
+        conditions.setdefault(loose.result.run.benchmark, set()).add(condition(loose.result.run))
     for loose in runs:
         run = loose.result.run
-        several = len({condition(other.result.run) for other in runs if other.result.run.benchmark == run.benchmark}) > 1
-        of_seed = seeds.setdefault((run.method, condition(run) if several else ""), {}).setdefault(run.benchmark, {})
+        variant = condition(run) if len(conditions[run.benchmark]) > 1 else ""
+        of_seed = seeds.setdefault((run.method, variant), {}).setdefault(run.benchmark, {})
         trials = of_seed.setdefault(int(loose.planned.get("seed", run.seed)), [])
         trials.append(Trial(int(loose.planned.get("trial", len(trials))), loose.result))
     cells = [by_seed for by_benchmark in seeds.values() for by_seed in by_benchmark.values()]

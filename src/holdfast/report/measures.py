@@ -45,10 +45,10 @@ MEASURES: dict[str, Measure] = {
         "source performance", "mean score on the sources' training rows", lambda result: _scaled(result.source_score(2), 100), ranked=False
     ),
     "run time": Measure(
-        "run time", "minutes a run", lambda result: result.seconds["total"] / 60, unit="minutes", higher_is_better=False, ranked=False
+        "run time", "time of a run", lambda result: result.seconds["total"] / 60, unit="minutes", higher_is_better=False, ranked=False
     ),
     "step time": Measure(
-        "step time", "milliseconds a step", lambda result: mean(result.step_milliseconds), unit="ms", higher_is_better=False, ranked=False
+        "step time", "time of a step", lambda result: mean(result.step_milliseconds), unit="ms", higher_is_better=False, ranked=False
     ),
     "naive and tailored": TARGET,
 }
@@ -93,8 +93,10 @@ def make_cell(seeds: Mapping[int, Seed], rule: Rule, measure: Measure) -> Cell:
         notes.append(f"{len(begun)} of {len(seeds)} seeds")
     if trials < planned:
         notes.append(f"{trials} of {planned} trials")
-    if len(values) < len(begun):
-        notes.append(f"diverged: {len(begun) - len(values)} of {len(seeds)} seeds")
+    if len(chosen) < len(begun):
+        notes.append(f"diverged: {len(begun) - len(chosen)} of {len(seeds)} seeds")
+    if len(values) < len(chosen):  # backward transfer of what learned all sources at once
+        notes.append("not defined")
     told = [note for seed in begun for trial in seed.trials for note in trial.result.notes]
     if any(GENERATED in note for note in told):
         notes.append("generated data")

@@ -15,36 +15,64 @@ from .table import Cell
 
 # Parts of an experiment that hold the same method on the same data set are set apart by what differs.
 CONDITIONS = ("target", "steps", "memory", "settings", "at_most", "search", "settings_from", "best_seed")
-
 # Cells by method and variant, then by column.
 Entries = dict[tuple[str, str], dict[str, Cell]]
 
 
+@dataclass(frozen=True)
+class Group:
+    """The runs behind one cell, by seed; `key` is that of its column."""
+
+    place: Place
+    key: str
+    variant: str
+    seeds: Mapping[int, Seed]
+
+
 @dataclass
-class Measured:
-    """The cells, what they are of, and the names of all planned runs."""
+class Gathered:
+    """An experiment with all that has run of it, and the names of all its planned runs."""
 
     experiment: Experiment
     plan: Plan
-    entries: Entries
-    names: set[str]
-    # Benchmark and order behind each key of a column.
-    keys: dict[str, tuple[str, str]] = field(default_factory=dict)
-    metrics: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+
+    @property
+    def names(self) -> set[str]:
+        """Of every planned run."""
+        return set(self.plan.unique())
+
+    def keys(self) -> dict[str, tuple[str, str]]:
+        """Benchmark and order behind each column."""
+        return {group.key: (group.place.benchmark, group.place.order) for group in self.groups}
+
+    def metrics(self) -> dict[str, str]:
+        """The metric of each column in which something has run."""
+        return {group.key: trial.result.metric for group in self.groups for seed in group.seeds.values() for trial in seed.trials[:1]}
+
+    def notes(self) -> list[str]:
+        """What a table must say of the data."""
+        return data_notes(trial.result for group in self.groups for seed in group.seeds.values() for trial in seed.trials)
+
+    def cells(self, measure: Measure) -> Entries:
+        """Every cell by this measure."""
+        entries: Entries = {}
+        for group in self.groups:
+            cell = make_cell(group.seeds, self.experiment.selection, measure)
+            entries.setdefault((group.place.method, group.variant), {})[group.key] = cell
+        return entries
 
 
-def measure_plan(experiment: Experiment, store: ReadingStore, book: Book, measure: Measure) -> Measured:
-    """Every cell of an experiment, from what has run of it on whatever machine."""
+def gather(experiment: Experiment, store: ReadingStore, book: Book) -> Gathered:
+    """What has run of an experiment, on whatever machine."""
     plan = make_plan(experiment, store, book, here=False)
-    made = Measured(experiment, plan, {}, set(plan.unique()))
+    gathered = Gathered(experiment, plan)
     places: dict[Place, list[Planned]] = {}
     for planned in plan.runs:
         places.setdefault(planned.cell, []).append(planned)
     seen: dict[tuple[str, str, str], tuple[int, set[str]]] = {}
     for place, runs in places.items():
         key = place.benchmark if place.order == "listed" else f"{place.benchmark} {place.order}"
-        made.keys[key] = (place.benchmark, place.order)
         variant = place.varied
         names = {planned.name for planned in runs}
         first = seen.setdefault((place.method, variant, key), (place.part, names))
@@ -52,13 +80,8 @@ def measure_plan(experiment: Experiment, store: ReadingStore, book: Book, measur
             if first[1] == names:  # the same runs under another part
                 continue
             variant = ", ".join(filter(None, (variant, _difference(experiment.parts[first[0]], experiment.parts[place.part]))))
-        cell = make_cell(read_seeds(runs, store), experiment.selection, measure)
-        made.entries.setdefault((place.method, variant), {})[key] = cell
-        found = [result for planned in runs if (result := store.find(planned.name)) is not None]
-        if found:
-            made.metrics[key] = found[0].metric
-        made.notes += data_notes(found)
-    return made
+        gathered.groups.append(Group(place, key, variant, read_seeds(runs, store)))
+    return gathered
 
 
 def read_seeds(runs: list[Planned], store: ReadingStore) -> dict[int, Seed]:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from .. import systems
 from ..benchmarks import BENCHMARKS
 from ..comparison import select_methods
 from ..errors import HoldfastError
-from ..search.selection import Rule
 from ..sweep.experiment import Book, Experiment
 from ..sweep.record import TINY, recorded_experiments
 from .assemble import Frame, assemble
 from .measures import MEASURES, TARGET, Measure, is_generated
-from .names import dataset_label, datasets_in_order
+from .names import dataset_label, datasets_in_order, in_order, method_group
 from .paper import PaperTable, paper_table
-from .planned import Entries, Measured, measure_plan
+from .planned import Entries, Gathered, gather
 from .reading import ReadingStore
 from .table import Column, Table
 
 PAPER_SEARCH = (20, 3)
+# The order of tables in a report; experiments of one's own come after the main table.
+FIRST = ("main", "main.tiny")
+LAST = (
+    "naive", "naive_vs_tailored", "adaptation", "source", "backward_transfer", "runtime", "no_alignment", "dynamic_priors", "memory_50",
+    "memory_25", "other_target", "half_steps", "orders", "sensitivity", "step_time", "feature_space",
+)  # fmt: skip
 # Rows of another experiment that the paper prints in the same table: from where, which methods, and what sets them apart.
 BESIDE: dict[str, tuple[str, tuple[str, ...], str]] = {
     "adaptation": ("main", ("finetune", "tailored"), ""),
@@ -42,10 +46,13 @@ class Swept:
 def swept_tables(store: ReadingStore) -> Swept:
     """A table for each recorded experiment that has runs."""
     found = Swept()
-    for stem, (experiment, book) in recorded_experiments(store.runs, found.problems).items():
+    recorded = recorded_experiments(store.runs, found.problems)
+    gathered: dict[str, Gathered] = {}
+    for stem in _ordered(recorded):
+        experiment, book = recorded[stem]
         found.experiments[stem] = experiment
         try:
-            table, names = _table(stem, experiment, book, store)
+            table, names = _table(stem, experiment, _Source(store, book, TINY if stem.endswith(TINY) else "", gathered))
         except HoldfastError as error:
             found.problems.append(f"{stem} cannot be planned again, so it has no table: {error}")
             continue
@@ -57,94 +64,106 @@ def swept_tables(store: ReadingStore) -> Swept:
     return found
 
 
-def _table(stem: str, experiment: Experiment, book: Book, store: ReadingStore) -> tuple[Table, set[str]]:
+@dataclass(frozen=True)
+class _Source:
+    """Finds what has run of an experiment, each once: many tables read main."""
+
+    store: ReadingStore
+    book: Book
+    ending: str
+    gathered: dict[str, Gathered]
+
+    def find(self, name: str) -> Gathered:
+        key = name + self.ending
+        if key not in self.gathered:
+            self.gathered[key] = gather(self.book(name), self.store, self.book)
+        return self.gathered[key]
+
+
+def _ordered(stems: Sequence[str] | dict[str, tuple[Experiment, Book]]) -> list[str]:
+    own = [stem for stem in stems if stem not in FIRST and stem.removesuffix(TINY) not in LAST]
+    return in_order(stems, [*FIRST, *own, *(name + ending for name in LAST for ending in ("", TINY))])
+
+
+def _table(stem: str, experiment: Experiment, source: _Source) -> tuple[Table, set[str]]:
     measure = MEASURES[experiment.table] if experiment.table is not None else TARGET
     if experiment.name == "step_time":
         measure = MEASURES["step time"]
     tiny = stem.endswith(TINY)
     paper = None if tiny else paper_table(experiment.name)
-    made: list[Measured] = [measure_plan(each, store, book, measure) for each in _read(experiment, book)]
+    read = [source.find(name) for name in experiment.reads or [experiment.name]]
     entries: Entries = {}
-    for one in made:
-        for key, cells in one.entries.items():
+    for one in read:
+        for key, cells in one.cells(measure).items():
             entries.setdefault(key, {}).update({column: cell for column, cell in cells.items() if column not in entries.get(key, {})})
     if experiment.table == "naive and tailored":
-        entries = {key: cells for key, cells in entries.items() if _group(key[0]) in ("finetune", "naive", "tailored")}
-    columns = _columns(made, entries)
-    names = {name for one in made for name in one.names}
+        entries = {key: cells for key, cells in entries.items() if method_group(key[0])[0] in ("finetune", "naive", "tailored")}
+    columns = _columns(read, entries)
+    names = {name for one in read for name in one.names}
     if experiment.name in BESIDE:
-        names |= _add_beside(experiment, entries, columns, store, book)
-    several_orders = any(len(part.orders) > 1 for one in made for part in one.experiment.parts)
-    varied = any(part.vary for part in experiment.parts)
+        names |= _add_beside(experiment, entries, columns, source)
+    parts = [part for one in read for part in one.experiment.parts]
+    several_orders = any(len(part.orders) > 1 for part in parts)
     frame = Frame(
         stem,
-        experiment.about[:1].upper() + experiment.about[1:],
-        _about(made[0].experiment, measure),
+        _first(experiment.about),
+        _about(read[0].experiment, measure),
         measure.unit,
         measure.higher_is_better,
-        averaged=not varied,
-        ranked=measure.ranked and not several_orders,
-        partial=any(one.plan.waiting or one.plan.absent for one in made),
-        notes=tuple(_notes(experiment, made, paper, tiny, several_orders)),
+        averaged=not any(part.vary for part in parts),
+        # One seed that was the best of several, or orders of one data set, are no ground for ranks.
+        ranked=measure.ranked and not several_orders and not any(part.best_seed for part in parts),
+        partial=any(one.plan.waiting or one.plan.absent for one in read),
+        notes=tuple(_notes(experiment, read, paper, tiny, several_orders)),
     )
     return assemble(frame, columns, entries, paper), names
 
 
-def _read(experiment: Experiment, book: Book) -> Iterator[Experiment]:
-    """The experiment itself, or those that it reads."""
-    if not experiment.reads:
-        yield experiment
-    for name in experiment.reads:
-        yield book(name)
-
-
-def _columns(made: list[Measured], entries: Entries) -> list[Column]:
-    keys = {key: value for one in made for key, value in one.keys.items()}
-    metrics = {key: metric for one in made for key, metric in one.metrics.items()}
+def _columns(read: Sequence[Gathered], entries: Entries) -> list[Column]:
+    keys = {key: value for one in read for key, value in one.keys().items()}
+    metrics = {key: metric for one in read for key, metric in one.metrics().items()}
     ordered = [key for name in datasets_in_order(benchmark for benchmark, _ in keys.values()) for key in keys if keys[key][0] == name]
     columns = []
     for key in ordered:
         benchmark, order = keys[key]
         label = dataset_label(benchmark) if order == "listed" else f"{dataset_label(benchmark)}, {order}"
         columns.append(Column(key, label, metrics.get(key, _metric(benchmark)), is_generated(entries.values(), key)))
-    absent = dict.fromkeys(name for one in made for name in one.plan.absent)
+    absent = dict.fromkeys(name for one in read for name in one.plan.absent)
     return [*columns, *(Column(name, dataset_label(name)) for name in absent)]
 
 
-def _add_beside(experiment: Experiment, entries: Entries, columns: list[Column], store: ReadingStore, book: Book) -> set[str]:
+def _add_beside(experiment: Experiment, entries: Entries, columns: Sequence[Column], source: _Source) -> set[str]:
     """Rows of main that the paper shows in the same table, where main is recorded and they have run."""
-    source, methods, variant = BESIDE[experiment.name]
+    name, methods, variant = BESIDE[experiment.name]
     try:
-        made = measure_plan(book(source), store, book, TARGET)
+        found = source.find(name)
     except HoldfastError:
         return set()
-    keys = {column.key for column in columns}
+    keys, given = {column.key for column in columns}, found.cells(TARGET)
     for method in select_methods(methods):
-        cells = {key: cell for key, cell in made.entries.get((method, ""), {}).items() if key in keys}
-        if any(cell.mean is not None for cell in cells.values()):
+        cells = {key: cell for key, cell in given.get((method, ""), {}).items() if key in keys}
+        if (method, variant) not in entries and any(cell.mean is not None for cell in cells.values()):
             entries[method, variant] = cells
-    return made.names
+    return found.names
 
 
 def _about(experiment: Experiment, measure: Measure) -> str:
-    search, rule = experiment.search, experiment.selection
-    if any(part.search is None and part.settings_from is None for part in experiment.parts):
-        spread = "mean ± standard error over seeds"
-        trials = f"the best of {search.trials} trials" if search.trials > 1 else "the defaults"
-        return f"{_first(measure.title)} ({measure.unit}): {spread}; {search.seeds} seeds, of each {trials}{_by(rule, search.trials)}."
-    return f"{_first(measure.title)} ({measure.unit}): mean ± standard error over seeds."
+    """One sentence: what the numbers are and how they were selected."""
+    head = f"{_first(measure.title)} ({measure.unit}): mean ± standard error over seeds"
+    search = experiment.search
+    if any(part.search is not None or part.settings_from is not None for part in experiment.parts):
+        return f"{head}."
+    if search.trials == 1:
+        return f"{head}; {search.seeds} seeds at the defaults."
+    return f"{head}; {search.seeds} seeds, of each the best of {search.trials} trials, selected by {experiment.selection}."
 
 
-def _by(rule: Rule, trials: int) -> str:
-    return f", selected by {rule}" if trials > 1 else ""
-
-
-def _notes(experiment: Experiment, made: list[Measured], paper: PaperTable | None, tiny: bool, several_orders: bool) -> Iterator[str]:
+def _notes(experiment: Experiment, read: Sequence[Gathered], paper: PaperTable | None, tiny: bool, several_orders: bool) -> Iterator[str]:
     if tiny:
         yield "Tiny scale: two steps a domain on embedded data. It shows that the experiment runs through, and its numbers mean nothing."
-    if any(one.experiment.selection == "oracle" for one in made):
+    if any(one.experiment.selection == "oracle" for one in read):
         yield "Selected on the target itself: this says what honest selection costs, and is no result."
-    for one in made:
+    for one in read:
         search = one.experiment.search
         if paper is not None and experiment.name != "adaptation" and (search.trials, search.seeds) != PAPER_SEARCH:
             yield f"The paper searched 20 trials of 3 seeds; here {one.experiment.name} has {search.trials} of {search.seeds}."
@@ -155,11 +174,7 @@ def _notes(experiment: Experiment, made: list[Measured], paper: PaperTable | Non
             yield f"Not planned yet: {one.plan.waiting[0]}{more}."
     if several_orders:
         yield "Orders of the same data set are no independent observations: there are no ranks and no tests here."
-    yield from dict.fromkeys(note for one in made for note in one.notes)
-
-
-def _group(method: str) -> str:
-    return systems.find(method).group
+    yield from dict.fromkeys(note for one in read for note in one.notes())
 
 
 def _metric(benchmark: str) -> str:
