@@ -21,11 +21,11 @@ class Answer:
 
 
 def answer(report: Report) -> Answer | None:
-    """Of the largest table that ranks its rows; None where there is none with at least two numbers."""
-    ranked = [table for table in report.tables if table.ranked and len(standings(table)) > 1]
-    if not ranked:
+    """Of the largest table that ranks its rows, or else of the largest that averages them; None where there is neither."""
+    found = [table for table in report.tables if len({row.method for row, _ in standings(table)}) > 1]
+    if not found:
         return None
-    table = max(ranked, key=lambda each: len(each.rows) * len(each.columns))
+    table = max(found, key=lambda each: (each.ranked, len(each.rows) * len(each.columns)))
     return _answer(table, standings(table))
 
 
@@ -43,7 +43,7 @@ def standings(table: Table) -> list[tuple[Row, float]]:
 def _answer(table: Table, rows: list[tuple[Row, float]]) -> Answer:
     (first, best), (second, next_best) = rows[:2]
     sets = len(table.columns)
-    over = f"on average over {sets} data sets" if sets > 1 else f"on {table.columns[0].label}"
+    over = f"on average over {sets} {'data sets' if table.ranked else 'columns'}" if sets > 1 else f"on {table.columns[0].label}"
     unit = "%" if table.unit == "%" else f" {table.unit}"
     points = "points" if table.unit == "%" else table.unit
     lead = abs(best - next_best)
@@ -52,7 +52,7 @@ def _answer(table: Table, rows: list[tuple[Row, float]]) -> Answer:
     else:
         text = f"{first.label} leads {over}: {number(best)}{unit}, {number(lead)} {points} before {second.label}"
     base = next((mean for row, mean in rows if row.method == "finetune"), None)
-    if base is not None and first.method != "finetune":
+    if base is not None and "finetune" not in (first.method, second.method):
         text += f" and {number(abs(best - base))} {points} {'above' if (best > base) == table.higher_is_better else 'below'} Finetune"
     verdict, certain = _verdict(table, first, second)
     verdict, certain = (verdict, certain) if table.whole else (f"{verdict}, and the table is not whole", False)
@@ -68,6 +68,8 @@ def _answer(table: Table, rows: list[tuple[Row, float]]) -> Answer:
 def _verdict(table: Table, first: Row, second: Row) -> tuple[str, bool]:
     """Whether the first and the second are told apart by the test on ranks."""
     found = table.significance
+    if not table.ranked:
+        return "not tested: the columns are no independent data sets", False
     if found is None or found.friedman_p is None or found.critical_difference is None:
         return "too few data sets for a test", False
     ranks = found.mean_ranks

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from ... import systems
 from ..table import GROUP_LABELS
 from .runs import Shown, average, plain
-from .shape import FILLS, LINES, OTHER, Drawing, View, canvas, errors, text
+from .shape import FILLS, LINES, OTHER, Drawing, View, canvas, data_set, errors, text
 
 NAME = "in-domain"
 TITLE = "Performance on the sources, by group"
@@ -59,6 +59,11 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     return figure
 
 
+def _label(runs: Sequence[Shown]) -> str:
+    names = {run.benchmark for run in plain(runs)}
+    return data_set(names.pop()) if len(names) == 1 else f"{len(names)} data sets"
+
+
 def drawing(runs: Sequence[Shown]) -> Drawing | None:
     """The figure, where at least two groups have scores."""
     frame = collect(runs)
@@ -68,4 +73,4 @@ def drawing(runs: Sequence[Shown]) -> Drawing | None:
         "How well the groups do on the domains they were trained on (training rows, mean over methods and data sets; whiskers: "
         "standard error). It is the starting point of all, and says nothing of unseen domains."
     )
-    return Drawing(NAME, TITLE, says, [View("all data sets", draw(frame))], frame)
+    return Drawing(NAME, TITLE, says, [View(_label(runs), draw(frame))], frame)

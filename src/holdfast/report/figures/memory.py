@@ -10,12 +10,11 @@ import plotly.graph_objects as go
 
 from ..names import method_group, methods_in_order
 from .runs import Shown, average, first_experiment
-from .shape import LINES, OTHER, Drawing, View, canvas, data_set, errors, named
+from .shape import DASHES, LINES, OTHER, Drawing, View, canvas, data_set, errors, named
 
 NAME = "memory"
 TITLE = "Less memory"
 ALL = "average over data sets"
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 
 
 def collect(runs: Sequence[Shown]) -> pd.DataFrame:

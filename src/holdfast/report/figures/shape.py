@@ -30,6 +30,8 @@ OTHER = "#8a8a8a"
 WHISKER = "#80868c"
 # For domains and orders, which have no group: told apart by people who do not see all colours, too.
 SERIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8f8f2a", "#7a5cc0", "#996633", "#5c8a8a")
+# Members of a group share its colour, and are told apart by these.
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 # Lines of single methods are named in the legend up to here; with more of them only their groups are.
 NAMED_LINES = 8
 

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from ..names import method_group, methods_in_order
 from .runs import Shown, average, plain
-from .shape import LINES, NAMED_LINES, OTHER, Drawing, View, canvas, data_set, named, text, transparent
+from .shape import DASHES, LINES, NAMED_LINES, OTHER, Drawing, View, canvas, data_set, named, text, transparent
 
 NAME = "step-time"
 TITLE = "Time of a step, domain after domain"
@@ -40,16 +40,16 @@ def draw(frame: pd.DataFrame) -> go.Figure:
         groups[method_group(method)[0]].append(method)
     for group, members in groups.items():
         colour = LINES.get(group, OTHER)
-        for method in members:
+        for place, method in enumerate(members):
             of_method = frame[frame["method"] == method].sort_values("domain")
             figure.add_scatter(
                 x=list(of_method["domain"]),
                 y=list(of_method["milliseconds_a_step"]),
                 name=named(method),
                 mode="lines" if many else "lines+markers",
-                legendgroup=group,
+                legendgroup=group if many else None,
                 showlegend=not many,
-                line={"color": transparent(colour, 0.45) if many else colour, "width": 1 if many else 2},
+                line={"color": transparent(colour, 0.45), "width": 1} if many else _line(colour, place),
                 hovertemplate=f"{named(method)}, domain %{{x}}: %{{y:.3g}} ms<extra></extra>",
             )
         if many:
@@ -66,6 +66,10 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     figure.update_xaxes(dtick=1, rangemode="tozero" if frame["domain"].max() > 10 else "normal")
     figure.update_yaxes(rangemode="tozero")
     return figure
+
+
+def _line(colour: str, place: int) -> dict[str, object]:
+    return {"color": colour, "width": 2, "dash": DASHES[place % len(DASHES)]}
 
 
 def drawing(runs: Sequence[Shown]) -> Drawing | None:
