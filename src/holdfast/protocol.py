@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import platform
 import time
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +15,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor
 
-from . import __version__, systems
+from . import systems
 from .adaptation.adaptation import Adaptation
 from .benchmarks import BENCHMARKS
 from .benchmarks.source import make_scenario
@@ -33,6 +31,7 @@ from .evaluation.transfer import backward_transfer, forgetting, source_performan
 from .joint import ALL_SOURCES, JointLearner
 from .learner import Learner
 from .observer import Observer
+from .origin import hardware, versions
 from .randomness import generator
 from .settings import MethodSettings, RunSettings, divide, explain
 from .stages import Stages
@@ -372,33 +371,3 @@ def _adapt(adaptation: Adaptation, learner: Learner, target: Domain, seed: int) 
     if not bool(torch.isfinite(logits).all()):
         raise DivergedError(f"the adaptation {adaptation.name!r} diverged on the target: lower adaptation_rate")
     return logits, target.labels[order.to(target.labels.device)].to(learner.device)
-
-
-def versions() -> dict[str, str]:
-    """Versions that a reader needs to get the same numbers."""
-    return {
-        "holdfast": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "machine": platform.machine(),
-        "threads": str(torch.get_num_threads()),
-    }
-
-
-def hardware(device: torch.device) -> dict[str, str]:
-    """What the run ran on: times mean nothing without it, and GPUs of two kinds may round otherwise."""
-    found = {"processor": _processor()}
-    if device.type == "cuda":
-        found["gpu"] = torch.cuda.get_device_name(device)
-    return found
-
-
-@cache
-def _processor() -> str:
-    """The name that the system gives; the kind of machine where it gives none."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.processor() or platform.machine()

@@ -79,6 +79,12 @@ def test_what_others_need_is_swept_first_and_data_are_prepared(tmp_path: Path) -
     assert [line.split()[2] for line in commands[1:4]] == ["again/main.yaml", "again/naive.yaml", "again/backward_transfer.yaml"]
 
 
+def test_runs_without_a_recorded_experiment_name_it(tmp_path: Path) -> None:
+    filled(tmp_path, experiment(part=PART), lambda planned: 0.5, record=False)
+    commands = build_report(tmp_path).provenance.commands
+    assert "holdfast sweep experiments/toy.yaml --runs runs-again  # this file is not recorded with the runs" in commands
+
+
 def test_the_command_of_a_comparison() -> None:
     listed = ("0", "15", "30", "45")
     run = Run(benchmark="rotated-digits", method="er", order=listed[::-1], memory=50, scenario_seed=3, device="cuda:0", settings={"a": 1})

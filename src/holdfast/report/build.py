@@ -49,7 +49,7 @@ def build_report(folder: Path) -> Report:
         used += [Used(each.result, each.config) for each in kept]
     comparisons = _comparisons(folder, problems)
     tables += [comparison_table(found, name) for name, found in comparisons.items()]
-    used += [Used(result, {}) for found in comparisons.values() for result in found.results]
+    used += [each for found in comparisons.values() for each in _used(found)]
     if not tables and not problems:
         raise HoldfastError(
             f"{folder} holds no finished run and no comparison: give a folder that `holdfast sweep --runs` or `holdfast compare` wrote"
@@ -67,8 +67,12 @@ def build_report(folder: Path) -> Report:
 def _of_comparison(path: Path) -> Report:
     found = read_comparison(path)
     table = comparison_table(found, f"compare-{found.benchmark}")
-    used = [Used(result, {}) for result in found.results]
+    used = _used(found)
     return Report(table.title, (table,), provenance(used, {}, [found]), tuple(mixed_versions(used)))
+
+
+def _used(found: Comparison) -> list[Used]:
+    return [Used(result, {"commit": found.commit}) for result in found.results]
 
 
 def _comparisons(folder: Path, problems: list[str]) -> dict[str, Comparison]:

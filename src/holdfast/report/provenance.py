@@ -47,16 +47,16 @@ def provenance(used: Sequence[Used], experiments: Mapping[str, Experiment], comp
     ]
     facts += [(f"experiment {stem}", _search(found)) for stem, found in experiments.items()]
     facts += _data(results)
-    return Provenance(tuple((what, value) for what, value in facts if value), tuple(commands(results, experiments, comparisons)))
+    return Provenance(tuple((what, value) for what, value in facts if value), tuple(commands(used, experiments, comparisons)))
 
 
-def commands(results: Sequence[Result], experiments: Mapping[str, Experiment], comparisons: Sequence[Comparison]) -> list[str]:
+def commands(used: Sequence[Used], experiments: Mapping[str, Experiment], comparisons: Sequence[Comparison]) -> list[str]:
     """A block to paste that carries everything out again and builds the same tables."""
+    results = [each.result for each in used]
     lines = [f"pip install 'holdfast[report]=={version}'" for version in sorted({result.versions["holdfast"] for result in results})[-1:]]
     needed = dict.fromkeys(result.run.benchmark for result in results if _prepared(result.run.benchmark))
     lines += [f"holdfast prepare {name}" for name in needed]
     device = " --device cuda" if any(result.run.device.startswith("cuda") for result in results) else ""
-    runs = False
     for stem, found in experiments.items():
         folder = "again-tiny" if stem.endswith(TINY) else "again"
         text = yaml.safe_dump(found.model_dump(mode="json", exclude_defaults=True), sort_keys=False, allow_unicode=True, width=120)
@@ -65,8 +65,11 @@ def commands(results: Sequence[Result], experiments: Mapping[str, Experiment], c
     for stem, found in sorted(experiments.items(), key=lambda item: _depth(item[1])):
         folder = "again-tiny" if stem.endswith(TINY) else "again"
         lines.append(f"holdfast sweep {folder}/{found.name}.yaml --runs runs-again{device if found.parts else ''}")
-        runs = True
-    if runs:
+    loose = sorted(_unrecorded(used, {found.name for found in experiments.values()}))
+    lines += [
+        f"holdfast sweep experiments/{name}.yaml --runs runs-again{device}  # this file is not recorded with the runs" for name in loose
+    ]
+    if experiments or loose:
         lines.append("holdfast report runs-again -o report-again.html")
     return lines + [compare_command(found) for found in comparisons]
 
@@ -165,6 +168,12 @@ def _counted(values: Iterable[str]) -> str:
         return found[0][0] if found else ""
     more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return "; ".join(f"{value} ({count} runs)" for value, count in found[:SHOWN]) + more
+
+
+def _unrecorded(used: Sequence[Used], recorded: set[str]) -> set[str]:
+    """Experiments that runs name and the folder does not hold."""
+    named = (each.config.get("planned", {}) for each in used)
+    return {str(place["experiment"]) for place in named if isinstance(place, Mapping) and place.get("experiment")} - recorded
 
 
 def _depth(experiment: Experiment) -> int:
