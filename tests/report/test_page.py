@@ -130,6 +130,14 @@ def test_generated_data_are_said_once_in_the_head() -> None:
     assert "generated data" in text_of(page(Report("a title", (made,))))
 
 
+def test_one_data_set_has_one_rank() -> None:
+    entries = {(name, ""): {"x": cell(score)} for name, score in (("finetune", 50.0), ("er", 60.0))}
+    found = page_table(assemble(Frame("toy", "A toy", ""), [Column("x", "X")], entries))
+    assert [column.label for column in found.columns].count("Rank") == 1
+    for _, rows in found.sections:
+        assert all(len(row.cells) == len(found.columns) for row in rows)
+
+
 def test_the_answer_says_who_leads_by_how_much() -> None:
     found = answer(Report("a title", (table(er={"x": cell(69.0), "y": cell(44.0)}),)))
     assert found.headline == "★-CL-CORAL leads on average over 2 data sets: 57.5%, 1.0 points before ER and 12.5 points above Finetune."
@@ -150,6 +158,14 @@ def test_a_row_without_all_data_sets_cannot_lead() -> None:
 def test_level_methods_are_called_level() -> None:
     found = answer(Report("a title", (table(er={"x": cell(70.0), "y": cell(45.0)}),)))
     assert "are level on average over 2 data sets: 57.5%" in found.headline
+
+
+def test_a_table_that_is_not_ranked_answers_without_a_test() -> None:
+    entries = {(name, ""): {"x": cell(score), "y": cell(score)} for name, score in (("finetune", 50.0), ("er", 60.0))}
+    orders = assemble(Frame("toy", "A toy", "", ranked=False), [Column("x", "X, listed"), Column("y", "X, reversed")], entries)
+    found = answer(Report("a title", (orders,)))
+    assert found.headline == "ER leads on average over 2 columns: 60.0%, 10.0 points before Finetune."
+    assert found.verdict == "not tested: the columns are no independent data sets"
 
 
 def test_one_row_gives_no_answer() -> None:

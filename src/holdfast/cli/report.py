@@ -34,4 +34,6 @@ def report(
         problems = write_report(runs, path, paper=not no_paper)
     for text in problems:
         console.print(f"note: {text}", highlight=False, markup=False, soft_wrap=True)
-    console.print(f"{path} is written ({path.stat().st_size / 1e6:.1f} MB)", highlight=False, markup=False, soft_wrap=True)
+    size = path.stat().st_size
+    shown = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"
+    console.print(f"{path} is written ({shown})", highlight=False, markup=False, soft_wrap=True)

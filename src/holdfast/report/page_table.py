@@ -100,7 +100,9 @@ def page_table(table: Table, *, paper: bool = True) -> PageTable:
     compared = any(row.difference_to_finetune is not None for row in table.rows)
     if averaged:
         columns.append(PageColumn("Average", "", best, "mean over the data sets"))
-    if ranked:
+    if ranked and len(table.columns) == 1:
+        columns.append(PageColumn("Rank", "", "ascending"))
+    elif ranked:
         columns += [
             PageColumn("Rank", "mean", "ascending", "mean of the ranks on the data sets, ties averaged"),
             PageColumn("Rank", "geometric", "ascending", "geometric mean of the ranks on the data sets"),
@@ -131,7 +133,8 @@ def _row(
     if averaged:
         cells.append(_cell(row.average, table, notes, paper))
     if ranked:
-        for place, value in enumerate((row.rank_arithmetic, row.rank_geometric, row.rank_median)):
+        ranks = (row.rank_arithmetic, row.rank_geometric, row.rank_median)
+        for place, value in enumerate(ranks[:1] if len(table.columns) == 1 else ranks):
             theirs = row.paper_ranks[place] if paper and row.paper_ranks is not None and value is not None else None
             cells.append(PageCell(number(value), value, paper=number(theirs) if theirs is not None else "", missing=value is None))
     if compared:

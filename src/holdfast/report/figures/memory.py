@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from ..names import method_group, methods_in_order
 from .runs import Shown, average, first_experiment
-from .shape import DASHES, LINES, OTHER, Drawing, View, canvas, data_set, errors, named
+from .shape import DASHES, LINES, OTHER, Drawing, View, calm, canvas, data_set, errors, named
 
 NAME = "memory"
 TITLE = "Less memory"
@@ -68,6 +68,7 @@ def draw(frame: pd.DataFrame) -> go.Figure:
         )
         places[group] += 1
     figure.update_xaxes(type="category")
+    calm(figure)
     return figure
 
 

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from ..names import method_group, methods_in_order
 from .runs import Shown, average
-from .shape import SERIES, Drawing, View, canvas, data_set, named
+from .shape import SERIES, Drawing, View, calm, canvas, data_set, named
 
 NAME = "sensitivity"
 TITLE = "Sensitivity to λ and β"
@@ -71,6 +71,7 @@ def draw(frame: pd.DataFrame) -> go.Figure:
             customdata=list(100 * of_method["source_validation_score"]),
             hovertemplate=f"{named(method)}, %{{x:.3g}}: %{{y:.1f}}% on the target, %{{customdata:.1f}}% on the sources<extra></extra>",
         )
+    calm(figure)
     least, most = frame["value"].min(), frame["value"].max()
     if least > 0 and most > 50 * least:
         figure.update_xaxes(type="log", exponentformat="power", dtick=1)

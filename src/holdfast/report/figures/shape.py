@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -97,6 +98,14 @@ def errors(values: Sequence[float | None]) -> dict[str, object]:
     if all(value is None or value != value for value in values):
         return {"visible": False}
     return {"type": "data", "array": list(values), "thickness": 1.4, "width": 4, "color": WHISKER}
+
+
+def calm(figure: go.Figure, least: float = 10.0) -> None:
+    """Show at least ten points of the scale, so that small differences look small."""
+    values = [float(value) for trace in figure.data for value in trace.y if value is not None and math.isfinite(value)]
+    if values and max(values) - min(values) < least:
+        middle = (max(values) + min(values)) / 2
+        figure.update_yaxes(range=[middle - least / 2, middle + least / 2])
 
 
 def transparent(colour: str, share: float) -> str:
