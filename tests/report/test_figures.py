@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -238,9 +239,16 @@ def test_accuracy_balances_domains_of_unequal_size_and_needs_some_rows_of_each()
 
 
 def test_few_rows_are_laid_into_the_plane_without_umap() -> None:
-    plane = project(np.random.default_rng(0).normal(size=(8, 1)).astype(np.float32))
+    plane, way = project(np.random.default_rng(0).normal(size=(8, 1)).astype(np.float32))
+    assert way == "principal components"
     assert plane.shape == (8, 2)
     assert plane.notna().all().all()
+
+
+def test_without_umap_the_plane_is_of_principal_components(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "umap", None)
+    plane, way = project(np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32))
+    assert (len(plane), way) == (60, "principal components")
 
 
 def judged(**values: object) -> Significance:

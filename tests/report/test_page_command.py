@@ -64,6 +64,20 @@ def test_a_figure_alone_as_page_numbers_and_json(command, runs: Path, tmp_path: 
     assert "Plotly" in (tmp_path / "figure.html").read_text()
 
 
+def test_the_diagram_of_ranks_alone(command, tmp_path: Path) -> None:
+    found = experiment(
+        part={"benchmarks": ["heart-hospitals", "rotated-digits"], "methods": ["er", "finetune", "si"]}, search={"trials": 1, "seeds": 1}
+    )
+    swept(found, tmp_path)
+    record_experiment(found, tmp_path, make_book(EXPERIMENTS / "none.yaml"))
+    for ending in ("svg", "csv"):
+        assert command("report", tmp_path, "--figure", "critical-difference", "-o", tmp_path / f"ranks.{ending}")[0] == 0
+    assert (tmp_path / "ranks.svg").read_text().startswith("<svg")
+    assert set(pd.read_csv(tmp_path / "ranks.csv")["method"]) == {"er", "finetune", "si"}
+    code, _, err = command("report", tmp_path, "--figure", "critical-difference", "-o", tmp_path / "ranks.html")
+    assert (code, "end it in .svg, .csv" in err) == (2, True)
+
+
 def test_wrong_input_is_one_clear_line(command, runs: Path, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -75,6 +89,7 @@ def test_wrong_input_is_one_clear_line(command, runs: Path, tmp_path: Path) -> N
         ((runs, "-o", "report.pdf"), "end it in .html, .md, .csv, .tex"),
         ((runs, "--figure", "orders", "-o", tmp_path / "a.html"), "it needs runs with more than one order"),
         ((runs, "--figure", "umap", "-o", tmp_path / "a.html"), "unknown figure 'umap'"),
+        ((runs, "--figure", "critical-difference", "-o", tmp_path / "a.svg"), "it needs a table with ranks over at least two data sets"),
         ((runs, "--figure", "orders", "-o", "figure.png"), "end it in .html, .csv, .json"),
         ((runs, "-o", blocked / "report.md"), "cannot be written"),
     ):

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from pictured import SOURCES, result, shown
@@ -15,6 +16,7 @@ from sweeping import EXPERIMENTS, swept
 
 from holdfast.report.figures import FIGURES, draw_all
 from holdfast.report.figures.runs import Shown, mark_selected
+from holdfast.report.overlap import project
 from holdfast.report.page import page
 from holdfast.report.papers_own import printed_table
 from holdfast.report.table import Provenance, Report
@@ -240,6 +242,17 @@ def test_printing_is_light_and_keeps_every_row(opened, tmp_path: Path) -> None:
     found.emulate_media(media="print")
     assert found.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert found.locator(".tools").is_hidden()
+
+
+def test_umap_lays_the_same_features_into_the_same_plane() -> None:
+    """It stands here because UMAP is compiled when it is first called."""
+    draws = np.random.default_rng(0)
+    rows = np.concatenate([draws.normal(size=(40, 5)), draws.normal(size=(40, 5)) + 30]).astype(np.float32)
+    (first, way), (second, _) = project(rows), project(rows)
+    assert way == "UMAP"
+    assert first.equals(second)
+    centres = first[:40].median(), first[40:].median()
+    assert (centres[0] - centres[1]).abs().max() > first[:40].std().max()
 
 
 def test_the_page_of_the_small_experiment_is_built_in_time_and_draws(opened, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def report(
     console = make_console()
     problems: list[str] = []
     if figure is not None:
-        path = out if out is not None else Path(f"{figure}.html")
+        path = out if out is not None else Path(f"{figure}.{'svg' if figure == 'critical-difference' else 'html'}")
         write_figure(runs, figure, path)
     else:
         path = out if out is not None else Path("report.html")

@@ -13,6 +13,8 @@ import pandas as pd
 FOLDS = 5
 # UMAP and the classifier are seeded, so that the same features give the same picture.
 SEED = 0
+NEIGHBOURS = 15
+LEAST_ROWS = 2 * NEIGHBOURS
 
 
 @dataclass(frozen=True)
@@ -74,19 +76,21 @@ def read_features(path: Path) -> Features | None:
     return Features(np.concatenate(blocks), domains, np.array(target, dtype=bool), np.concatenate(classes).astype(np.int64))
 
 
-def project(features: np.ndarray[Any, np.dtype[np.float32]]) -> pd.DataFrame:
-    """Two coordinates a row by UMAP; with too few rows for it, by principal components."""
-    if len(features) < 20:
-        from sklearn.decomposition import PCA
-
-        wide = np.column_stack([features, np.zeros_like(features)])
-        return pd.DataFrame(PCA(2, random_state=SEED).fit_transform(wide), columns=["x", "y"])
+def project(features: np.ndarray[Any, np.dtype[np.float32]]) -> tuple[pd.DataFrame, str]:
+    """Two coordinates a row, and by what: UMAP, or principal components where it is not installed or the rows are too few for it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # umap and numba warn about versions and threads, which a reader cannot mend
-        from umap import UMAP
+        try:
+            from umap import UMAP
+        except ImportError:
+            UMAP = None
+        if UMAP is not None and len(features) >= LEAST_ROWS:
+            plane = UMAP(n_neighbors=NEIGHBOURS, min_dist=0.1, random_state=SEED, n_jobs=1).fit_transform(features)
+            return pd.DataFrame(plane, columns=["x", "y"]), "UMAP"
+    from sklearn.decomposition import PCA
 
-        plane = UMAP(n_neighbors=15, min_dist=0.1, random_state=SEED, n_jobs=1).fit_transform(features)
-    return pd.DataFrame(plane, columns=["x", "y"])
+    wide = np.column_stack([features, np.zeros_like(features)])  # two components exist even of one feature
+    return pd.DataFrame(PCA(2, random_state=SEED).fit_transform(wide), columns=["x", "y"]), "principal components"
 
 
 def measure(found: Features) -> Overlap:

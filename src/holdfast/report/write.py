@@ -10,9 +10,11 @@ from .build import build_report
 from .csv_form import as_csv
 from .latex_form import as_latex
 from .markdown_form import as_markdown
+from .table import Report
 
 FORMS = (".html", ".md", ".csv", ".tex")
 FIGURE_FORMS = (".html", ".csv", ".json")
+DIAGRAM, DIAGRAM_FORMS = "critical-difference", (".svg", ".csv")
 
 
 def write_report(runs: Path, out: Path, *, paper: bool = True) -> list[str]:
@@ -38,7 +40,10 @@ def write_report(runs: Path, out: Path, *, paper: bool = True) -> list[str]:
 
 
 def write_figure(runs: Path, name: str, out: Path) -> None:
-    """Write one figure: as a page of its own, its numbers as CSV, or plotly's JSON."""
+    """Write one figure: as a page of its own, its numbers as CSV, or plotly's JSON; the diagram of ranks as SVG or CSV."""
+    if name == DIAGRAM:
+        write(out, _diagram(runs, out))
+        return
     if out.suffix not in FIGURE_FORMS:
         raise HoldfastError(f"--out {str(out)!r} is not allowed for a figure: end it in {', '.join(FIGURE_FORMS)}")
     from .page import needed
@@ -47,7 +52,6 @@ def write_figure(runs: Path, name: str, out: Path) -> None:
     from .figures import check_figure, draw_one
     from .figures.reading import read_runs
     from .page import figure_data, page
-    from .table import Report
 
     check_figure(name)
     build_report(runs)  # a folder that holds nothing is refused in the same words
@@ -59,6 +63,19 @@ def write_figure(runs: Path, name: str, out: Path) -> None:
     else:
         text = page(Report(drawing.title), [drawing], source=str(runs))
     write(out, text)
+
+
+def _diagram(runs: Path, out: Path) -> str:
+    """The critical-difference diagram of the folder's largest table."""
+    if out.suffix not in DIAGRAM_FORMS:
+        raise HoldfastError(f"--out {str(out)!r} is not allowed for this figure: end it in {', '.join(DIAGRAM_FORMS)}")
+    from .page import needed
+
+    needed()
+    from .figures.critical_difference import diagram
+
+    frame, drawn = diagram(build_report(runs))
+    return drawn if out.suffix == ".svg" else frame.to_csv(index=False)
 
 
 def write(path: Path, text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...errors import HoldfastError, unknown
-from . import accuracy_matrix, features, in_domain, memory, naive_tailored, orders, selection, sensitivity, step_time
+from . import accuracy_matrix, critical_difference, features, in_domain, memory, naive_tailored, orders, selection, sensitivity, step_time
 from .runs import Shown
 from .shape import Drawing
 
@@ -37,7 +37,7 @@ def draw_all(runs: Sequence[Shown]) -> list[Drawing]:
 def check_figure(name: str) -> None:
     """Refuse a name that no figure has."""
     if name not in FIGURES:
-        raise unknown("figure", name, FIGURES)
+        raise unknown("figure", name, [*FIGURES, critical_difference.NAME])
 
 
 def draw_one(name: str, runs: Sequence[Shown]) -> Drawing:

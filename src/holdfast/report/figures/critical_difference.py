@@ -5,11 +5,24 @@ from __future__ import annotations
 import html
 import math
 
-from ..table import Significance
+import pandas as pd
+
+from ...errors import HoldfastError
+from ..table import Report, Significance
 
 NAME = "critical-difference"
 WIDTH, LEFT, RIGHT = 960, 190, 770
 LINE, TOP, STEP = 20, 64, 9
+
+
+def diagram(report: Report) -> tuple[pd.DataFrame, str]:
+    """Mean ranks of the largest table that has a diagram, and the diagram."""
+    tables = sorted(report.tables, key=lambda table: -len(table.rows) * len(table.columns))
+    found = [(table.significance, drawn) for table in tables if table.significance is not None and (drawn := svg(table.significance))]
+    if not found:
+        raise HoldfastError(f"these runs hold nothing for the figure {NAME}: it needs a table with ranks over at least two data sets")
+    ranks = sorted(found[0][0].mean_ranks.items(), key=lambda pair: pair[1])
+    return pd.DataFrame(ranks, columns=["method", "mean_rank"]), found[0][1]
 
 
 def svg(found: Significance) -> str | None:

@@ -45,14 +45,15 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def points(run: Shown) -> tuple[pd.DataFrame, Overlap] | None:
-    """The saved features of a run in a plane, and the numbers; None where there are none or they cannot be read."""
+def points(run: Shown) -> tuple[pd.DataFrame, Overlap, str] | None:
+    """The saved features of a run in a plane, the numbers, and how the plane was made; None where there are none or they cannot be read."""
     found = read_features(run.features) if run.features is not None else None
     if found is None:
         return None
     frame = found.frame()
-    frame[["x", "y"]] = project(found.features).round(2)
-    return frame, measure(found)
+    plane, way = project(found.features)
+    frame[["x", "y"]] = plane.round(2)
+    return frame, measure(found), way
 
 
 def drawing(runs: Sequence[Shown]) -> Drawing | None:
@@ -62,19 +63,20 @@ def drawing(runs: Sequence[Shown]) -> Drawing | None:
         key = (run.benchmark, run.method)
         if run.features is not None and run.result.status == "done" and (key not in chosen or (run.selected and not chosen[key].selected)):
             chosen[key] = run
-    views, frames = [], []
+    views, frames, ways = [], [], set()
     for benchmark in dict.fromkeys(name for name, _ in chosen):
         for method in methods_in_order(name for of, name in chosen if of == benchmark):
             found = points(chosen[(benchmark, method)])
             if found is not None:
-                frame, overlap = found
+                frame, overlap, way = found
+                ways.add(way)
                 views.append(View(method_label(method), draw(frame), of=data_set(benchmark), note=overlap.sentence()))
                 frames.append(frame.assign(benchmark=benchmark, method=method))
     if not views:
         return None
     says = (
         "What the frozen model makes of the rows: features of every source (validation rows) and of the unseen target, laid into a plane "
-        "by UMAP; numbers stand at the middle of the sources' classes. A picture alone proves nothing, so a classifier is asked, too: "
-        "the nearer its accuracy is to chance, the less a row's features tell where it comes from."
+        f"by {' or '.join(sorted(ways))}; numbers stand at the middle of the sources' classes. A picture alone proves nothing, so a "
+        "classifier is asked, too: the nearer its accuracy is to chance, the less a row's features tell where it comes from."
     )
     return Drawing(NAME, TITLE, says, views, pd.concat(frames, ignore_index=True))
