@@ -69,9 +69,9 @@ def test_times_get_the_decimals_they_need() -> None:
             "t", "t", "t", (Column("a", "A"),), tuple(Row(str(v), "x", "g", "continual", {"a": Cell(v)}) for v in values), unit="ms"
         )
 
-    assert times(53.7, 1.5).decimals == 1
-    assert times(53.7, 0.15).decimals == 2
-    assert times(0.012).decimals == 3
+    assert times(53.7, 0.15).decimals == 1
+    assert times(53.7, 0.05).decimals == 2
+    assert times(0.002).decimals == 3
     assert times(0.0001).decimals == 4
     assert printed_table("main").decimals == 1
 

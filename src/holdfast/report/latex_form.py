@@ -12,17 +12,16 @@ from .grid import NOTHING, Entry, Grid, make_grid
 from .table import COLOURS, Report, Row, Table
 
 PACKAGES = (
-    r"\usepackage[T1]{fontenc}",
     r"\usepackage[margin=1.5cm,landscape]{geometry}",
     r"\usepackage[table]{xcolor}",
     r"\usepackage{adjustbox,booktabs,amssymb}",
     r"\usepackage[normalem]{ulem}",
 )
+LONG = 20
 MARKS = {1: r"\textbf", 2: r"\underline", 3: r"\dotuline"}
 SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
-    '"': r"\textquotedbl{}", "`": r"\textasciigrave{}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$", "|": "$|$", '"': "{''}", "`": "{`}",
     "★": r"$\bigstar$", "±": r"$\pm$", "—": "---", "–": "--", "−": "$-$", "·": r"$\cdot$", "→": r"$\rightarrow$", "×": r"$\times$",
     "χ": r"$\chi$", "²": r"$^{2}$", "λ": r"$\lambda$", "β": r"$\beta$", "ï": r"{\"i}", "é": r"{\'e}", "š": r"{\v{s}}",
 }  # fmt: skip
@@ -36,6 +35,8 @@ def as_latex(report: Report, *, paper: bool = True) -> str:
         parts.append(_items("Before the numbers", report.problems))
     for table in report.tables:
         parts.append(latex_table(table, paper=paper))
+        if len(table.rows) > LONG:  # it floats to a page of its own: what is said of it comes after
+            parts.append(r"\clearpage")
         if table.significance is not None:
             parts.append(_items(f"What may be concluded: {table.title}", table.significance.sentences))
     if report.provenance.facts:
@@ -60,7 +61,7 @@ def latex_table(table: Table, *, paper: bool = True) -> str:
     below = [rf"$^{{{letter}}}$~{escape(text)}" for text, letter in notes.items()] + [escape(note) for note in table.notes]
     return "\n".join(
         [
-            r"\begin{table*}[htbp]",
+            r"\begin{table*}[!htbp]",
             r"\centering",
             rf"\caption{{{escape(' '.join(said))}{marks}}}",
             rf"\label{{tab:{re.sub('[^a-z0-9]+', '-', table.name.lower())}}}",

@@ -172,11 +172,11 @@ class Table:
 
     @property
     def decimals(self) -> int:
-        """How many to show: one for scores, as the paper does; of times as many as the smallest needs for two digits."""
+        """How many to show: one for scores, as the paper does; of times as many as the smallest needs to be seen."""
         if self.unit in ("%", "points"):
             return 1
         sizes = [abs(cell.mean) for row in self.rows for cell in row.cells.values() if cell.mean]
-        return next((places for places in (1, 2, 3) if sizes and min(sizes) >= 10 ** (1 - places)), 4)
+        return next((places for places in (1, 2, 3) if sizes and min(sizes) >= 10**-places), 4)
 
     @property
     def has_paper(self) -> bool:
