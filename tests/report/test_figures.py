@@ -128,7 +128,7 @@ def test_the_time_of_a_step_stands_by_domain() -> None:
 def test_many_methods_share_the_legend_of_their_groups() -> None:
     methods = ["finetune", "agem", "upgd", "ewc", "si", "snr", "fdr", "er-ace", "er"]
     figure = step_time.draw(step_time.collect(shown(*(result(name) for name in methods))))
-    assert [line.name for line in figure.data if line.showlegend is not False] == ["finetune", "optimization", "regularization", "replay"]
+    assert [line.name for line in figure.data if line.showlegend is not False] == ["Finetune", "Optimization", "Regularization", "Replay"]
 
 
 def varied() -> list[Shown]:

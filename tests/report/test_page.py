@@ -123,6 +123,12 @@ def test_missing_and_partial_cells_say_so() -> None:
     assert "the table is not whole" in text
 
 
+def test_a_mean_that_is_no_number_is_sorted_as_missing() -> None:
+    found = page_table(table(er={"x": cell(float("nan")), "y": cell(1.0)}))
+    of_er = next(row for _, rows in found.sections for row in rows if row.method == "er")
+    assert (of_er.cells[0].text, of_er.cells[0].value) == ("–", None)
+
+
 def test_generated_data_are_said_once_in_the_head() -> None:
     entries = {(name, ""): {"x": cell(50.0, "generated data")} for name in ("finetune", "er")}
     made = assemble(Frame("toy", "A toy", ""), [Column("x", "X", generated=True)], entries)

@@ -235,7 +235,7 @@ def test_the_block_to_paste_is_copied(opened) -> None:
     assert found.evaluate("navigator.clipboard.readText()") == "holdfast sweep experiments/main.yaml\nholdfast report runs"
 
 
-def test_printing_is_light_and_keeps_every_row(opened, tmp_path: Path) -> None:
+def test_printing_is_light_and_without_what_is_pressed(opened, tmp_path: Path) -> None:
     found = opened(color_scheme="dark")
     found.pdf(path=tmp_path / "page.pdf", prefer_css_page_size=True)
     assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -158,7 +159,7 @@ def _cell(cell: Cell | None, table: Table, notes: Notes, paper: bool, told: str 
     worth = difference is not None and round(difference, table.decimals) != 0
     return PageCell(
         text=shown,
-        value=cell.mean,
+        value=cell.mean if cell.mean is not None and math.isfinite(cell.mean) else None,
         error=number(cell.error, digits=table.decimals) if cell.error is not None else "",
         paper=_paper(cell, table.decimals) if paper else "",
         difference=number(difference, sign=True, digits=table.decimals) if difference is not None else "",

@@ -9,9 +9,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from ... import systems
-from ..table import GROUP_LABELS
 from .runs import Shown, average, plain
-from .shape import FILLS, LINES, OTHER, Drawing, View, canvas, data_set, errors, text
+from .shape import FILLS, LINES, OTHER, Drawing, View, canvas, data_set, errors, group_name
 
 NAME = "in-domain"
 TITLE = "Performance on the sources, by group"
@@ -44,7 +43,7 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     figure = canvas(x="on the sources, %", y="", height=110 + 38 * len(frame), legend=False)
     groups = list(frame["group"])
     figure.add_bar(
-        y=[text(GROUP_LABELS.get(group, group)) for group in groups],
+        y=[group_name(group) for group in groups],
         x=list(100 * frame["source_score"]),
         orientation="h",
         error_x=errors(list(100 * frame["standard_error"])),

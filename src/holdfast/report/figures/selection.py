@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from ... import systems
 from ..names import method_group
 from .runs import Shown
-from .shape import LINES, OTHER, Drawing, View, canvas, data_set, named, text
+from .shape import LINES, OTHER, Drawing, View, canvas, data_set, group_name, named
 
 NAME = "selection"
 TITLE = "Does selection by the sources work?"
@@ -66,7 +66,7 @@ def draw(frame: pd.DataFrame) -> go.Figure:
                 x=[round(100 * value, 2) for value in part["source_validation_score"]],
                 y=[round(100 * value, 2) for value in part["target_score_unseen"]],
                 mode="markers",
-                name=text(group),
+                name=group_name(group),
                 legendgroup=group,
                 showlegend=chosen,
                 marker={"color": colour, "size": 9 if chosen else 7, "symbol": "circle" if chosen else "circle-open", "opacity": 0.85},

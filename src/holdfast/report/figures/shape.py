@@ -11,7 +11,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from ..names import dataset_label, method_label
-from ..table import COLOURS
+from ..table import COLOURS, GROUP_LABELS
 
 # Fills are the paper's colours of the groups.
 FILLS = COLOURS
@@ -66,6 +66,11 @@ def text(value: object) -> str:
 def named(method: object) -> str:
     """A method as the tables name it."""
     return text(method_label(str(method)))
+
+
+def group_name(group: str) -> str:
+    """A group as the tables name it."""
+    return text(GROUP_LABELS.get(group, group))
 
 
 def data_set(benchmark: object) -> str:

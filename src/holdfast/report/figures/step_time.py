@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from ..names import method_group, methods_in_order
 from .runs import Shown, average, plain
-from .shape import DASHES, LINES, NAMED_LINES, OTHER, Drawing, View, canvas, data_set, named, text, transparent
+from .shape import DASHES, LINES, NAMED_LINES, OTHER, Drawing, View, canvas, data_set, group_name, named, transparent
 
 NAME = "step-time"
 TITLE = "Time of a step, domain after domain"
@@ -57,11 +57,11 @@ def draw(frame: pd.DataFrame) -> go.Figure:
             figure.add_scatter(
                 x=list(middle.index),
                 y=list(middle),
-                name=text(group),
+                name=group_name(group),
                 mode="lines+markers",
                 legendgroup=group,
                 line={"color": colour, "width": 3},
-                hovertemplate=f"mean of {text(group)}, domain %{{x}}: %{{y:.3g}} ms<extra></extra>",
+                hovertemplate=f"mean of {group_name(group)}, domain %{{x}}: %{{y:.3g}} ms<extra></extra>",
             )
     figure.update_xaxes(dtick=1, rangemode="tozero" if frame["domain"].max() > 10 else "normal")
     figure.update_yaxes(rangemode="tozero")
