@@ -148,6 +148,9 @@ def test_nothing_is_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(HoldfastError, match="not a whole comparison"):
         build_report(tmp_path / "comparison.json")
     assert "not a whole comparison" in build_report(tmp_path).problems[0]
+    Comparison(benchmark="heart-hospitals", metric="accuracy", rows=[], results=[]).save(tmp_path)
+    with pytest.raises(HoldfastError, match="holds no results"):
+        build_report(tmp_path / "comparison.json")
 
 
 def test_an_experiment_without_runs_is_said(tmp_path: Path) -> None:

@@ -114,6 +114,20 @@ def test_markdown_tables_are_rectangular_and_hold_every_row() -> None:
     assert "**What may be concluded**" in text
 
 
+def test_markdown_renders() -> None:
+    from markdown_it import MarkdownIt
+
+    tokens = MarkdownIt("commonmark").enable("table").parse(as_markdown(report()))
+    kinds = [token.type for token in tokens]
+    assert kinds.count("table_open") == 4  # three tables and the facts
+    rows = sum(len(table.rows) + len(table.sections()) - 1 for table in report().tables) + len(report().provenance.facts)
+    assert kinds.count("tr_open") == rows + 4
+    assert [token.content for token in tokens if token.type == "fence"] == ["holdfast sweep a_b.yaml --runs x\n# 100%\n"]
+    texts = ["".join(child.content for child in token.children or ()) for token in tokens if token.type == "inline"]
+    assert texts[0] == NASTY
+    assert NASTY in texts[1:]
+
+
 def test_markdown_without_the_papers_numbers() -> None:
     text = markdown_form.markdown_table(printed_table("main"), paper=False)
     assert "| ★-CL-CORAL | **72.8 ± 2.6** |" in text

@@ -110,11 +110,14 @@ def condition(run: Run) -> str:
 def read_comparison(path: Path) -> Comparison:
     """What `holdfast compare` wrote; a damaged one is refused by name."""
     try:
-        return Comparison.model_validate_json(path.read_bytes())
+        found = Comparison.model_validate_json(path.read_bytes())
     except OSError as error:
         raise StateError(f"{path} cannot be read: {error.strerror or error}") from None
     except ValidationError as error:
         raise StateError(f"{path} is not a whole comparison: {explain(error)}") from None
+    if not found.results:
+        raise StateError(f"{path} is not a whole comparison: it holds no results")
+    return found
 
 
 def comparison_table(found: Comparison, name: str) -> Table:
