@@ -236,6 +236,14 @@ def test_generated_data_are_said(tmp_path: Path) -> None:
     assert any(GENERATED in note for note in table.notes)
 
 
+@pytest.mark.parametrize("note", ["a part of TinyImageNet: not the paper's data", "all with a pattern and a part of those without"])
+def test_a_part_of_the_data_is_said(note: str, tmp_path: Path) -> None:
+    filled(tmp_path, experiment(part={"benchmarks": ["wm811k"], "methods": ["er"]}), steady, change={"notes": (note,)})
+    table = only(build_report(tmp_path))
+    assert row(table, "er").cells["wm811k"].notes == ("part of the data",)
+    assert f"WM811K: {note}" in table.notes
+
+
 def test_the_main_table_beside_the_papers_where_no_data_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path / "none"))
     main = read_experiment(EXPERIMENTS / "main.yaml")

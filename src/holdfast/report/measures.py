@@ -12,7 +12,8 @@ from ..search.selection import Rule, Trial, select
 from .names import dataset_label
 from .table import Cell
 
-PART_OF_THE_DATA = "not the paper's data"
+# What results on a part of TinyImageNet or WM-811K say.
+PART_OF_THE_DATA = ("not the paper's data", "a part of those without")
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,13 @@ def data_notes(results: Iterable[Result]) -> list[str]:
             f"{dataset_label(result.run.benchmark)}: {note}"
             for result in results
             for note in result.notes
-            if GENERATED in note or PART_OF_THE_DATA in note
+            if GENERATED in note or _is_part(note)
         )
     )
+
+
+def _is_part(note: str) -> bool:
+    return any(words in note for words in PART_OF_THE_DATA)
 
 
 def is_generated(rows: Iterable[Mapping[str, Cell]], column: str) -> bool:
@@ -100,7 +105,7 @@ def make_cell(seeds: Mapping[int, Seed], rule: Rule, measure: Measure) -> Cell:
     told = [note for seed in begun for trial in seed.trials for note in trial.result.notes]
     if any(GENERATED in note for note in told):
         notes.append("generated data")
-    if any(PART_OF_THE_DATA in note for note in told):
+    if any(_is_part(note) for note in told):
         notes.append("part of the data")
     return Cell(
         mean(values),
