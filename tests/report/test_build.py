@@ -165,7 +165,7 @@ def test_mixed_versions_are_a_problem(tmp_path: Path) -> None:
     first = plan.runs[0]
     write(tmp_path, result(first.run, 0.5, versions={**VERSIONS, "holdfast": "0.0.9"}), first)
     report = build_report(tmp_path)
-    assert any("several versions of holdfast are mixed (0.0.9: 1 runs, 0.1.0: 39 runs)" in text for text in report.problems)
+    assert any("several versions of holdfast are mixed (0.0.9: 1 run, 0.1.0: 39 runs)" in text for text in report.problems)
 
 
 def test_runs_of_an_older_results_version_stand_in_no_table(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_runs_of_an_older_results_version_stand_in_no_table(tmp_path: Path) -> N
     config["named_by"]["results_versions"]["method"] = 0
     (old / "config.json").write_text(json.dumps(config))
     report = build_report(tmp_path)
-    assert any("1 runs (1 of finetune) of an older results version than this holdfast has" in text for text in report.problems)
+    assert any("1 run (1 of finetune) of an older results version than this holdfast has" in text for text in report.problems)
     assert only(report).whole
 
 

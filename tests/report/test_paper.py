@@ -72,6 +72,13 @@ def test_naive_methods_are_held_against_finetune_as_printed() -> None:
         assert gains[method] == pytest.approx(printed, abs=0.11)
 
 
+def test_every_printed_cell_is_there() -> None:
+    lines = files("holdfast.report").joinpath("files", "paper_tables.csv").read_text().splitlines()
+    assert len(lines) == 1 + 731
+    own = {(table, variant) for sources in SOURCES.values() for table, variant, _ in sources}
+    assert {tuple(line.split(",")[:2]) for line in lines[1:]} == own
+
+
 @pytest.mark.parametrize("experiment", sorted(SOURCES))
 def test_every_source_has_numbers(experiment: str) -> None:
     found = paper_table(experiment)

@@ -48,7 +48,7 @@ def test_the_facts(tmp_path: Path) -> None:
     found = facts(tmp_path)
     assert found["runs"].startswith("16;")
     assert found["version of holdfast"] == "0.1.0"
-    assert found["PyTorch"] == "2.7 (15 runs); 2.8 (1 runs)"
+    assert found["PyTorch"] == "2.7 (15 runs); 2.8 (1 run)"
     assert found["commit"] == "c0ffee"
     assert (found["processor"], found["GPU"]) == ("abacus", "big")
     assert found["results versions"] == "all 1"

@@ -12,6 +12,7 @@ from ..benchmarks import BENCHMARKS
 from ..comparison import Comparison
 from ..errors import HoldfastError
 from .loose import Loose, comparison_table, loose_tables, read_comparison
+from .names import several
 from .provenance import Used, mixed_versions, provenance
 from .reading import ReadingStore
 from .swept import swept_tables
@@ -133,7 +134,7 @@ def _current(kind: str, name: str) -> int:
 def _listing(runs: Sequence[Loose]) -> str:
     counts = Counter(run.result.run.method for run in runs).most_common()
     shown = ", ".join(f"{count} of {method}" for method, count in counts[:4])
-    return f"{len(runs)} runs ({shown}{' and others' if len(counts) > 4 else ''})"
+    return f"{several(len(runs), 'run')} ({shown}{' and others' if len(counts) > 4 else ''})"
 
 
 def _missing(tables: Sequence[Table]) -> list[str]:

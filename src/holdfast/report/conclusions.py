@@ -18,6 +18,7 @@ from ..evaluation.significance import (
     smallest_wilcoxon,
     wilcoxon_holm,
 )
+from .names import several
 from .table import Cell, Significance
 
 ALPHA = 0.05
@@ -129,15 +130,16 @@ def _of_pairs(pairs: Sequence[Pair], names: Sequence[str], datasets: int) -> lis
         return []
     least = smallest_wilcoxon(datasets, len(pairs))
     if least >= ALPHA:
+        given = f"{several(datasets, 'data set')} and {several(len(pairs), 'pair')}"
         return [
-            f"Wilcoxon with Holm: with {datasets} data sets and {len(pairs)} pairs no corrected p can be below {_p(least)}, however large "
-            "the differences: pair by pair nothing can be shown this way; more data sets or fewer methods are needed."
+            f"Wilcoxon with Holm: with {given} no corrected p can be below {_p(least)}, however large the differences: pair by pair "
+            "nothing can be shown this way; more data sets or fewer methods are needed."
         ]
     shown = sorted((pair for pair in pairs if pair.holm < ALPHA), key=lambda pair: pair.holm)
     if not shown:
-        return [f"Wilcoxon with Holm: none of the {len(pairs)} pairs differs at p < {ALPHA}."]
+        return [f"Wilcoxon with Holm: of {several(len(pairs), 'pair')} none differs at p < {ALPHA}."]
     listed = _listing([f"{names[pair.first]} and {names[pair.second]} (p = {_p(pair.holm)})" for pair in shown])
-    return [f"Wilcoxon with Holm: {len(shown)} of {len(pairs)} pairs differ at p < {ALPHA}: {listed}."]
+    return [f"Wilcoxon with Holm: {len(shown)} of {several(len(pairs), 'pair')} differ at p < {ALPHA}: {listed}."]
 
 
 def _of_bootstrap(

@@ -46,6 +46,11 @@ def method_group(method: str) -> tuple[str, str]:
     return _GROUPS[method]
 
 
+def several(number: int, word: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
 def dataset_label(benchmark: str) -> str:
     """The paper's name of a data set."""
     return DATASETS.get(benchmark, benchmark)

@@ -17,6 +17,7 @@ from ..protocol import Result
 from ..sweep.experiment import Experiment
 from ..sweep.record import TINY
 from .loose import order_words
+from .names import several
 from .table import Provenance
 
 SHOWN = 8
@@ -99,7 +100,7 @@ def mixed_versions(used: Sequence[Used]) -> list[str]:
     found = Counter(each.result.versions.get("holdfast", "not recorded") for each in used)
     if len(found) < 2:
         return []
-    counts = ", ".join(f"{version}: {count} runs" for version, count in sorted(found.items()))
+    counts = ", ".join(f"{version}: {several(count, 'run')}" for version, count in sorted(found.items()))
     return [
         f"Results of several versions of holdfast are mixed ({counts}): numbers may differ for that reason alone; repeat the older runs."
     ]
@@ -167,7 +168,7 @@ def _counted(values: Iterable[str]) -> str:
     if len(found) < 2:
         return found[0][0] if found else ""
     more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    return "; ".join(f"{value} ({count} runs)" for value, count in found[:SHOWN]) + more
+    return "; ".join(f"{value} ({several(count, 'run')})" for value, count in found[:SHOWN]) + more
 
 
 def _unrecorded(used: Sequence[Used], recorded: set[str]) -> set[str]:
