@@ -170,4 +170,6 @@ def _listing(names: Sequence[str]) -> str:
 
 
 def _p(value: float) -> str:
-    return f"{value:.3f}" if value >= 0.001 else f"{value:.1e}" if value > 0 else "0"
+    if value in (0, 1):
+        return f"{value:.0f}"
+    return f"{value:.3f}" if value >= 0.001 else f"{value:.1e}"
