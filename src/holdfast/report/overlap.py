@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,7 +80,7 @@ def read_features(path: Path) -> Features | None:
 
 def project(features: np.ndarray[Any, np.dtype[np.float32]]) -> tuple[pd.DataFrame, str]:
     """Two coordinates a row, and by what: UMAP, or principal components where it is not installed or the rows are too few for it."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _same_threads():
         warnings.simplefilter("ignore")  # umap and numba warn about versions and threads, which a reader cannot mend
         try:
             from umap import UMAP
@@ -91,6 +93,18 @@ def project(features: np.ndarray[Any, np.dtype[np.float32]]) -> tuple[pd.DataFra
 
     wide = np.column_stack([features, np.zeros_like(features)])  # two components exist even of one feature
     return pd.DataFrame(PCA(2, random_state=SEED).fit_transform(wide), columns=["x", "y"]), "principal components"
+
+
+@contextmanager
+def _same_threads() -> Iterator[None]:
+    """Numba, which UMAP is compiled by, raises the number of threads that PyTorch uses in this process: put it back."""
+    import torch
+
+    before = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def measure(found: Features) -> Overlap:
