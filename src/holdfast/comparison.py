@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from . import systems
 from .benchmarks import BENCHMARKS
 from .errors import HoldfastError, unknown
+from .origin import commit
 from .protocol import Result, Run, execute
 from .randomness import derive
 from .state import write_atomic
@@ -58,6 +59,8 @@ class Comparison(BaseModel):
     metric: str
     rows: list[Row]
     results: list[Result]
+    # Of the code that ran, where it is known.
+    commit: str = ""
 
     def by_order(self) -> dict[str, list[Row]]:
         """The same rows for each order of the sources on its own, in the order of this table: the order decides much."""
@@ -120,7 +123,7 @@ def compare(runs: Sequence[Run], *, workers: int = 1, done: Callable[[Result], N
         if done is not None:
             done(result)
     ordered = [results[place] for place in range(len(runs))]
-    return Comparison(benchmark=runs[0].benchmark, metric=ordered[0].metric, rows=rank(ordered), results=ordered)
+    return Comparison(benchmark=runs[0].benchmark, metric=ordered[0].metric, rows=rank(ordered), results=ordered, commit=commit())
 
 
 def _carry_out(runs: Sequence[Run], workers: int) -> Iterator[tuple[int, Result]]:

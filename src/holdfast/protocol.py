@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 import time
 from collections.abc import Callable, Sequence
 from copy import deepcopy
@@ -16,7 +15,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor
 
-from . import __version__, systems
+from . import systems
 from .adaptation.adaptation import Adaptation
 from .benchmarks import BENCHMARKS
 from .benchmarks.source import make_scenario
@@ -33,6 +32,7 @@ from .execution import warm_up
 from .joint import ALL_SOURCES, JointLearner
 from .learner import Learner
 from .observer import Observer
+from .origin import hardware, versions
 from .randomness import generator
 from .settings import MethodSettings, RunSettings, divide, explain
 from .stages import Stages
@@ -125,6 +125,9 @@ class Result(BaseModel):
     method_bytes: int
     notes: list[str]
     versions: dict[str, str]
+    # Processor and, where it was used, GPU; which data exactly. Results of older versions do not say.
+    hardware: dict[str, str] = Field(default_factory=dict)
+    data: dict[str, str] = Field(default_factory=dict)
 
     @property
     def target_score(self) -> float | None:
@@ -242,6 +245,8 @@ def execute(
         method_bytes=learner.method.bytes,
         notes=[*scenario.notes, *learner.way.notes, *(adaptation.notes if adaptation is not None else [])],
         versions=versions(),
+        hardware=hardware(learner.device),
+        data=dict(scenario.data),
     )
 
 
@@ -395,14 +400,3 @@ def _adapt(adaptation: Adaptation, learner: Learner, target: Domain, seed: int) 
     if not bool(torch.isfinite(logits).all()):
         raise DivergedError(f"the adaptation {adaptation.name!r} diverged on the target: lower adaptation_rate")
     return logits, target.labels[order.to(target.labels.device)].to(learner.device)
-
-
-def versions() -> dict[str, str]:
-    """Versions that a reader needs to get the same numbers."""
-    return {
-        "holdfast": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "machine": platform.machine(),
-        "threads": str(torch.get_num_threads()),
-    }

@@ -14,7 +14,7 @@ from holdfast import Run, execute
 from holdfast.benchmarks import BENCHMARKS
 from holdfast.benchmarks.camelyon17 import Camelyon17, Camelyon17Extended
 from holdfast.benchmarks.cifar10_c import BATCHES, CIFAR10C, TARGET, TEST, TRAIN
-from holdfast.benchmarks.corrupted import PAIRS
+from holdfast.benchmarks.corrupted import GENERATED, PAIRS
 from holdfast.benchmarks.source import make_scenario
 from holdfast.benchmarks.tinyimagenet_c import TinyImageNetC
 from holdfast.benchmarks.wm811k import WM811K, WM811KExtended, cut_lots, resize
@@ -163,7 +163,9 @@ def test_cifar10_c_runs(few: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = execute(Run(benchmark="cifar10-c", method="er", steps=2, weights="none", memory=20, settings={"batch_size": 4}))
     assert result.target is not None
     assert result.network == {"name": "resnet18", "width": 8, "weights": "none"}
-    assert any("generated" in note for note in result.notes)
+    assert any(GENERATED in note for note in result.notes)
+    assert result.data["set"] == "cifar10-c-seed-0"
+    assert len(result.data["sha256"]) == 64
     assert any("from scratch" in note for note in result.notes)
     with pytest.raises(HoldfastError, match="ImageNet weights"):
         execute(Run(benchmark="cifar10-c", method="er", steps=2))

@@ -171,6 +171,8 @@ def test_a_run_prepares_if_the_files_are_there_and_else_says_how(tmp_path: Path,
     assert Tiny().open(0).domains == {"a": 50, "b": 50}
     (tmp_path / "tiny" / "official.bin").unlink()
     assert Tiny().open(0).verify()  # the raw file is not needed any more
+    facts = Tiny().data_facts(0)
+    assert (facts["set"], facts["version"], len(facts["sha256"])) == ("tiny-seed-0", "1", 64)
 
 
 def test_prepare_mends_changed_bytes(tmp_path: Path) -> None:

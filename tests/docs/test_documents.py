@@ -37,7 +37,7 @@ def typed(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return printed.out + printed.err
 
 
-@pytest.mark.parametrize(("document", "least"), [("own-data.md", 10), ("practice.md", 8)])
+@pytest.mark.parametrize(("document", "least"), [("own-data.md", 10), ("practice.md", 8), ("report.md", 3)])
 def test_a_page_shows_what_is_printed(
     document: str, least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -67,8 +67,13 @@ class Benchmark(ABC):
             seed=seed,
             settings=self.settings,
             notes=notes,
+            data=self.data_facts(seed),
             preprocessing=self.preprocessing,
         )
+
+    def data_facts(self, seed: int) -> dict[str, str]:
+        """Which data these are, for the result: nothing more than that they are embedded, unless a benchmark knows better."""
+        return {"set": self.name, "origin": "embedded in holdfast"}
 
     def missing(self, seed: int = 0) -> str | None:
         """Why this benchmark cannot be run here, if so: what to type to get its data."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from abc import abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,6 +62,12 @@ class PreparedBenchmark(Benchmark):
         if self.has_files(data_root() / self.raw):
             return self.prepare(seed=seed)
         raise HoldfastError(f"{self.name} is not prepared in {data_root()}: type `holdfast prepare {self.set_name}` first")
+
+    def data_facts(self, seed: int) -> dict[str, str]:
+        """The prepared set and a checksum over those of all its files, as the manifest has them."""
+        found = self.open(seed)
+        digests = json.dumps({name: facts["sha256"] for name, facts in found.manifest["files"].items()}, sort_keys=True)
+        return {"set": found.folder.name, "version": str(self.set_version), "sha256": hashlib.sha256(digests.encode()).hexdigest()}
 
     def _fetch(self, raw: Path, root: str | Path | None, bar: Bar | None) -> None:
         given = f" --root {root}" if root is not None else ""

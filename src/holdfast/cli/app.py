@@ -16,6 +16,7 @@ from .learn import learn
 from .methods import methods
 from .predict import predict
 from .prepare import prepare
+from .report import report
 from .results import results
 from .run import run
 from .show import show
@@ -39,6 +40,7 @@ for command in (learn, predict, evaluate, show, undo, forget, export):
     app.command()(command)
 app.command()(sweep)
 app.command()(results)
+app.command()(report)
 
 
 def main() -> None:

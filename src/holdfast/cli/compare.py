@@ -33,7 +33,9 @@ def compare(
     set: Annotated[list[str] | None, typer.Option("--set", help="a setting of the run, name=value, the same for all methods")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:0")] = "cpu",
     workers: Annotated[int | None, typer.Option(help="runs at a time; one a core by default, one on a GPU")] = None,
-    out: Annotated[Path | None, typer.Option(help="folder for comparison.json and .csv [default: runs/compare-BENCHMARK]")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="folder for comparison.json, .csv and report.html [default: runs/compare-BENCHMARK]")
+    ] = None,
 ) -> None:
     """Run every method on BENCHMARK with every seed and order, and rank them by the score on the unseen target.
 
@@ -72,7 +74,21 @@ def compare(
     console.print(table(found, seeds=seeds, orders=len(arranged)))
     if len(arranged) > 1:
         console.print(table_by_order(found))
-    console.print(f"saved in {folder}: comparison.json, comparison.csv", highlight=False)
+    page = write_page(folder)
+    console.print(f"saved in {folder}: comparison.json, comparison.csv{', report.html' if page is None else ''}", highlight=False)
+    if page is not None:
+        console.print(page, highlight=False, markup=False, soft_wrap=True)
+
+
+def write_page(folder: Path) -> str | None:
+    """The page of the comparison beside it; where it cannot be made, why: the comparison stands without it."""
+    from ..report.write import write_report
+
+    try:
+        write_report(folder / "comparison.json", folder / "report.html")
+    except HoldfastError as error:
+        return f"no report.html: {error}"
+    return None
 
 
 def table(found: Comparison, *, seeds: int, orders: int) -> Table:

@@ -52,6 +52,7 @@ def sweep(
     from ..sweep.experiment import check_search, make_book, read_experiment, search_by, start_from
     from ..sweep.narrow import narrow
     from ..sweep.plan import make_plan
+    from ..sweep.record import OPTUNA, TINY, record_experiment
     from ..sweep.store import Store
     from ..sweep.tables import derived, save_table
     from ..sweep.tiny import tiny
@@ -66,13 +67,16 @@ def sweep(
         found = found if weights is None else start_from(found, weights)
         return tiny(found) if scale == "tiny" else found
 
-    experiment = narrow(change(read_experiment(file)), split_names(benchmarks), split_names(methods))
+    whole = change(read_experiment(file))
+    ending = (OPTUNA if search == "optuna" else "") + (TINY if scale == "tiny" else "")
+    experiment = narrow(whole, split_names(benchmarks), split_names(methods))
     store, book, console = Store(runs), make_book(file, change), make_console()
     if experiment.table is not None:
         if dry_run:
             _say(console, f"{experiment.name}: a table of the selected runs of {' and '.join(experiment.reads)}; no runs of its own")
             return
         frame = derived(experiment, store, book)
+        record_experiment(whole, runs, book, ending=ending)
         _show(console, experiment, frame, save_table(frame, runs, experiment.name))
         return
     plan = make_plan(experiment, store, book, device=device)
@@ -80,6 +84,7 @@ def sweep(
         _dry_run(console, plan, store, workers)
         return
     check_writable(runs)
+    record_experiment(whole, runs, book, ending=ending)
     failed = _carry_out(console, plan, store, lambda: _engine(engine, address, workers, device, runs_per_gpu), keep_states)
     if failed:
         raise typer.Exit(1)

@@ -34,6 +34,8 @@ class Scenario:
     settings: Mapping[str, Any] = field(default_factory=dict)
     # What a reader of the result must know about the data: counts, what was left out, what was generated.
     notes: tuple[str, ...] = ()
+    # Which data exactly: the prepared set and a checksum over its files.
+    data: Mapping[str, str] = field(default_factory=dict)
     # What turned raw rows into these inputs; saved with the model, so that new rows can be treated the same way.
     preprocessing: Preprocessing | None = None
 

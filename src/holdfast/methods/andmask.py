@@ -58,6 +58,7 @@ class NaiveCLANDMask(Finetune):
 
     name = "naive-cl-andmask"
     group = "naive"
+    results_version = 2
     reference = "the paper, after Parascandolo et al., ICLR 2021"
     Settings: ClassVar[type[MethodSettings]] = NaiveCLANDMaskSettings
 

@@ -62,6 +62,7 @@ class NaiveCLCORAL(Naive):
 
     name = "naive-cl-coral"
     reduces_to = ("finetune", {"penalty_weight": 0})
+    results_version = 2
     reference = "the paper, after Sun and Saenko, 2016"
     Settings = NaiveCLCORALSettings
 

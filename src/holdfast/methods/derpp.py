@@ -36,6 +36,7 @@ class DERPP(Finetune):
 
     name = "der++"
     group = "replay"
+    results_version = 2
     reference = "Buzzega et al., NeurIPS 2020, arXiv:2004.07211"
     Settings: ClassVar[type[MethodSettings]] = DERPPSettings
     replay = Replay(memory="reservoir", draws=("distillation", "replay"), stores=("logits",))

@@ -41,6 +41,7 @@ class ERACE(Finetune):
 
     name = "er-ace"
     group = "replay"
+    results_version = 2
     reference = "Caccia et al., ICLR 2022, arXiv:2104.05025"
     Settings: ClassVar[type[MethodSettings]] = ERACESettings
     replay = Replay(memory="reservoir", draws=("replay",))

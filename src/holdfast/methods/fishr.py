@@ -72,6 +72,7 @@ class NaiveCLFishr(Naive):
 
     name = "naive-cl-fishr"
     reduces_to = ("finetune", {"penalty_weight": 0, "anneal_steps": 0})
+    results_version = 2
     reference = "the paper, after Rame et al., ICML 2022"
     Settings = NaiveCLFishrSettings
 

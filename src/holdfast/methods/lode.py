@@ -45,6 +45,7 @@ class LODE(Method):
 
     name = "lode"
     group = "replay"
+    results_version = 2
     reference = "Liang and Li, NeurIPS 2023"
     Settings: ClassVar[type[MethodSettings]] = LODESettings
     replay = Replay(memory="reservoir", draws=("replay",))

@@ -56,6 +56,7 @@ class NaiveCLMMD(Naive):
 
     name = "naive-cl-mmd"
     reduces_to = ("finetune", {"penalty_weight": 0})
+    results_version = 2
     reference = "the paper, after Li et al., CVPR 2018"
     Settings = KernelSettings
 

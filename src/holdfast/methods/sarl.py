@@ -61,6 +61,7 @@ class SARL(Method):
 
     name = "sarl"
     group = "latent-replay"
+    results_version = 2
     reference = "Sarfraz, Arani, Zonooz, ICLR 2025"
     Settings: ClassVar[type[MethodSettings]] = SARLSettings
     replay = Replay(memory="reservoir", draws=("replay",), stores=("logits",))

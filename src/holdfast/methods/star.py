@@ -48,6 +48,7 @@ class STAR(Method):
 
     name = "star"
     group = "replay"
+    results_version = 2
     reference = "Eskandar et al., ICLR 2025, arXiv:2503.01595"
     uncompiled = "other weights than the network's own go through the feature extractor"
     Settings: ClassVar[type[MethodSettings]] = STARSettings

@@ -59,6 +59,7 @@ class NaiveCLVREX(Naive):
 
     name = "naive-cl-vrex"
     reduces_to = ("finetune", {"penalty_weight": 0, "anneal_steps": 0})
+    results_version = 2
     reference = "the paper, after Krueger et al., ICML 2021"
     Settings = NaiveCLVREXSettings
     weight_before_anneal = 1.0

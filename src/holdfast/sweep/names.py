@@ -20,11 +20,11 @@ def check_benchmark(name: str, where: str) -> None:
         raise HoldfastError(f"{where}: {unknown('benchmark', name, known)}")
 
 
-def missing(name: str, seed: int) -> str | None:
-    """Why a benchmark cannot be run here, or None."""
+def missing(name: str, seed: int, *, here: bool = True) -> str | None:
+    """Why a benchmark cannot be run here, or None; with `here=False` it is enough that holdfast knows it."""
     if name not in BENCHMARKS:
         return "this holdfast does not have it"
-    return BENCHMARKS.get(name)().missing(seed)
+    return BENCHMARKS.get(name)().missing(seed) if here else None
 
 
 def embedded(name: str) -> str:

@@ -80,14 +80,17 @@ class Plan:
         return found
 
 
-def make_plan(experiment: Experiment, store: Store, book: Book, *, device: str = "cpu") -> Plan:
-    """All runs of an experiment. Nothing is read of the target: what was selected before was selected on the sources."""
+def make_plan(experiment: Experiment, store: Store, book: Book, *, device: str = "cpu", here: bool = True) -> Plan:
+    """All runs of an experiment. Nothing is read of the target: what was selected before was selected on the sources.
+
+    With `here=False` benchmarks whose data are not on this machine are planned too: to read runs, not to carry them out.
+    """
     plan = Plan(experiment)
     chosen: dict[str, dict[tuple[str, str], Chosen | str]] = {}
     for place, part in enumerate(experiment.parts):
         search = part.search or experiment.search
         for benchmark in part.benchmarks:
-            absent = missing(benchmark, experiment.scenario_seed)
+            absent = missing(benchmark, experiment.scenario_seed, here=here)
             if absent is not None:
                 count = _count(part, search) + (plan.absent[benchmark][1] if benchmark in plan.absent else 0)
                 plan.absent[benchmark] = (absent, count)
@@ -104,7 +107,7 @@ def make_plan(experiment: Experiment, store: Store, book: Book, *, device: str =
                     settings = _searched(part, search, benchmark, method)
                 else:
                     if part.settings_from not in chosen:
-                        chosen[part.settings_from] = select_all(book(part.settings_from), store, book)
+                        chosen[part.settings_from] = select_all(book(part.settings_from), store, book, here=here)
                     found = chosen[part.settings_from].get((benchmark, method))
                     if isinstance(found, str):
                         plan.waiting.append(f"{method} on {benchmark} waits for {part.settings_from}: {found}")
@@ -122,9 +125,9 @@ def make_plan(experiment: Experiment, store: Store, book: Book, *, device: str =
     return plan
 
 
-def select_all(experiment: Experiment, store: Store, book: Book) -> dict[tuple[str, str], Chosen | str]:
+def select_all(experiment: Experiment, store: Store, book: Book, *, here: bool = True) -> dict[tuple[str, str], Chosen | str]:
     """The selected runs by benchmark and method, in the listed order; a text says what is missing where not all are there."""
-    plan = make_plan(experiment, store, book)
+    plan = make_plan(experiment, store, book, here=here)
     found: dict[tuple[str, str], Chosen | str] = {}
     for cell, chosen in selected(plan, store).items():
         if cell.order == "listed" and not cell.varied:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from ..errors import StateError
-from ..protocol import versions
+from ..origin import commit, versions
 from .claim import is_stale
 from .engine import Engine
 from .plan import Plan, Planned
@@ -151,13 +149,3 @@ def _look(elsewhere: deque[Task], queue: deque[Task]) -> None:
         task = elsewhere.popleft()
         back = task.folder.finished(features=task.features) or is_stale(task.folder.path)
         (queue if back else elsewhere).append(task)
-
-
-def commit() -> str:
-    """The commit of the code that runs, where it is known. Recorded beside a result, never part of a run's name."""
-    try:
-        place = Path(__file__).parent
-        found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=place, capture_output=True, text=True, timeout=10, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return found.stdout.strip() if found.returncode == 0 else ""

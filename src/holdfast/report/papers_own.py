@@ -1,0 +1,32 @@
+"""The paper's tables as if they were ours: what our averages, ranks and tests make of its own numbers."""
+
+from __future__ import annotations
+
+from ..errors import unknown
+from .assemble import Frame, assemble
+from .names import dataset_label, datasets_in_order
+from .paper import SOURCES, paper_table
+from .table import Cell, Column, Table
+
+SEEDS, TRIALS = 3, 20
+
+
+def printed_table(experiment: str) -> Table:
+    """The table that the paper has for an experiment."""
+    paper = paper_table(experiment)
+    if paper is None:
+        raise unknown("experiment with a table in the paper", experiment, SOURCES)
+    entries: dict[tuple[str, str], dict[str, Cell]] = {}
+    for (method, variant, dataset), (mean, error) in paper.numbers.items():
+        cell = Cell(mean, error, seeds=SEEDS, seeds_planned=SEEDS, trials=TRIALS, trials_planned=TRIALS)
+        entries.setdefault((method, variant), {})[dataset] = cell
+    columns = [Column(name, dataset_label(name), metric_of(name)) for name in datasets_in_order(paper.datasets())]
+    score = paper.name not in ("backward_transfer", "runtime_minutes")
+    unit = "%" if score else "points" if paper.name == "backward_transfer" else "minutes"
+    frame = Frame(experiment, paper.title, "The paper's own numbers.", unit, paper.name != "runtime_minutes", ranked=score)
+    return assemble(frame, columns, entries, paper)
+
+
+def metric_of(benchmark: str) -> str:
+    """The paper scores WM811K by macro F1 and the others by accuracy."""
+    return "macro_f1" if benchmark.startswith("wm811k") else "accuracy"

@@ -1,0 +1,54 @@
+"""Results that no run gave, to draw figures and tables of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast import systems
+from holdfast.protocol import Result, Run, TargetScores
+from holdfast.report.figures.runs import Shown, mark_selected
+
+SOURCES = ("cleveland", "hungarian", "switzerland")
+
+
+def result(
+    method: str = "er", benchmark: str = "heart-hospitals", *, target: float = 0.6, source: float = 0.8, seed: int = 0,
+    status: str = "done", order: tuple[str, ...] = SOURCES, memory: int = 100,
+    settings: dict[str, Any] | None = None, name: str = "va", **run: Any,
+) -> Result:  # fmt: skip
+    """A result with this score on the target and this one on all sources at the end."""
+    done = status == "done"
+    stages = [[source - 0.1 * (after < of) for of in range(len(order))] for after in range(len(order))]
+    scores = TargetScores(name=name, rows=10, scores={"accuracy": target, "macro_f1": target}, confusion=[], opened_at="", weights="")
+    return Result(
+        run=Run(
+            benchmark=benchmark, method=method, seed=seed, order=None if order == SOURCES else order, settings=settings or {}, **run
+        ),
+        kind=systems.find(method).kind,
+        status=status,
+        metric="accuracy",
+        classes=["no", "yes"],
+        sources=list(order),
+        settings={"batch_size": 8, **(settings or {})},
+        run_settings={},
+        network={},
+        steps=2,
+        memory=memory,
+        rows_a_step=[8, 16, 24],
+        matrices={"train": stages, "validation": stages} if done else {"train": [], "validation": []},
+        stages=list(order) if done else [],
+        target=scores if done else None,
+        seconds={"total": 1.0, "training": 0.5},
+        step_milliseconds=[1.0, 2.0, 3.0] if done else [],
+        memory_bytes=0,
+        memory_items=0,
+        method_bytes=0,
+        notes=[],
+        versions={"holdfast": "0", "torch": "0"},
+    )  # fmt: skip
+
+
+def shown(*results: Result, experiment: str = "toy", trials: int = 1) -> list[Shown]:
+    """Runs of one experiment: `trials` after another are of one seed."""
+    found = [Shown(f"run {place}", each, experiment, seed=place // trials, trial=place % trials) for place, each in enumerate(results)]
+    return mark_selected(found)

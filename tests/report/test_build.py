@@ -1,0 +1,428 @@
+"""From folders to reports: what is planned, missing, damaged, diverged, generated, mixed or loose is said."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from reporting import VERSIONS, filled, result, write
+from sweeping import EXPERIMENTS, experiment, planned, swept
+
+from holdfast.benchmarks.corrupted import GENERATED
+from holdfast.comparison import Comparison, compare, rank
+from holdfast.errors import HoldfastError
+from holdfast.protocol import Run
+from holdfast.report.build import build_report
+from holdfast.report.table import Cell, Report, Row, Table
+from holdfast.sweep.experiment import make_book, read_experiment
+from holdfast.sweep.plan import Planned, make_plan
+from holdfast.sweep.record import TINY, record_experiment
+from holdfast.sweep.store import Store
+from holdfast.sweep.tables import summary
+from holdfast.sweep.tiny import tiny
+
+BOTH = {"benchmarks": ["heart-hospitals", "rotated-digits"], "methods": ["finetune", "er", "cl-coral", "urm", "tent"]}
+NUMBERS = {"finetune": 0.5, "er": 0.6, "cl-coral": 0.7, "urm": 0.8, "tent": 0.55}
+
+
+def steady(planned: Planned) -> float:
+    return NUMBERS.get(planned.run.method, 0.4) + 0.01 * planned.seed
+
+
+def only(report: Report) -> Table:
+    assert len(report.tables) == 1
+    return report.tables[0]
+
+
+def row(table: Table, key: str) -> Row:
+    return next(each for each in table.rows if each.key == key)
+
+
+def test_a_real_sweep_gives_the_numbers_of_its_summary(tmp_path: Path) -> None:
+    found = experiment()
+    plan, _ = swept(found, tmp_path)
+    record_experiment(found, tmp_path, make_book(EXPERIMENTS / "none.yaml"))
+    table = only(build_report(tmp_path))
+    assert table.whole
+    assert "partial" not in table.title
+    for line in summary(plan, Store(tmp_path)).to_dict("records"):
+        cell = row(table, line["method"]).cells["heart-hospitals"]
+        assert cell.mean == pytest.approx(100 * line["target_score_unseen"])
+        assert cell.error == pytest.approx(100 * line["target_standard_error"])
+        assert (cell.seeds, cell.trials, cell.whole, cell.paper) == (2, 2, True, None)
+
+
+def test_kinds_stand_apart_and_only_continual_methods_rank(tmp_path: Path) -> None:
+    filled(tmp_path, experiment(part=BOTH), steady)
+    report = build_report(tmp_path)
+    table = only(report)
+    assert report.problems == ()
+    assert list(table.sections()) == ["continual", "offline", "adaptation"]
+    assert {each.method: each.rank_arithmetic for each in table.rows} == {
+        "finetune": 3, "er": 2, "cl-coral": 1, "urm": None, "tent": None,
+    }  # fmt: skip
+    coral = row(table, "cl-coral")
+    assert coral.label == "★-CL-CORAL"
+    assert coral.average.mean == pytest.approx(70.5)
+    assert coral.difference_to_finetune == pytest.approx(20)
+    assert [cell.place for cell in coral.cells.values()] == [1, 1]
+    assert row(table, "urm").difference_to_finetune == pytest.approx(30)
+    assert row(table, "urm").average.place is None
+    assert [column.label for column in table.columns] == ["Rotated digits", "Heart hospitals"]
+    assert table.significance is not None
+    assert table.significance.methods == ("cl-coral", "er", "finetune")
+
+
+def test_missing_and_partial_cells_say_so_and_the_title_too(tmp_path: Path) -> None:
+    def score(planned: Planned) -> float | None:
+        run = planned.run
+        if run.method == "er" and planned.seed == 1:
+            return NotImplemented
+        if run.method == "cl-coral" and run.benchmark == "rotated-digits":
+            return NotImplemented
+        if run.method == "finetune" and planned.trial == 1:
+            return NotImplemented
+        return steady(planned)
+
+    filled(tmp_path, experiment(part=BOTH), score)
+    table = only(build_report(tmp_path))
+    assert not table.whole
+    assert table.title == "A toy (partial)"
+    assert row(table, "er").cells["heart-hospitals"].notes == ("1 of 2 seeds",)
+    assert row(table, "finetune").cells["heart-hospitals"].notes == ("1 of 2 trials",)
+    missing = row(table, "cl-coral").cells["rotated-digits"]
+    assert (missing.mean, missing.notes, missing.whole) == (None, ("missing",), False)
+    assert not row(table, "cl-coral").ranked
+    assert row(table, "cl-coral").average.notes == ("over 1 of 2 data sets",)
+    assert any("Without rank" in note and "CL-CORAL" in note for note in table.notes)
+    assert row(table, "urm").cells["heart-hospitals"].whole
+
+
+def test_diverged_seeds_are_counted(tmp_path: Path) -> None:
+    filled(tmp_path, experiment(part=BOTH), lambda planned: None if planned.run.method == "er" and planned.seed else steady(planned))
+    table = only(build_report(tmp_path))
+    cell = row(table, "er").cells["heart-hospitals"]
+    assert cell.notes == ("diverged: 1 of 2 seeds",)
+    assert cell.seeds == 1
+    assert not cell.whole
+    assert not table.whole
+    assert "with diverged runs" in table.title
+    assert "partial" not in table.title
+
+
+def test_a_method_that_always_diverges_has_a_row_and_no_number(tmp_path: Path) -> None:
+    filled(tmp_path, experiment(part=BOTH), lambda planned: None if planned.run.method == "er" else steady(planned))
+    cell = row(only(build_report(tmp_path)), "er").cells["heart-hospitals"]
+    assert (cell.mean, cell.notes) == (None, ("diverged: 2 of 2 seeds",))
+
+
+def test_a_missing_data_set_is_a_problem(tmp_path: Path) -> None:
+    filled(
+        tmp_path, experiment(part=BOTH), lambda planned: NotImplemented if planned.run.benchmark == "rotated-digits" else steady(planned)
+    )
+    report = build_report(tmp_path)
+    assert report.problems == ("toy: Nothing has run on Rotated digits.",)
+    assert "partial" in only(report).title
+    assert [column.key for column in only(report).columns] == ["heart-hospitals"]
+
+
+def test_a_damaged_run_is_named_and_counts_as_missing(tmp_path: Path) -> None:
+    plan = filled(tmp_path, experiment(part=BOTH), steady)
+    name = plan.runs[0].name
+    (tmp_path / name / "result.json").write_text("{")
+    report = build_report(tmp_path)
+    assert len(report.problems) == 1
+    assert name in report.problems[0]
+    assert "is damaged" in report.problems[0]
+    assert not only(report).whole
+
+
+def test_nothing_is_refused_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(HoldfastError, match="holds no finished run"):
+        build_report(tmp_path)
+    with pytest.raises(HoldfastError, match="there is no folder"):
+        build_report(tmp_path / "nowhere")
+    (tmp_path / "comparison.json").write_text("{")
+    with pytest.raises(HoldfastError, match="not a whole comparison"):
+        build_report(tmp_path / "comparison.json")
+    assert "not a whole comparison" in build_report(tmp_path).problems[0]
+    Comparison(benchmark="heart-hospitals", metric="accuracy", rows=[], results=[]).save(tmp_path)
+    with pytest.raises(HoldfastError, match="holds no results"):
+        build_report(tmp_path / "comparison.json")
+
+
+def test_an_experiment_without_runs_is_said(tmp_path: Path) -> None:
+    filled(tmp_path, experiment(part=BOTH), lambda planned: NotImplemented)
+    report = build_report(tmp_path)
+    assert report.tables == ()
+    assert "none of its runs has ended" in report.problems[0]
+
+
+def test_mixed_versions_are_a_problem(tmp_path: Path) -> None:
+    plan = filled(tmp_path, experiment(part=BOTH), steady)
+    first = plan.runs[0]
+    write(tmp_path, result(first.run, 0.5, versions={**VERSIONS, "holdfast": "0.0.9"}), first)
+    report = build_report(tmp_path)
+    assert any("several versions of holdfast are mixed (0.0.9: 1 run, 0.1.0: 39 runs)" in text for text in report.problems)
+
+
+def test_runs_of_an_older_results_version_stand_in_no_table(tmp_path: Path) -> None:
+    plan = filled(tmp_path, experiment(part=BOTH), steady)
+    old = tmp_path / "0123456789abcdef"
+    shutil.copytree(tmp_path / plan.runs[0].name, old)
+    config = json.loads((old / "config.json").read_text())
+    config["named_by"]["results_versions"]["method"] = 0
+    (old / "config.json").write_text(json.dumps(config))
+    report = build_report(tmp_path)
+    assert any("1 run (1 of finetune) of an older results version than this holdfast has" in text for text in report.problems)
+    assert only(report).whole
+
+
+def test_runs_of_a_changed_experiment_are_said(tmp_path: Path) -> None:
+    filled(tmp_path, experiment(part=BOTH, search={"trials": 3, "seeds": 2}), steady)
+    record_experiment(experiment(part=BOTH), tmp_path, make_book(EXPERIMENTS / "none.yaml"))
+    report = build_report(tmp_path)
+    assert only(report).whole
+    assert any("20 runs" in text and "of no recorded plan" in text for text in report.problems)
+
+
+def test_two_results_versions_without_a_plan(tmp_path: Path) -> None:
+    plan = filled(tmp_path, experiment(part=BOTH), steady, record=False)
+    for number, found in enumerate(plan.runs[:2]):
+        old = tmp_path / f"{number:016x}"
+        shutil.copytree(tmp_path / found.name, old)
+        config = json.loads((old / "config.json").read_text())
+        config["named_by"]["results_versions"]["method"] = 0
+        (old / "config.json").write_text(json.dumps(config))
+    report = build_report(tmp_path)
+    assert any("older results version than others" in text for text in report.problems)
+    assert only(report).whole
+
+
+def test_loose_runs_get_a_table_that_says_what_is_not_known(tmp_path: Path) -> None:
+    filled(
+        tmp_path,
+        experiment(part=BOTH),
+        lambda planned: NotImplemented if planned.run.method == "er" and planned.seed else steady(planned),
+        record=False,
+    )
+    report = build_report(tmp_path)
+    table = only(report)
+    assert report.experiments == ()
+    assert table.name == "toy"
+    assert "What was planned is not recorded" in table.notes[0]
+    assert row(table, "cl-coral").cells["heart-hospitals"].mean == pytest.approx(70.5)
+    assert row(table, "er").cells["heart-hospitals"].notes == ("1 of 2 seeds",)
+    assert "partial" in table.title
+
+
+def test_loose_runs_under_two_conditions_are_rows_apart(tmp_path: Path) -> None:
+    for memory in (10, 20):
+        for seed in (0, 1):
+            write(tmp_path, result(Run(benchmark="heart-hospitals", method="er", memory=memory, seed=seed), 0.5 + memory / 100))
+    table = only(build_report(tmp_path))
+    assert {each.variant: round(each.cells["heart-hospitals"].mean) for each in table.rows} == {"memory 10": 60, "memory 20": 70}
+
+
+def test_generated_data_are_said(tmp_path: Path) -> None:
+    part = {"benchmarks": ["cifar10-c"], "methods": ["er", "cl-coral"]}
+    filled(tmp_path, experiment(part=part), steady, change={"notes": (f"corruptions of severity 5 {GENERATED}: they are not ...",)})
+    table = only(build_report(tmp_path))
+    assert table.columns[0].generated
+    assert row(table, "er").cells["cifar10-c"].notes == ("generated data",)
+    assert table.whole
+    assert any(GENERATED in note for note in table.notes)
+
+
+@pytest.mark.parametrize("note", ["a part of TinyImageNet: not the paper's data", "all with a pattern and a part of those without"])
+def test_a_part_of_the_data_is_said(note: str, tmp_path: Path) -> None:
+    filled(tmp_path, experiment(part={"benchmarks": ["wm811k"], "methods": ["er"]}), steady, change={"notes": (note,)})
+    table = only(build_report(tmp_path))
+    assert row(table, "er").cells["wm811k"].notes == ("part of the data",)
+    assert f"WM811K: {note}" in table.notes
+
+
+def test_the_main_table_beside_the_papers_where_no_data_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path / "none"))
+    main = read_experiment(EXPERIMENTS / "main.yaml")
+    small = main.model_copy(update={"search": main.search.model_copy(update={"trials": 1, "seeds": 2})})
+    filled(tmp_path / "runs", small, lambda planned: 0.5 + 0.01 * planned.seed)
+    table = only(build_report(tmp_path / "runs"))
+    coral = row(table, "cl-coral")
+    assert coral.cells["rotated-mnist"].paper == 72.8
+    assert coral.cells["rotated-mnist"].paper_error == 2.6
+    assert coral.cells["rotated-mnist"].difference == pytest.approx(50.5 - 72.8)
+    assert coral.average.paper == 64.7
+    assert coral.paper_ranks == (2.8, 2.1, 2.5)
+    assert "covertype" not in row(table, "urm").cells
+    assert table.whole
+    assert "The paper searched 20 trials of 3 seeds; here main has 1 of 2." in table.notes
+    assert [column.metric for column in table.columns].count("macro_f1") == 1
+
+
+def test_a_paper_average_is_over_the_same_data_sets(tmp_path: Path) -> None:
+    part = {"benchmarks": ["rotated-mnist", "covertype", "wm811k"], "methods": ["finetune", "cl-coral"]}
+    filled(
+        tmp_path,
+        experiment(name="main", part=part),
+        lambda planned: NotImplemented if planned.run.benchmark == "wm811k" else steady(planned),
+    )
+    coral = row(only(build_report(tmp_path)), "cl-coral")
+    assert coral.average.paper == pytest.approx((72.8 + 45.2) / 2)
+
+
+def test_tables_that_read_others(tmp_path: Path) -> None:
+    part = {"benchmarks": ["rotated-mnist", "covertype"], "methods": ["finetune", "cl-coral"]}
+    filled(tmp_path, experiment(name="main", part=part), steady)
+    filled(tmp_path, experiment(name="naive", part={**part, "methods": ["naive-cl-coral", "finetune", "er-ace"]}), steady)
+    book = make_book(tmp_path / "experiments" / "none.yaml")
+    for name in ("backward_transfer", "source", "runtime", "naive_vs_tailored"):
+        record_experiment(read_experiment(EXPERIMENTS / f"{name}.yaml"), tmp_path, book)
+    tables = {table.name: table for table in build_report(tmp_path).tables}
+    assert set(tables) == {"main", "naive", "backward_transfer", "source", "runtime", "naive_vs_tailored"}
+    assert tables["runtime"].unit == "minutes"
+    assert not tables["runtime"].higher_is_better
+    assert row(tables["runtime"], "er-ace").cells["covertype"].mean == pytest.approx(1)
+    assert row(tables["runtime"], "finetune").cells["rotated-mnist"].paper == 53.7
+    assert row(tables["source"], "cl-coral").cells["covertype"].mean == pytest.approx(50)
+    assert row(tables["backward_transfer"], "cl-coral").cells["covertype"].mean == 0
+    assert row(tables["backward_transfer"], "cl-coral").cells["covertype"].paper == 12.3
+    assert [each.method for each in tables["naive_vs_tailored"].rows] == ["finetune", "cl-coral", "naive-cl-coral"]
+    assert row(tables["naive_vs_tailored"], "naive-cl-coral").cells["covertype"].paper == 8.0
+
+
+def test_a_measure_that_is_not_defined_is_no_divergence(tmp_path: Path) -> None:
+    part = {"benchmarks": ["rotated-digits"], "methods": ["finetune", "urm"]}
+    plan = filled(tmp_path, experiment(name="main", part=part), steady)
+    for each in plan.runs:
+        if each.run.method == "urm":
+            write(tmp_path, result(each.run, 0.8, matrices={"train": [[0.5]], "validation": [[0.5]]}), each)
+    found = experiment(name="bwt", parts=[], reads=["main"], table="backward transfer")
+    record_experiment(found, tmp_path, make_book(tmp_path / "experiments" / "none.yaml"))
+    table = next(each for each in build_report(tmp_path).tables if each.name == "bwt")
+    assert row(table, "urm").cells["rotated-digits"].notes == ("not defined",)
+    assert table.whole
+    assert table.unit == "points"
+
+
+def test_the_best_seed_alone_gives_no_ranks(tmp_path: Path) -> None:
+    part = {"benchmarks": ["rotated-digits"], "methods": ["finetune", "cl-coral"]}
+    filled(tmp_path, experiment(name="main", part=part), steady)
+    book = make_book(tmp_path / "experiments" / "none.yaml")
+    best = experiment(part={**part, "settings_from": "main", "best_seed": True})
+    for each in make_plan(best, Store(tmp_path), book).runs:
+        write(tmp_path, result(each.run, 0.5), each)
+    record_experiment(best, tmp_path, book)
+    report = build_report(tmp_path)
+    assert [table.name for table in report.tables] == ["main", "toy"]
+    assert report.title.startswith("2 tables of ")
+    assert not any(each.ranked for each in report.tables[1].rows)
+
+
+def test_rows_of_main_stand_beside_an_ablation(tmp_path: Path) -> None:
+    part = {"benchmarks": ["rotated-mnist", "covertype"], "methods": ["cl-coral"]}
+    filled(tmp_path, experiment(name="main", part=part), steady)
+    filled(tmp_path, experiment(name="no_alignment", part={**part, "settings": {"alignment_weight": 0.0}}), lambda planned: 0.3)
+    table = next(each for each in build_report(tmp_path).tables if each.name == "no_alignment")
+    assert {each.key: each.cells["covertype"].paper for each in table.rows} == {"cl-coral": 37.5, "cl-coral with alignment": 45.2}
+
+
+def test_orders_are_columns_without_ranks(tmp_path: Path) -> None:
+    filled(tmp_path, experiment(part={**BOTH, "orders": ["listed", "reversed"]}), steady)
+    table = only(build_report(tmp_path))
+    assert [column.key for column in table.columns] == [
+        "rotated-digits", "rotated-digits reversed", "heart-hospitals", "heart-hospitals reversed",
+    ]  # fmt: skip
+    assert not any(each.ranked for each in table.rows)
+    assert table.significance is None
+
+
+def test_varied_settings_are_rows(tmp_path: Path) -> None:
+    part = {"benchmarks": ["heart-hospitals"], "methods": ["cl-coral"]}
+    filled(tmp_path, experiment(name="main", part=part), steady)
+    varied = experiment(part={**part, "settings_from": "main", "best_seed": True, "vary": ["penalty_weight"], "values": 3})
+    record_experiment(varied, tmp_path, make_book(tmp_path / "experiments" / "none.yaml"))
+    for each in make_plan(varied, Store(tmp_path), make_book(tmp_path / "experiments" / "none.yaml")).runs:
+        write(tmp_path, result(each.run, 0.5), each)
+    table = next(each for each in build_report(tmp_path).tables if each.name == "toy")
+    assert len(table.rows) == 3
+    assert all(each.variant.startswith("penalty_weight = ") for each in table.rows)
+    assert table.rows[0].average is None
+
+
+def test_parts_that_hold_the_same_method_are_set_apart(tmp_path: Path) -> None:
+    parts = [{"benchmarks": ["heart-hospitals"], "methods": ["er"], "memory": memory} for memory in (20, 40)]
+    filled(tmp_path, experiment(parts=parts), lambda planned: planned.run.memory / 100)
+    table = only(build_report(tmp_path))
+    assert {each.variant: each.cells["heart-hospitals"].mean for each in table.rows} == {"": 20, "memory 40": 40}
+
+
+def test_tiny_runs_are_said_to_mean_nothing(tmp_path: Path) -> None:
+    book = make_book(EXPERIMENTS / "main.yaml", tiny)
+    found = tiny(read_experiment(EXPERIMENTS / "main.yaml"))
+    for each in planned(found, tmp_path).unique().values():
+        write(tmp_path, result(each.run, steady(each)), each, "main")
+    record_experiment(found, tmp_path, book, ending=TINY)
+    table = only(build_report(tmp_path))
+    assert table.name == "main.tiny"
+    assert "numbers mean nothing" in table.notes[0]
+    assert not table.has_paper
+
+
+def test_selection_that_leaves_sources_out_needs_all_its_runs(tmp_path: Path) -> None:
+    part = {"benchmarks": ["heart-hospitals"], "methods": ["er"]}
+
+    def score(planned: Planned) -> float | None:
+        if planned.held_out == "hungarian" and planned.trial == 1 and planned.seed == 0:
+            return NotImplemented
+        return 0.9 if planned.trial == 1 else 0.4
+
+    filled(tmp_path, experiment(selection="leave-one-source-out", part=part), score)
+    cell = row(only(build_report(tmp_path)), "er").cells["heart-hospitals"]
+    assert cell.values == pytest.approx((40, 90))
+    assert cell.notes == ("1 of 2 trials",)
+
+
+def test_a_comparison_is_a_table(tmp_path: Path) -> None:
+    runs = [
+        Run(benchmark="heart-hospitals", method=name, seed=seed, steps=2, settings={"batch_size": 8})
+        for name in ("finetune", "er", "tent")
+        for seed in (0, 1)
+    ]
+    found = compare(runs)
+    found.save(tmp_path / "compare-heart-hospitals")
+    one = build_report(tmp_path / "compare-heart-hospitals" / "comparison.json")
+    for report in (one, build_report(tmp_path), build_report(tmp_path / "compare-heart-hospitals")):
+        table = only(report)
+        assert table.name == "compare-heart-hospitals"
+        for expected in found.rows:
+            cell: Cell = row(table, expected.method).cells["heart-hospitals"]
+            assert cell.mean == pytest.approx(100 * expected.target)
+            assert cell.error == pytest.approx(100 * expected.target_error)
+        assert table.rows[0].average is None
+        assert {each.method for each in table.rows if each.ranked} == {"finetune", "er"}
+        assert "There is one data set" in table.significance.sentences[0]
+        assert report.provenance.commands[-1] == (
+            "holdfast compare heart-hospitals --methods finetune,er,tent --seeds 2 --orders listed --steps 2 --set batch_size=8"
+        )
+
+
+def test_a_comparison_over_orders_and_at_the_defaults(tmp_path: Path) -> None:
+    listed = ("0", "15", "30", "45")
+    results = [
+        result(Run(benchmark="rotated-mnist", method=name, seed=seed, order=order), score)
+        for name, score in (("finetune", 0.4), ("cl-coral", 0.7))
+        for order in (listed, listed[::-1])
+        for seed in (0, 1)
+    ]
+    both = Comparison(benchmark="rotated-mnist", metric="accuracy", rows=rank(results), results=results)
+    both.save(tmp_path / "both")
+    table = only(build_report(tmp_path / "both"))
+    assert [column.label for column in table.columns] == ["RotatedMNIST, listed", "RotatedMNIST, reversed"]
+    assert not table.ranked
+    assert not table.has_paper
+    first = [each for each in results if each.run.order == listed]
+    Comparison(benchmark="rotated-mnist", metric="accuracy", rows=rank(first), results=first).save(tmp_path / "one")
+    assert row(only(build_report(tmp_path / "one")), "cl-coral").cells["rotated-mnist"].paper == 72.8

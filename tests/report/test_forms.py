@@ -1,0 +1,218 @@
+"""Markdown, CSV and LaTeX: the same numbers, whole or said to be partial, with and without the paper's."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from holdfast.report import latex_form, markdown_form
+from holdfast.report.csv_form import RANKS, as_csv
+from holdfast.report.grid import make_grid, number
+from holdfast.report.latex_form import as_latex
+from holdfast.report.markdown_form import as_markdown
+from holdfast.report.papers_own import printed_table
+from holdfast.report.printed import FORMS
+from holdfast.report.table import Cell, Column, Provenance, Report, Row, Table
+
+ENGINE = next((name for name in ("tectonic", "pdflatex", "xelatex", "lualatex") if shutil.which(name)), None)
+NASTY = r"50% of a_b & {c} #1 $x ^~ \ <i> | [z] `q` *s* ★ naïve χ² ±"
+
+
+def partial_table() -> Table:
+    cells = {
+        "a": Cell(1 / 3, 0.1 + 0.2, 10.0, 1.5, 2, 3, 17, 20, 1, ("2 of 3 seeds", "17 of 20 trials", "generated data"), (0.1, 1 / 7)),
+        "b": Cell(None, paper=5.0, seeds_planned=3, trials_planned=20, notes=("missing",)),
+    }
+    rows = (
+        Row("cl-coral", NASTY, "tailored", "continual", cells, Cell(1 / 3, notes=("over 1 of 2 data sets",)), variant="x"),
+        Row("mine", "other", "no group", "continual", {"a": Cell(2.0)}),
+        Row("tent", "TENT", "adaptation", "adaptation", {"a": Cell(-0.04)}),
+    )
+    columns = (Column("a", "A_1 & more", generated=True), Column("b", "B", "macro_f1"))
+    return Table(f"t_{NASTY}", f"{NASTY} (partial)", NASTY, columns, rows, (NASTY,), whole=False)
+
+
+def report() -> Report:
+    facts = Provenance((("holdfast", "0.1.0"), (NASTY, NASTY)), ("holdfast sweep a_b.yaml --runs x", "# 100%"))
+    return Report(NASTY, (printed_table("main"), partial_table(), printed_table("runtime")), facts, (NASTY,))
+
+
+def test_every_form_is_found_by_its_ending() -> None:
+    assert set(FORMS) == {".md", ".csv", ".tex"}
+    for form in FORMS.values():
+        with_paper, without = form(report()), form(report(), paper=False)
+        assert len(with_paper) > len(without)
+        assert "2 of 3 seeds" in without
+        assert "partial" in without
+
+
+def test_numbers_as_they_are_shown() -> None:
+    assert number(None) == "—"
+    assert number(-0.04) == "0.0"
+    assert number(-0.04, sign=True) == "+0.0"
+    assert number(-1.25, sign=True) == "-1.2"
+    assert number(0.0123, 3) == "0.012"
+
+
+def test_times_get_the_decimals_they_need() -> None:
+    def times(*values: float) -> Table:
+        return Table(
+            "t", "t", "t", (Column("a", "A"),), tuple(Row(str(v), "x", "g", "continual", {"a": Cell(v)}) for v in values), unit="ms"
+        )
+
+    assert times(53.7, 0.15).decimals == 1
+    assert times(53.7, 0.05).decimals == 2
+    assert times(0.002).decimals == 3
+    assert times(0.0001).decimals == 4
+    assert printed_table("main").decimals == 1
+
+
+def test_csv_reads_back_to_the_same_numbers() -> None:
+    made = report()
+    lines = list(csv.DictReader(io.StringIO(as_csv(made))))
+    found = {(line["table"], line["row"], line["column"]): line for line in lines}
+    assert len(found) == len(lines)
+    for table in made.tables:
+        for row in table.rows:
+            for key, cell in row.cells.items():
+                line = found[table.name, row.key, key]
+                for name in ("mean", "error", "paper", "paper_error", "difference"):
+                    assert (float(line[name]) if line[name] else None) == getattr(cell, name)
+                assert tuple(float(value) for value in line["values"].split()) == cell.values
+                assert line["notes"] == "; ".join(cell.notes)
+                assert line["whole"] == str(table.whole)
+            if row.average is not None and row.average.mean is not None:
+                assert float(found[table.name, row.key, "average"]["mean"]) == row.average.mean
+            for name in RANKS:
+                if row.ranked:
+                    assert float(found[table.name, row.key, name]["mean"]) == getattr(row, name)
+    assert "paper" not in next(csv.reader(io.StringIO(as_csv(made, paper=False))))
+
+
+def test_markdown_tables_are_rectangular_and_hold_every_row() -> None:
+    text = as_markdown(report())
+    blocks = [block for block in text.split("\n\n") if block.startswith("| Method")]
+    assert len(blocks) == 3
+    for block, table in zip(blocks, report().tables, strict=True):
+        widths = {len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}
+        assert len(widths) == 1
+        assert len(block.splitlines()) == 2 + len(table.rows) + len(table.sections()) - 1
+    assert "| ★-CL-CORAL | **72.8 ± 2.6** (72.8 ± 2.6; +0.0) |" in text
+    assert "*Learned all sources at once (never ranked)*" in text
+    assert r"\[missing\]" in text
+    assert "(partial)" in text
+    assert "holdfast sweep a_b.yaml --runs x" in text
+    assert "**What may be concluded**" in text
+
+
+def test_markdown_renders() -> None:
+    from markdown_it import MarkdownIt
+
+    tokens = MarkdownIt("commonmark").enable("table").parse(as_markdown(report()))
+    kinds = [token.type for token in tokens]
+    assert kinds.count("table_open") == 4  # three tables and the facts
+    rows = sum(len(table.rows) + len(table.sections()) - 1 for table in report().tables) + len(report().provenance.facts)
+    assert kinds.count("tr_open") == rows + 4
+    assert [token.content for token in tokens if token.type == "fence"] == ["holdfast sweep a_b.yaml --runs x\n# 100%\n"]
+    texts = ["".join(child.content for child in token.children or ()) for token in tokens if token.type == "inline"]
+    assert texts[0] == NASTY
+    assert NASTY in texts[1:]
+
+
+def test_markdown_without_the_papers_numbers() -> None:
+    text = markdown_form.markdown_table(printed_table("main"), paper=False)
+    assert "| ★-CL-CORAL | **72.8 ± 2.6** |" in text
+    assert "the paper's number and our difference" not in text
+
+
+@given(some.text())
+def test_markdown_escapes_what_a_table_would_take_for_its_own(text: str) -> None:
+    shown = markdown_form.escape(text)
+    assert "\n" not in shown
+    assert re.search(r"(?<!\\)(\\\\)*\|", shown) is None
+
+
+def braces(text: str) -> int:
+    """The depth at the end; never below nought on the way."""
+    depth = 0
+    for sign in re.sub(r"\\[\\{}]", "", text):
+        depth += {"{": 1, "}": -1}.get(sign, 0)
+        assert depth >= 0
+    return depth
+
+
+@pytest.mark.parametrize("paper", [True, False])
+def test_latex_is_well_formed(paper: bool) -> None:
+    text = as_latex(report(), paper=paper)
+    assert text.isascii()
+    assert braces(text) == 0
+    begun, ended = re.findall(r"\\begin\{(\w+\*?)\}", text), re.findall(r"\\end\{(\w+\*?)\}", text)
+    assert sorted(begun) == sorted(ended)
+    body = re.sub(r"\\begin\{verbatim\}.*?\\end\{verbatim\}", "", text, flags=re.DOTALL)
+    assert re.search(r"(?<!\\)#", body) is None
+    for table in re.findall(r"\\begin\{tabular\}\{(l+c*)\}\n(.*?)\\end\{tabular\}", body, flags=re.DOTALL):
+        for line in table[1].splitlines():
+            if line.endswith(r"\\") and "multicolumn" not in line:
+                assert len(re.findall(r"(?<!\\)&", line)) == len(table[0]) - 1
+    for line in body.splitlines():
+        assert len(re.findall(r"(?<!\\)\$", line)) % 2 == 0
+        assert re.search(r"(?<!\\)%.", line) is None  # nothing is commented away
+    used = set(re.findall(r"\\rowcolor\{([\w-]+)\}", body))
+    assert used <= set(re.findall(r"\\definecolor\{([\w-]+)\}", body))
+    assert ("(72.8 $\\pm$ 2.6)" in body) == paper
+
+
+def test_latex_marks_and_colours_as_the_paper() -> None:
+    text = as_latex(Report("main", (printed_table("main"),)))
+    assert r"\definecolor{holdfast-tailored}{HTML}{BDD3B2}" in text
+    assert r"\rowcolor{holdfast-tailored} $\bigstar$-CL-CORAL & \textbf{72.8 $\pm$ 2.6}" in text
+    assert r"\underline{71.4 $\pm$ 2.6}" in text
+    assert r"\dotuline{70.7 $\pm$ 0.5}" in text
+    assert r"\multicolumn{12}{l}{\emph{Learned all sources at once (never ranked)}} \\" in text
+    assert text.count(r"\toprule") == text.count(r"\bottomrule") == 1
+    letters = as_latex(Report("p", (partial_table(),)))
+    assert "$^{a}$$^{b}$$^{c}$" in letters
+    assert "$^{a}$~2 of 3 seeds" in letters
+
+
+@given(some.text())
+def test_latex_escapes_anything(text: str) -> None:
+    shown = latex_form.escape(text)
+    assert shown.isascii()
+    assert braces(shown) == 0
+    plain = re.sub(r"\$[^$]*\$", "", shown)  # what stands for Greek letters and the like
+    assert re.search(r"(?<!\\)[%&#_$^~]", plain) is None
+
+
+def test_commands_that_latex_cannot_set_are_left_to_the_other_forms() -> None:
+    made = replace(report(), provenance=Provenance((), ("echo naïve",)))
+    assert "verbatim" not in as_latex(made)
+    assert "echo naïve" in as_markdown(made)
+
+
+def test_a_report_without_tables_is_still_one() -> None:
+    empty = Report("nothing", problems=("all is damaged",))
+    assert "all is damaged" in as_markdown(empty)
+    assert "all is damaged" in as_latex(empty)
+    assert len(as_csv(empty).splitlines()) == 1
+    assert make_grid(replace(partial_table(), rows=())).sections == []
+
+
+@pytest.mark.skipif(ENGINE is None, reason="no TeX engine is installed: the checks of form stand for it")
+def test_latex_compiles(tmp_path: Path) -> None:
+    (tmp_path / "report.tex").write_text(as_latex(report()))
+    call = (
+        [str(ENGINE), "report.tex"] if ENGINE == "tectonic" else [str(ENGINE), "-interaction=nonstopmode", "-halt-on-error", "report.tex"]
+    )
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert (tmp_path / "report.pdf").is_file()

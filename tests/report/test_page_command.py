@@ -1,0 +1,133 @@
+"""`holdfast report` as a person types it, and the page at the end of `holdfast compare`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from sweeping import EXPERIMENTS, experiment, swept
+
+from holdfast.cli.app import main
+from holdfast.sweep.experiment import make_book
+from holdfast.sweep.record import record_experiment
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    def typed(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["holdfast", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return int(ended.value.code or 0), " ".join(printed.out.split()), printed.err
+
+    return typed
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eight tiny runs and the experiment that planned them."""
+    folder = tmp_path_factory.mktemp("swept")
+    found = experiment()
+    swept(found, folder)
+    record_experiment(found, folder, make_book(EXPERIMENTS / "none.yaml"))
+    return folder
+
+
+def test_the_page_and_the_other_forms_are_written(command, runs: Path, tmp_path: Path) -> None:
+    for ending in ("html", "md", "csv", "tex"):
+        path = tmp_path / "made" / f"report.{ending}"
+        code, out, err = command("report", runs, "-o", path)
+        assert (code, err) == (0, "")
+        assert f"{path} is written" in out
+        assert "CL-CORAL" in path.read_text()
+    page = (tmp_path / "made" / "report.html").read_text()
+    for name in ("selection", "accuracy-matrix", "step-time"):
+        assert f'id="figure-{name}"' in page
+    assert 'id="figure-features"' not in page
+
+
+def test_the_page_lies_in_the_present_folder_unless_told_otherwise(command, runs: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert command("report", runs)[0] == 0
+    assert (tmp_path / "report.html").stat().st_size > 1e6
+
+
+def test_a_figure_alone_as_page_numbers_and_json(command, runs: Path, tmp_path: Path) -> None:
+    for ending in ("html", "csv", "json"):
+        assert command("report", runs, "--figure", "step-time", "-o", tmp_path / f"figure.{ending}")[0] == 0
+    frame = pd.read_csv(tmp_path / "figure.csv")
+    assert set(frame["method"]) == {"er", "cl-coral"}
+    assert (frame["milliseconds_a_step"] > 0).all()
+    assert "Plotly" in (tmp_path / "figure.html").read_text()
+
+
+def test_the_diagram_of_ranks_alone(command, tmp_path: Path) -> None:
+    found = experiment(
+        part={"benchmarks": ["heart-hospitals", "rotated-digits"], "methods": ["er", "finetune", "si"]}, search={"trials": 1, "seeds": 1}
+    )
+    swept(found, tmp_path)
+    record_experiment(found, tmp_path, make_book(EXPERIMENTS / "none.yaml"))
+    for ending in ("svg", "csv"):
+        assert command("report", tmp_path, "--figure", "critical-difference", "-o", tmp_path / f"ranks.{ending}")[0] == 0
+    assert (tmp_path / "ranks.svg").read_text().startswith("<svg")
+    assert set(pd.read_csv(tmp_path / "ranks.csv")["method"]) == {"er", "finetune", "si"}
+    code, _, err = command("report", tmp_path, "--figure", "critical-difference", "-o", tmp_path / "ranks.html")
+    assert (code, "end it in .svg, .csv" in err) == (2, True)
+
+
+def test_wrong_input_is_one_clear_line(command, runs: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    for words, said in (
+        ((tmp_path / "none",), "there is no folder"),
+        ((empty,), "holds no finished run"),
+        ((runs, "-o", "report.pdf"), "end it in .html, .md, .csv, .tex"),
+        ((runs, "--figure", "orders", "-o", tmp_path / "a.html"), "it needs runs with more than one order"),
+        ((runs, "--figure", "umap", "-o", tmp_path / "a.html"), "unknown figure 'umap'"),
+        ((runs, "--figure", "critical-difference", "-o", tmp_path / "a.svg"), "it needs a table with ranks over at least two data sets"),
+        ((runs, "--figure", "orders", "-o", "figure.png"), "end it in .html, .csv, .json"),
+        ((runs, "-o", blocked / "report.md"), "cannot be written"),
+    ):
+        code, _, err = command("report", *words)
+        assert code == 2, words
+        assert said in err
+        assert err.count("\n") == 1
+
+
+def test_a_damaged_run_is_named_and_left_out(command, tmp_path: Path) -> None:
+    found = experiment(search={"trials": 1, "seeds": 2})
+    swept(found, tmp_path)
+    record_experiment(found, tmp_path, make_book(EXPERIMENTS / "none.yaml"))
+    broken = sorted(tmp_path.glob("*/result.json"))[0]
+    broken.write_text("{}")
+    code, out, _ = command("report", tmp_path, "-o", tmp_path / "report.html")
+    assert code == 0
+    assert f"note: {broken} is damaged" in out
+    page = (tmp_path / "report.html").read_text()
+    assert f"{broken} is damaged" in page
+    assert "Read this first" in page
+
+
+def test_compare_ends_with_a_page(command, tmp_path: Path) -> None:
+    words = ("heart-hospitals", "--methods", "er,finetune", "--seeds", "2", "--steps", "2", "--set", "batch_size=8", "--workers", "1")
+    code, out, _ = command("compare", *words, "--orders", "listed,reversed", "--out", tmp_path)
+    assert code == 0
+    assert "report.html" in out
+    page = (tmp_path / "report.html").read_text()
+    assert 'id="figure-orders"' in page
+    assert "Finetune" in page
+
+
+def test_compare_without_plotly_says_how_to_install_it_and_keeps_its_results(command, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    code, out, _ = command(
+        "compare", "heart-hospitals", "--methods", "er", "--seeds", "1", "--steps", "2", "--workers", "1", "--out", tmp_path
+    )
+    assert code == 0
+    assert "no report.html: the page needs plotly and Jinja2: pip install 'holdfast[report]'" in out
+    assert (tmp_path / "comparison.json").is_file()
