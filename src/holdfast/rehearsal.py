@@ -55,7 +55,8 @@ class Rehearsal:
         size = self.method.settings.batch_size
         if self.run.replay_budget == "per-domain":
             return past, size
-        rows = max(self.method.replay.least_rows, size // past)
+        replay = self.method.replay
+        rows = max(replay.least_rows, min(replay.worth_rows, size), size // past)
         return min(past, max(1, size // rows)), rows
 
     @property

@@ -125,7 +125,7 @@ class CLANDMask(NaiveCLANDMask):
     name = "cl-andmask"
     group = "tailored"
     Settings = CLANDMaskSettings
-    replay = Replay(memory="partitions", stores=("logits",))
+    replay = Replay(memory="partitions", stores=("logits",), worth_rows=16)
 
     def gradients(self, batch: Batch) -> Terms:
         """g̃ + α q over the current and the replayed domains."""

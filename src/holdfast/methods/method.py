@@ -36,6 +36,8 @@ class Replay:
     draws: names of further independent draws, found in `batch.draws`.
     stores: what is kept beside each row: `logits`, `features`.
     least_rows: fewest rows of a past domain that the method can use; matters when one batch is divided over many domains.
+    worth_rows: rows for which a further domain is worth what it costs, where a step pays for each (a covariance, a pass of its own): with
+        many domains a step then sees fewer of them, and costs the same after a thousand as after four.
     """
 
     memory: Literal["partitions", "reservoir", "class-reservoir"] | None = None
@@ -43,6 +45,7 @@ class Replay:
     draws: tuple[str, ...] = ()
     stores: tuple[str, ...] = ()
     least_rows: int = 1
+    worth_rows: int = 1
 
 
 class Method:

@@ -75,7 +75,8 @@ def drawing(runs: Sequence[Shown]) -> Drawing | None:
     ahead = int((frame["difference"] > 0).sum())
     says = (
         f"Each notion of invariance in its naive and its tailored form, on the unseen target. The tailored form is ahead in {ahead} of "
-        f"{len(frame)} pairs of method and data set, by {number(100 * float(frame['difference'].mean()), sign=True)} points on average."
+        f"{len(frame)} pairs of method and data set; the mean difference is {number(100 * float(frame['difference'].mean()), sign=True)} "
+        "points."
     )
     views = [View(data_set(benchmark), draw(frame[frame["benchmark"] == benchmark])) for benchmark in frame["benchmark"].unique()]
     if len(views) > 1:
