@@ -44,6 +44,9 @@ def run(
     memory: Annotated[int | None, typer.Option(help="rows kept of all past domains together")] = None,
     set: Annotated[list[str] | None, typer.Option("--set", help="a setting of the method or the run, name=value; may be repeated")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:0")] = "cpu",
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="on a GPU: the same bits each time, somewhat slower")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="folder for result.json and the learner's state")] = None,
     root: Annotated[Path | None, typer.Option(help="folder for data, as given to `holdfast prepare`")] = None,
 ) -> None:
@@ -62,6 +65,7 @@ def run(
     from .tables import make_console
 
     use_root(root)
+    settings: dict[str, object] = {**parse_assignments(set or []), **({"deterministic": True} if deterministic else {})}
     own = {
         "domain": domain,
         "label": label,
@@ -74,7 +78,7 @@ def run(
     hidden = own_data(benchmark, own, domain_by)
     asked = Run.build(
         benchmark=benchmark, method=method, seed=seed, scenario_seed=scenario_seed, target=target, order=split_names(order),
-        steps=steps, memory=memory, settings=parse_assignments(set or []), device=device, preprocess=preprocess, domains=domains,
+        steps=steps, memory=memory, settings=settings, device=device, preprocess=preprocess, domains=domains,
         severity=severity, weights=weights, **hidden,
     )  # fmt: skip
     if out is not None:
