@@ -28,6 +28,8 @@ docs: $(VENV)/installed
 
 bench: $(VENV)/installed
 	$(BIN)/python bench/step_cost.py
+	$(BIN)/python bench/whole_run.py
+	$(BIN)/python bench/growth.py
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check src tests bench docs

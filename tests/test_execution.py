@@ -193,6 +193,7 @@ def test_methods_that_cannot_be_compiled_say_why() -> None:
 # ---- numbers and memory -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the compiler to itself
 def test_the_layers_that_the_compiler_sees_give_the_same_features_and_gradients() -> None:
     for shape in ((1, 9, 8), (3, 8, 8), (5, 8, 8)):
         made = build_network("cnn", shape, 3, {"width": 8})
@@ -258,3 +259,26 @@ def test_a_note_is_made_once() -> None:
     made.choose_way(10)
     assert made.way.execution == "eager"
     assert notes.made == ["the step is not compiled: the firing of units is noted inside the feature extractor"]
+
+
+def test_what_cannot_be_compiled_runs_on_plainly_and_says_so(pictures, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(network: object, inputs: torch.Tensor) -> torch.Tensor:
+        raise torch._dynamo.exc.Unsupported("no such operation\nand a long story")
+
+    monkeypatch.setattr(holdfast.execution, "compiled_features", lambda: broken)
+    monkeypatch.setattr(holdfast.execution, "cannot_compile", lambda device: "")
+    notes: list[str] = []
+
+    class Notes(Observer):
+        def note(self, text: str) -> None:
+            notes.append(text)
+
+    settings = {"batch_size": 8, "execution": "compiled"}
+    made, plain = (
+        Learner("cnn", "er", settings={**settings, "execution": way}, network_settings={"width": 8}, observer=Notes())
+        for way in ("compiled", "eager")
+    )
+    for learner in (made, plain):
+        learner.learn(*pictures(0), domain="a", steps=4)
+    assert notes == ["the step is not compiled: no such operation"]
+    assert differences(made.state_dict()["network"], plain.state_dict()["network"]) == []

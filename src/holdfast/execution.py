@@ -200,22 +200,22 @@ def match_layout(parameter: Tensor, state: dict[str, Any]) -> None:
 
 
 @contextmanager
-def extraction(network: Network, way: Way, device: torch.device) -> Iterator[None]:
+def extraction(network: Network, way: Way, device: torch.device, note: Callable[[str], None]) -> Iterator[None]:
     """Inside, features come from the compiled extractor and in the way's precision. Everything else stays in float32."""
-    run = compiled_features() if way.execution == "compiled" else _features
-    half = way.precision == "bf16"
+    half, compiled = way.precision == "bf16", way.execution == "compiled"
+    run = [compiled_features() if compiled else _features]
 
     def extract(inputs: Tensor) -> Tensor:
-        if way.execution == "compiled":
-            # One more domain or another batch size changes the first axis: it is no reason to compile again.
-            torch._dynamo.maybe_mark_dynamic(inputs, 0)
         # No cache of cast weights: a recording would go on reading those of the step in which it was made.
-        with torch.autocast(device.type, torch.bfloat16, enabled=half, cache_enabled=False), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="TensorFloat32")  # advice to leave float32, which was asked for
-            warnings.filterwarnings("ignore", category=DeprecationWarning, module="torch")  # of PyTorch to itself
-            return run(network, inputs).float()
+        with torch.autocast(device.type, torch.bfloat16, enabled=half, cache_enabled=False):
+            try:
+                return run[0](network, inputs).float()
+            except torch._dynamo.exc.TorchDynamoException as error:  # the user's own network, or a compiler that is broken here
+                note(f"the step is not compiled: {str(error).strip().splitlines()[0]}")
+                run[0] = _features
+                return run[0](network, inputs).float()
 
-    network.extractor = extract if half or way.execution == "compiled" else None
+    network.extractor = extract if half or compiled else None
     try:
         yield
     finally:
@@ -233,7 +233,16 @@ def compiled_features() -> Callable[[Network, Tensor], Tensor]:
     config: Any = importlib.import_module("torch._functorch.config")
     config.donated_buffer = False
     compiled: Callable[[Network, Tensor], Tensor] = torch.compile(_features)
-    return compiled
+
+    def features(network: Network, inputs: Tensor) -> Tensor:
+        # One more domain or another batch size changes the first axis: it is no reason to compile again.
+        torch._dynamo.maybe_mark_dynamic(inputs, 0)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="TensorFloat32")  # advice to leave float32, which was asked for
+            warnings.filterwarnings("ignore", category=DeprecationWarning)  # of PyTorch to itself
+            return compiled(network, inputs)
+
+    return features
 
 
 # ---- recording and replaying --------------------------------------------------------------------------------------------

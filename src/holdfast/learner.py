@@ -325,7 +325,7 @@ class Learner:
         with (
             network.batchnorm("frozen" if self.run.freeze_batchnorm else "train"),
             laid_out(network, method.opts, self.way),
-            extraction(network, self.way, self.device),
+            extraction(network, self.way, self.device, self.observer.note),
             steps_of(self.way, self.device, step, phase, drawn, self.observer.note) as steps,
         ):
             yield steps

@@ -44,9 +44,7 @@ def run(
     memory: Annotated[int | None, typer.Option(help="rows kept of all past domains together")] = None,
     set: Annotated[list[str] | None, typer.Option("--set", help="a setting of the method or the run, name=value; may be repeated")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:0")] = "cpu",
-    deterministic: Annotated[
-        bool, typer.Option("--deterministic", help="on a GPU: the same bits each time, somewhat slower")
-    ] = False,
+    deterministic: Annotated[bool, typer.Option("--deterministic", help="on a GPU: the same bits each time, somewhat slower")] = False,
     out: Annotated[Path | None, typer.Option(help="folder for result.json and the learner's state")] = None,
     root: Annotated[Path | None, typer.Option(help="folder for data, as given to `holdfast prepare`")] = None,
 ) -> None:
