@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import taping
 import torch
@@ -10,6 +11,7 @@ from torch import nn
 
 import holdfast.execution
 from holdfast import Learner
+from holdfast.data.domain import Rows
 from holdfast.errors import HoldfastError
 from holdfast.execution import EAGER_STEPS, CapturedSteps, Way, choose_way, laid_out
 from holdfast.learner import load
@@ -132,6 +134,18 @@ def test_notions_with_a_state_per_domain_fall_back_visibly() -> None:
     assert reason == "states that run over a domain are found by name"
     way = choose_way(RunSettings(), CUDA, made.method.network, 500, uncaptured=reason, uncompiled=method.uncompiled)
     assert (way.execution, way.notes) == ("eager", (f"the step is not captured as a CUDA graph: {reason}",))
+
+
+def test_inputs_that_stay_on_the_host_are_not_captured(gpu: None) -> None:
+    made = Learner("cnn", "er", network_settings={"width": 8}, classes=[0, 1])
+    made._begin((1, 8, 8), torch.uint8, [0, 1])
+    made.device = CUDA
+    images, labels = np.zeros((4, 1, 8, 8), np.uint8), torch.zeros(4, dtype=torch.long)
+    made.choose_way(1000, Rows(images, labels, torch.arange(4)))
+    assert made.way.execution == "eager"
+    assert made.way.notes == ("the step is not captured as a CUDA graph: the domain's inputs do not fit into the memory of the GPU",)
+    made.choose_way(1000, Rows(torch.from_numpy(images), labels, torch.arange(4)))
+    assert made.way.execution == "compiled"
 
 
 # ---- the choice ---------------------------------------------------------------------------------------------------------

@@ -261,7 +261,7 @@ class Learner:
         staging = self.rehearsal.staging(domain, rows)
         began = time.perf_counter()
         first = self.checkpoints.resume(self, domain, steps, staging) if self.checkpoints is not None else 0
-        self.choose_way(steps)
+        self.choose_way(steps, rows)
         with self.arithmetic():
             with self.steps(lambda: self.device_step(rows, staging)) as carry_out:
                 for step in range(first, steps):
@@ -281,13 +281,6 @@ class Learner:
             self._wait()
         self.seconds = {"steps": ended - began, "closing": time.perf_counter() - ended}
 
-    def step(self, rows: Rows, domain_step: int, staging: ReservoirMemory | None = None) -> Terms:
-        """One eager step on the current domain."""
-        self.method.before_step(self.steps_done, domain_step)
-        terms = self.device_step(rows, staging)
-        self.steps_done += 1
-        return terms
-
     def device_step(self, rows: Rows, staging: ReservoirMemory | None) -> Terms:
         """What a step does on the device: draw, update, offer the rows to the reservoir if there is one. It reads no value there."""
         batch = self.rehearsal.batch(rows)
@@ -297,10 +290,13 @@ class Learner:
             staging.offer(self.rehearsal.offered(batch), self.generators.memory)
         return terms
 
-    def choose_way(self, steps: int) -> None:
+    def choose_way(self, steps: int, rows: Rows | None = None) -> None:
         """How the steps of the coming domain are carried out, in which precision and memory format."""
         method, network = self.method, self.method.network
-        self.way = choose_way(self.run, self.device, network, steps, uncaptured=method.uncaptured(), uncompiled=self.method_type.uncompiled)
+        reason = method.uncaptured()
+        if rows is not None and not isinstance(rows.inputs, Tensor):
+            reason = reason or "the domain's inputs do not fit into the memory of the GPU"
+        self.way = choose_way(self.run, self.device, network, steps, uncaptured=reason, uncompiled=self.method_type.uncompiled)
         for note in self.way.notes:
             if note not in self._noted:
                 self._noted.add(note)

@@ -23,6 +23,7 @@ class Registry(Generic[T]):
         self._builtin = dict(builtin)
         self._added: dict[str, T] = {}
         self._loaded: dict[str, T] = {}
+        self._offered: dict[str, str] | None = None
 
     def names(self) -> list[str]:
         """All known names, the built-in ones first and in the order in which they are listed."""
@@ -51,7 +52,10 @@ class Registry(Generic[T]):
         self._added.pop(name, None)
 
     def _plugins(self) -> dict[str, str]:
-        return {point.name: point.value for point in entry_points(group=self.group) if point.name not in self._builtin}
+        """What other packages offer. Looked for once: what is installed does not change while a process runs, and it is slow."""
+        if self._offered is None:
+            self._offered = {point.name: point.value for point in entry_points(group=self.group) if point.name not in self._builtin}
+        return self._offered
 
     def _load(self, name: str) -> T:
         place = self._builtin.get(name) or self._plugins().get(name)
