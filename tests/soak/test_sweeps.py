@@ -38,9 +38,17 @@ def table(runs: Path) -> pd.DataFrame:
 
 
 def start(file: Path, runs: Path) -> subprocess.Popen[str]:
-    """A sweep in a process group of its own, as a shell starts it."""
+    """A sweep in a process group of its own, as a shell starts it in the foreground: not deaf to Ctrl-C, even if these tests are."""
     words = [sys.executable, "-c", COMMAND, "sweep", str(file), "--runs", str(runs), "--workers", "2"]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ENVIRONMENT, start_new_session=True)
+    return subprocess.Popen(
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=ENVIRONMENT,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
 
 
 def children(pid: int) -> list[int]:
