@@ -10,11 +10,12 @@ from torch import Tensor
 class Observer:
     """Receives the named loss terms of every step and the scores of every domain.
 
-    The terms are tensors: read them (`float(term)`) only as often as you need them, since reading waits for the device.
+    The terms are tensors: read them (`float(term)`) only as often as you need them, since reading waits for the device. On a GPU the next
+    step may write into the same tensors: copy what you keep.
     """
 
     def note(self, text: str) -> None:
-        """Something about the data that a reader of the scores must know."""
+        """Something about the data, or about how steps are carried out, that a reader of the scores must know."""
 
     def start(self, domain: str, steps: int) -> None:
         """Training on `domain` begins."""
