@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from papers_own import printed_table
 
 from holdfast.report.conclusions import judge
-from holdfast.report.papers_own import printed_table
 from holdfast.report.table import Cell, Significance
 
 

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
+from papers_own import printed_table
 
 from holdfast.report import latex_form, markdown_form
 from holdfast.report.csv_form import RANKS, as_csv
 from holdfast.report.grid import make_grid, number
 from holdfast.report.latex_form import as_latex
 from holdfast.report.markdown_form import as_markdown
-from holdfast.report.papers_own import printed_table
 from holdfast.report.printed import FORMS
 from holdfast.report.table import Cell, Column, Provenance, Report, Row, Table
 

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from papers_own import printed_table
 from pictured import result, shown
 
 from holdfast.errors import HoldfastError
@@ -17,7 +18,6 @@ from holdfast.report.assemble import Frame, assemble
 from holdfast.report.figures import draw_all
 from holdfast.report.page import page
 from holdfast.report.page_table import Notes, number, page_table
-from holdfast.report.papers_own import printed_table
 from holdfast.report.table import Cell, Column, Provenance, Report, Table
 
 HOSTILE = "<script>alert('x')</script> & \"quoted\""

@@ -6,10 +6,10 @@ import csv
 from importlib.resources import files
 
 import pytest
+from papers_own import printed_table
 
 from holdfast.errors import HoldfastError
 from holdfast.report.paper import SOURCES, SWAP_NOTE, TABLES, URM_NOTE, paper_table
-from holdfast.report.papers_own import printed_table
 
 TEXT = files("holdfast.report").joinpath("files", "paper_averages.csv").read_text()
 PRINTED = {row["method"]: row for row in csv.DictReader(TEXT.splitlines())}

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from papers_own import printed_table
 from pictured import SOURCES, result, shown
 from safetensors.torch import save_file
 from sweeping import EXPERIMENTS, swept
@@ -18,7 +19,6 @@ from holdfast.report.figures import FIGURES, draw_all
 from holdfast.report.figures.runs import Shown, mark_selected
 from holdfast.report.overlap import project
 from holdfast.report.page import page
-from holdfast.report.papers_own import printed_table
 from holdfast.report.table import Provenance, Report
 from holdfast.report.write import write_report
 from holdfast.sweep.experiment import make_book, read_experiment

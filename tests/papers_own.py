@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..errors import unknown
-from .assemble import Frame, assemble
-from .names import dataset_label, datasets_in_order
-from .paper import SOURCES, paper_table
-from .table import Cell, Column, Table
+from holdfast.errors import unknown
+from holdfast.report.assemble import Frame, assemble
+from holdfast.report.names import dataset_label, datasets_in_order
+from holdfast.report.paper import SOURCES, paper_table
+from holdfast.report.table import Cell, Column, Table
 
 SEEDS, TRIALS = 3, 20
 
