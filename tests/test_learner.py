@@ -246,7 +246,7 @@ def test_the_observer_sees_every_step_and_the_scores(blobs) -> None:
         ("per-domain", 8, 3, "er", (3, 8)),
         ("total", 8, 3, "er", (3, 2)),
         ("total", 8, 30, "er", (8, 1)),
-        ("total", 8, 30, "cl-fishr", (2, 4)),
+        ("total", 64, 30, "cl-fishr", (4, 16)),
         ("total", 8, 30, "cl-coral", (1, 8)),
         ("total", 32, 30, "cl-coral", (2, 16)),
         ("total", 32, 30, "cl-andmask", (2, 16)),

@@ -43,7 +43,7 @@ class CLCORAL(Tailored):
     reduces_to = ("er", {"penalty_weight": 0, "alignment_weight": 0})
     reference = "the paper, after Sun and Saenko, 2016"
     Settings = CLCORALSettings
-    replay = replace(Tailored.replay, least_rows=FeatureMoments.least_rows, worth_rows=16)
+    replay = replace(Tailored.replay, least_rows=FeatureMoments.least_rows)
 
     def make_invariance(self) -> FeatureMoments:
         """Feature moments over a batch or over a domain's running state."""

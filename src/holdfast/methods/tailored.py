@@ -40,7 +40,8 @@ class Tailored(InvariantMethod):
 
     Settings: ClassVar[type[TailoredSettings]] = TailoredSettings
     group = "tailored"
-    replay = Replay(memory="partitions", stores=("logits",))
+    # Of a budget shared by many domains: a statistic of fewer rows is noise, and each costs something.
+    replay = Replay(memory="partitions", stores=("logits",), worth_rows=16)
 
     def uncaptured(self) -> str:
         """A notion of scope `domain` looks on the host which domains were drawn."""
