@@ -6,7 +6,7 @@ the place of another, stays what it was when the step was recorded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten
 
-from holdfast.execution import CapturedSteps, Steps
+from holdfast.execution import CapturedSteps
 
 
 def tensors(tree: Any) -> list[Tensor]:
@@ -58,7 +58,7 @@ recorded: list[TapedSteps] = []
 
 
 @contextmanager
-def taped(way: Any, device: Any, step: Any, phase: Any, generators: Any, note: Any) -> Iterator[Steps]:
+def taped(way: Any, device: Any, step: Any, phase: Any, generators: Any, note: Any) -> Iterator[Callable[[], Any]]:
     """Stands in for `holdfast.execution.steps_of`."""
     recorded.append(TapedSteps(step, phase, generators, note))
     yield recorded[-1]

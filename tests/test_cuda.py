@@ -49,7 +49,7 @@ def weights(made: Learner) -> torch.Tensor:
 def test_every_method_is_captured_and_gives_the_eager_weights(method: str) -> None:
     eager, graph = (learned(method, way, "float32", deterministic=True) for way in ("eager", "graph"))
     assert graph.way.execution == "graph"
-    assert graph._noted == set()
+    assert graph.notes == []
     moved = float((weights(eager) - weights(learner_at_start(method))).norm())
     assert moved > 0
     assert float((weights(eager) - weights(graph)).norm()) < 0.05 * moved

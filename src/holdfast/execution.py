@@ -23,12 +23,12 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from .errors import HoldfastError
+from .methods.method import Terms
 from .networks.network import Network
 from .settings import RunSettings
 
 Execution = Literal["eager", "compiled", "graph"]
 Precision = Literal["float32", "tf32", "bf16"]
-Terms = dict[str, Tensor]
 
 # Steps that run eagerly before a recording: they create the optimiser's state and choose the libraries' kernels.
 EAGER_STEPS = 3
@@ -82,9 +82,7 @@ def choose_way(run: RunSettings, device: torch.device, network: Network, steps: 
     if cuda and execution != "eager" and uncaptured:
         execution = "eager"
         notes.append(f"the step is not captured as a CUDA graph: {uncaptured}")
-    way = Way(
-        execution, tuple(notes), precision="float32", channels_last=cuda and execution != "eager" and _by_channels(network, execution)
-    )
+    way = Way(execution, tuple(notes), channels_last=cuda and execution != "eager" and _by_channels(network, execution))
     if run.precision != "auto":
         return replace(way, precision=run.precision)
     if not cuda:
@@ -203,17 +201,18 @@ def match_layout(parameter: Tensor, state: dict[str, Any]) -> None:
 def extraction(network: Network, way: Way, device: torch.device, note: Callable[[str], None]) -> Iterator[None]:
     """Inside, features come from the compiled extractor and in the way's precision. Everything else stays in float32."""
     half, compiled = way.precision == "bf16", way.execution == "compiled"
-    run = [compiled_features() if compiled else _features]
+    run = compiled_features() if compiled else _features
 
     def extract(inputs: Tensor) -> Tensor:
+        nonlocal run
         # No cache of cast weights: a recording would go on reading those of the step in which it was made.
         with torch.autocast(device.type, torch.bfloat16, enabled=half, cache_enabled=False):
             try:
-                return run[0](network, inputs).float()
+                return run(network, inputs).float()
             except torch._dynamo.exc.TorchDynamoException as error:  # the user's own network, or a compiler that is broken here
                 note(f"the step is not compiled: {str(error).strip().splitlines()[0]}")
-                run[0] = _features
-                return run[0](network, inputs).float()
+                run = _features
+                return run(network, inputs).float()
 
     network.extractor = extract if half or compiled else None
     try:
@@ -248,20 +247,8 @@ def compiled_features() -> Callable[[Network, Tensor], Tensor]:
 # ---- recording and replaying --------------------------------------------------------------------------------------------
 
 
-class Steps:
-    """Carries out one step after the other."""
-
-    def __init__(self, step: Callable[[], Terms], phase: Callable[[], Hashable]) -> None:
-        self.step = step
-        self.phase = phase
-
-    def __call__(self) -> Terms:
-        """A step; the terms of its loss."""
-        return self.step()
-
-
-class CapturedSteps(Steps):
-    """The same, recorded as a CUDA graph once a phase has begun.
+class CapturedSteps:
+    """Carries out one step after the other; once a phase has begun they are recorded as a CUDA graph.
 
     The terms that come back are the same tensors each time, overwritten by the next step: who keeps them must copy them.
     """
@@ -269,7 +256,8 @@ class CapturedSteps(Steps):
     def __init__(
         self, step: Callable[[], Terms], phase: Callable[[], Hashable], generators: Sequence[torch.Generator], note: Callable[[str], None]
     ) -> None:
-        super().__init__(step, phase)
+        self.step = step
+        self.phase = phase
         self.generators = generators
         self.note = note
         self.key: Hashable = object()
@@ -317,10 +305,10 @@ def steps_of(
     phase: Callable[[], Hashable],
     generators: Sequence[torch.Generator],
     note: Callable[[str], None],
-) -> Iterator[Steps]:
-    """What carries out the steps of one domain in this way."""
+) -> Iterator[Callable[[], Terms]]:
+    """What carries out the steps of one domain in this way, one a call."""
     if device.type != "cuda" or not way.captured:
-        yield Steps(step, phase)
+        yield step
         return
     # Recording needs a stream of its own; the eager steps run on it too, so that all steps see the same order of work.
     stream = _stream(device)

@@ -45,7 +45,7 @@ class JointLearner(Learner):
             self.method.class_weight = balanced_weights(labels, len(self._known_classes()))
         self.observer.start(ALL_SOURCES, steps)
         began = time.perf_counter()
-        self.choose_way(steps)
+        self.choose_way(steps, sources)
         with self.arithmetic(), self.steps(lambda: self._joint_step(sources)) as carry_out:
             for step in range(steps):
                 self.method.before_step(step, step)

@@ -22,12 +22,12 @@ from .data.preprocessing import Preprocessing, from_state
 from .data.seal import training
 from .errors import HoldfastError, StateError, unknown
 from .evaluation.scores import score
-from .execution import Steps, arithmetic, check_way, choose_way, extraction, laid_out, steps_of
+from .execution import arithmetic, check_way, choose_way, extraction, laid_out, steps_of
 from .memory import PartitionedMemory, ReservoirMemory, make_memory
 from .methods import METHODS
 from .methods.method import Method, Terms, balanced_weights
 from .networks.build import check_sizes, make_network
-from .networks.network import Network
+from .networks.network import EVALUATION_ROWS, Network
 from .observer import Observer
 from .optimization import check_finite, find_device, make_optimizer
 from .randomness import Generators, derive, seeded
@@ -35,7 +35,6 @@ from .rehearsal import Rehearsal
 from .settings import RunSettings, divide
 from .state import load_state, save_state
 
-EVALUATION_ROWS = 4096
 EVALUATION_VALUES = 4096 * 1024  # fewer rows at once where a row is large
 FINITE_CHECK_STEPS = 100
 
@@ -93,7 +92,7 @@ class Learner:
         # How raw rows become inputs, where this learner was begun with a data frame or by a run on raw files.
         self.preprocessing: Preprocessing | None = None
         self.seconds = {"steps": 0.0, "closing": 0.0}  # of the last domain: its steps; filling the memory and the priors
-        self._noted: set[str] = set()
+        self.notes: list[str] = []  # how steps were carried out otherwise than asked for, and why
         self.checkpoints: Checkpoints | None = None  # where a domain is continued from if its training was interrupted
         PartitionedMemory(self.capacity)  # refuses a capacity below 1
 
@@ -261,7 +260,7 @@ class Learner:
         staging = self.rehearsal.staging(domain, rows)
         began = time.perf_counter()
         first = self.checkpoints.resume(self, domain, steps, staging) if self.checkpoints is not None else 0
-        self.choose_way(steps, rows)
+        self.choose_way(steps, [rows])
         with self.arithmetic():
             with self.steps(lambda: self.device_step(rows, staging)) as carry_out:
                 for step in range(first, steps):
@@ -290,24 +289,28 @@ class Learner:
             staging.offer(self.rehearsal.offered(batch), self.generators.memory)
         return terms
 
-    def choose_way(self, steps: int, rows: Rows | None = None) -> None:
+    def choose_way(self, steps: int, rows: Sequence[Rows] = ()) -> None:
         """How the steps of the coming domain are carried out, in which precision and memory format."""
         method, network = self.method, self.method.network
         reason = method.uncaptured()
-        if rows is not None and not isinstance(rows.inputs, Tensor):
+        if not all(isinstance(each.inputs, Tensor) for each in rows):
             reason = reason or "the domain's inputs do not fit into the memory of the GPU"
         self.way = choose_way(self.run, self.device, network, steps, uncaptured=reason, uncompiled=self.method_type.uncompiled)
-        for note in self.way.notes:
-            if note not in self._noted:
-                self._noted.add(note)
-                self.observer.note(note)
+        for text in self.way.notes:
+            self._note(text)
+
+    def _note(self, text: str) -> None:
+        """Say it once, and keep it for the result."""
+        if text not in self.notes:
+            self.notes.append(text)
+            self.observer.note(text)
 
     def arithmetic(self) -> AbstractContextManager[None]:
         """Inside, products are as exact and as repeatable as the run asks."""
         return arithmetic(self.way, self.run, self.device)
 
     @contextmanager
-    def steps(self, step: Callable[[], Terms]) -> Iterator[Steps]:
+    def steps(self, step: Callable[[], Terms]) -> Iterator[Callable[[], Terms]]:
         """What carries out a domain's steps, with the network in training mode."""
         method, generators = self.method, self.generators
         network = method.network
@@ -321,8 +324,8 @@ class Learner:
         with (
             network.batchnorm("frozen" if self.run.freeze_batchnorm else "train"),
             laid_out(network, method.opts, self.way),
-            extraction(network, self.way, self.device, self.observer.note),
-            steps_of(self.way, self.device, step, phase, drawn, self.observer.note) as steps,
+            extraction(network, self.way, self.device, self._note),
+            steps_of(self.way, self.device, step, phase, drawn, self._note) as steps,
         ):
             yield steps
             self._wait()

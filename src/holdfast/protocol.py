@@ -243,7 +243,7 @@ def execute(
         memory_bytes=learner.memory.bytes if learner.memory is not None else 0,
         memory_items=learner.memory.items if learner.memory is not None else 0,
         method_bytes=learner.method.bytes,
-        notes=[*scenario.notes, *learner.way.notes, *(adaptation.notes if adaptation is not None else [])],
+        notes=[*scenario.notes, *learner.notes, *(adaptation.notes if adaptation is not None else [])],
         versions=versions(),
         hardware=hardware(learner.device),
         data=dict(scenario.data),

@@ -9,10 +9,9 @@ from .batch import Batch
 from .data.domain import Domain, Rows
 from .memory import Memory, PartitionedMemory, ReservoirMemory
 from .methods.method import Method
+from .networks.network import EVALUATION_ROWS
 from .randomness import Generators
 from .settings import RunSettings
-
-EVALUATION_ROWS = 4096
 
 
 class Rehearsal:

@@ -11,9 +11,8 @@ from torch import Tensor
 from ..data.domain import Rows
 from ..invariance.invariance import Invariance, Statistic
 from ..invariance.running import RunningMean
-from ..networks.network import Network
+from ..networks.network import EVALUATION_ROWS, Network
 
-EVALUATION_ROWS = 4096
 Storage = Literal["float32", "float16"]
 
 

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 
 from ..errors import HoldfastError
 
+# Rows that pass through a network at once where nothing is trained: scores, priors, stored logits.
+EVALUATION_ROWS = 4096
 BatchNormMode = Literal["train", "frozen", "no_update"]
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 CONTROL = "nvidia-cuda-mps-control"
 PIPES = "CUDA_MPS_PIPE_DIRECTORY"
 LOGS = "CUDA_MPS_LOG_DIRECTORY"
-DEFAULT_PIPES = "/tmp/nvidia-mps"
+DEFAULT_PIPES = "/tmp/nvidia-mps"  # where NVIDIA's daemon listens if nobody tells it otherwise
 SECONDS = 20
 
 
