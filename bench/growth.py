@@ -7,12 +7,10 @@ many domains take turns in one process; the ratio of their medians is what count
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
 from contextlib import ExitStack
 
 import torch
-from step_cost import ready, wait
+from step_cost import medians, opened
 
 from holdfast.data.domain import Domain
 from holdfast.learner import Learner
@@ -46,32 +44,16 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=10, help="steps a turn")
     asked = parser.parse_args()
     counts, device = [int(count) for count in asked.domains.split(",")], torch.device(asked.device)
-    rows = numbers(10**6).split("train").to(device)
     where = torch.cuda.get_device_name() if asked.device == "cuda" else f"{torch.get_num_threads()} CPU threads"
     print(f"{where}; torch {torch.__version__}; median of {asked.turns} interleaved turns of {asked.steps} steps\n")
     print("| method | " + " | ".join(f"{count} domains: step x that at {counts[0]} | kept by the method, kB" for count in counts) + " |")
     print("|---|" + "---|---|" * len(counts))
     for method in asked.methods.split(","):
         learners = {count: grown(method, count, asked.device) for count in counts}
-        times: dict[int, list[float]] = {count: [] for count in counts}
         with ExitStack() as stack:
-            steps = {}
-            for count, learner in learners.items():
-                learner.method.before_domain("one more")
-                learner.choose_way(1000)
-                stack.enter_context(learner.arithmetic())
-                carry_out = stack.enter_context(learner.steps(lambda learner=learner: learner.device_step(rows, None)))
-                steps[count] = ready(learner, carry_out)
-            for _ in range(asked.turns):
-                for count, step in steps.items():
-                    wait(device)
-                    began = time.perf_counter()
-                    for _ in range(asked.steps):
-                        step()
-                    wait(device)
-                    times[count].append(time.perf_counter() - began)
-        first = statistics.median(times[counts[0]])
-        parts = [f"{statistics.median(times[count]) / first:.2f} | {learners[count].method.bytes / 1000:.0f}" for count in counts]
+            steppers = {count: opened(stack, learner, numbers(10**6)) for count, learner in learners.items()}
+            taken = medians(steppers, asked.turns, asked.steps, device)
+        parts = [f"{taken[count] / taken[counts[0]]:.2f} | {learners[count].method.bytes / 1000:.0f}" for count in counts]
         print(f"| {method} | " + " | ".join(parts) + " |", flush=True)
 
 

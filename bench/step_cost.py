@@ -14,6 +14,7 @@ import statistics
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from typing import Any
 
 import torch
 
@@ -47,31 +48,40 @@ def prepared(method: str, way: str, asked: argparse.Namespace) -> Learner:
 
 def measure(names: list[str], ways: list[str], asked: argparse.Namespace) -> dict[tuple[str, str], float]:
     """Median seconds of a step of each method in each way; ways that a method cannot go are left out."""
-    device = torch.device(asked.device)
-    rows = images(asked.shape, DOMAINS - 1).split("train").to(device)
+    device, domain = torch.device(asked.device), images(asked.shape, DOMAINS - 1)
     steppers: dict[tuple[str, str], Callable[[], object]] = {}
     with ExitStack() as stack:
         for name in names:
             for way in ways:
                 learner = prepared(name, way, asked)
-                learner.method.before_domain(str(DOMAINS - 1))
-                learner.choose_way(10_000)
-                if learner.way.execution != way.split("/")[0]:
-                    continue
-                staging = learner.rehearsal.staging(images(asked.shape, DOMAINS - 1), rows)
-                stack.enter_context(learner.arithmetic())
-                carry_out = stack.enter_context(learner.steps(lambda learner=learner, staging=staging: learner.device_step(rows, staging)))
-                steppers[name, way] = ready(learner, carry_out)
-        times: dict[tuple[str, str], list[float]] = {key: [] for key in steppers}
-        for turn in range(asked.turns + 1):
-            for key, step in steppers.items():
-                wait(device)
-                began = time.perf_counter()
-                for _ in range(asked.steps):
-                    step()
-                wait(device)
-                if turn:  # the first turn allocates, compiles and records
-                    times[key].append((time.perf_counter() - began) / asked.steps)
+                step = opened(stack, learner, domain)
+                if learner.way.execution == way.split("/")[0]:
+                    steppers[name, way] = step
+        return medians(steppers, asked.turns, asked.steps, device)
+
+
+def opened(stack: ExitStack, learner: Learner, domain: Domain) -> Callable[[], object]:
+    """The step of a learner on one more domain, as training carries it out, while `stack` is open."""
+    rows = domain.split("train").to(learner.device)
+    learner.method.before_domain(domain.name)
+    learner.choose_way(10_000, [rows])
+    staging = learner.rehearsal.staging(domain, rows)
+    stack.enter_context(learner.arithmetic())
+    return ready(learner, stack.enter_context(learner.steps(lambda: learner.device_step(rows, staging))))
+
+
+def medians(steppers: dict[Any, Callable[[], object]], turns: int, steps: int, device: torch.device) -> dict[Any, float]:
+    """Median seconds of each step; they take turns of some steps."""
+    times: dict[Any, list[float]] = {key: [] for key in steppers}
+    for turn in range(turns + 1):
+        for key, step in steppers.items():
+            wait(device)
+            began = time.perf_counter()
+            for _ in range(steps):
+                step()
+            wait(device)
+            if turn:  # the first turn allocates, compiles and records
+                times[key].append((time.perf_counter() - began) / steps)
     return {key: statistics.median(taken) for key, taken in times.items()}
 
 

@@ -168,13 +168,17 @@ def test_mixed_versions_are_a_problem(tmp_path: Path) -> None:
     assert any("several versions of holdfast are mixed (0.0.9: 1 run, 0.1.0: 39 runs)" in text for text in report.problems)
 
 
+def add_older(runs: Path, name: str, copy: str) -> None:
+    """A copy of a run that an older version of its method made."""
+    shutil.copytree(runs / name, runs / copy)
+    config = json.loads((runs / copy / "config.json").read_text())
+    config["named_by"]["results_versions"]["method"] = 0
+    (runs / copy / "config.json").write_text(json.dumps(config))
+
+
 def test_runs_of_an_older_results_version_stand_in_no_table(tmp_path: Path) -> None:
     plan = filled(tmp_path, experiment(part=BOTH), steady)
-    old = tmp_path / "0123456789abcdef"
-    shutil.copytree(tmp_path / plan.runs[0].name, old)
-    config = json.loads((old / "config.json").read_text())
-    config["named_by"]["results_versions"]["method"] = 0
-    (old / "config.json").write_text(json.dumps(config))
+    add_older(tmp_path, plan.runs[0].name, "0123456789abcdef")
     report = build_report(tmp_path)
     assert any("1 run (1 of finetune) of an older results version than this holdfast has" in text for text in report.problems)
     assert only(report).whole
@@ -191,11 +195,7 @@ def test_runs_of_a_changed_experiment_are_said(tmp_path: Path) -> None:
 def test_two_results_versions_without_a_plan(tmp_path: Path) -> None:
     plan = filled(tmp_path, experiment(part=BOTH), steady, record=False)
     for number, found in enumerate(plan.runs[:2]):
-        old = tmp_path / f"{number:016x}"
-        shutil.copytree(tmp_path / found.name, old)
-        config = json.loads((old / "config.json").read_text())
-        config["named_by"]["results_versions"]["method"] = 0
-        (old / "config.json").write_text(json.dumps(config))
+        add_older(tmp_path, found.name, f"{number:016x}")
     report = build_report(tmp_path)
     assert any("older results version than others" in text for text in report.problems)
     assert only(report).whole

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -51,17 +53,15 @@ def start(file: Path, runs: Path) -> subprocess.Popen[str]:
     )
 
 
-def children(pid: int) -> list[int]:
-    found = []
+def processes() -> Iterator[tuple[int, list[str], bytes]]:
+    """Number, fields of /proc/N/stat behind the name (state, parent, group, ...) and command line of all that is there."""
     for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        command = path.with_name("cmdline")
-        if int(fields[1]) == pid and b"spawn_main" in command.read_bytes():
-            found.append(int(path.parent.name))
-    return found
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            yield int(path.parent.name), path.read_text().rpartition(")")[2].split(), path.with_name("cmdline").read_bytes()
+
+
+def children(pid: int) -> list[int]:
+    return [number for number, fields, command in processes() if int(fields[1]) == pid and b"spawn_main" in command]
 
 
 @pytest.fixture(scope="module")
@@ -134,15 +134,7 @@ def test_killed_workers_lose_nothing(tmp_path: Path, toy: tuple[Path, pd.DataFra
 
 def of_group(group: int) -> list[int]:
     """The processes of a group that run, zombies left out."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[2]) == group and fields[0] not in ("Z", "X"):
-            found.append(int(path.parent.name))
-    return found
+    return [number for number, fields, _ in processes() if int(fields[2]) == group and fields[0] not in ("Z", "X")]
 
 
 def test_ctrl_c_leaves_cleanly_and_the_same_command_goes_on(tmp_path: Path, toy: tuple[Path, pd.DataFrame]) -> None:
