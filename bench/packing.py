@@ -23,8 +23,9 @@ from holdfast.sweep.work import Task
 METHODS = ("er", "cl-vrex", "cl-fishr", "cl-coral", "cl-mmd", "cl-andmask")
 
 
-def runs(benchmark: str, count: int, steps: int | None) -> list[Run]:
+def runs(benchmark: str, count: int, steps: int | None, way: str) -> list[Run]:
     """The methods in turn, each with a batch size 2^U(3, 8), as the paper searches it."""
+    execution, precision = way.split("/")
     rng = np.random.default_rng(0)
     sizes = np.round(2 ** rng.uniform(3, 8, size=count)).astype(int)
     return [
@@ -33,15 +34,15 @@ def runs(benchmark: str, count: int, steps: int | None) -> list[Run]:
             method=METHODS[i % len(METHODS)],
             seed=i,
             steps=steps,
-            settings={"batch_size": int(sizes[i])},
+            settings={"batch_size": int(sizes[i]), "execution": execution, "precision": precision},
             device="cuda",
         )
         for i in range(count)
     ]
 
 
-def rate(benchmark: str, workers: int, count: int, mps: bool, steps: int | None) -> str:
-    tasks = runs(benchmark, count, steps)
+def rate(benchmark: str, workers: int, count: int, mps: bool, steps: int | None, way: str) -> str:
+    tasks = runs(benchmark, count, steps, way)
     with tempfile.TemporaryDirectory() as folder, LocalEngine(workers, gpus=torch.cuda.device_count(), mps=mps) as engine:
         waiting = [Task(run_name(run), run, folder) for run in tasks]
         ended: list[float] = []
@@ -75,6 +76,7 @@ def main() -> None:
     parser.add_argument("--workers", default="8", help="numbers of runs at a time, with commas")
     parser.add_argument("--runs", type=int, default=0, help="runs a measurement; 0: five a worker")
     parser.add_argument("--steps", type=int, default=None, help="steps a domain; the benchmark's own if not given")
+    parser.add_argument("--way", default="auto/auto", help="execution/precision")
     parser.add_argument("--mps", choices=("yes", "no", "both"), default="yes")
     asked = parser.parse_args()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
@@ -82,7 +84,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|")
     for workers in (int(number) for number in asked.workers.split(",")):
         for mps in {"yes": (True,), "no": (False,), "both": (True, False)}[asked.mps]:
-            print(rate(asked.benchmark, workers, asked.runs or 5 * workers, mps, asked.steps), flush=True)
+            print(rate(asked.benchmark, workers, asked.runs or 5 * workers, mps, asked.steps, asked.way), flush=True)
 
 
 if __name__ == "__main__":

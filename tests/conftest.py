@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 import torch
 from hypothesis import settings
 
 torch.set_num_threads(1)
+if not torch.cuda.is_available():  # Triton looks when it is imported, whoever does it: kernels for a GPU are carried out in Python
+    os.environ["TRITON_INTERPRET"] = "1"
 settings.register_profile("suite", max_examples=40, deadline=None, derandomize=True)
 settings.load_profile("suite")
 

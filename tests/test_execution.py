@@ -10,6 +10,7 @@ from same import differences
 from torch import nn
 
 import holdfast.execution
+import holdfast.networks.cnn
 from holdfast import Learner
 from holdfast.data.domain import Rows
 from holdfast.errors import HoldfastError
@@ -18,6 +19,7 @@ from holdfast.learner import load
 from holdfast.methods import METHODS, continual
 from holdfast.methods.method import Method
 from holdfast.networks.build import build_network
+from holdfast.networks.network import Network
 from holdfast.observer import Observer
 from holdfast.settings import RunSettings
 
@@ -145,7 +147,7 @@ def test_inputs_that_stay_on_the_host_are_not_captured(gpu: None) -> None:
     assert made.way.execution == "eager"
     assert made.way.notes == ("the step is not captured as a CUDA graph: the domain's inputs do not fit into the memory of the GPU",)
     made.choose_way(1000, [Rows(torch.from_numpy(images), labels, torch.arange(4))])
-    assert made.way.execution == "compiled"
+    assert made.way.execution == "graph"
 
 
 # ---- the choice ---------------------------------------------------------------------------------------------------------
@@ -162,21 +164,29 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if a GPU with everything were there."""
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: True)
     monkeypatch.setattr(holdfast.execution, "cannot_compile", lambda device: "")
+    monkeypatch.setattr(holdfast.networks.cnn, "HAS_KERNELS", True)
 
 
 @pytest.mark.parametrize(
     ("name", "steps", "uncompiled", "expected"),
     [
-        ("cnn", 1000, "", ("compiled", "bf16", True)),
-        ("cnn", 100, "", ("graph", "tf32", False)),
-        ("cnn", 1000, "why not", ("graph", "tf32", False)),
+        ("cnn", 1000, "", ("graph", "bf16", True)),
+        ("cnn", 20_000, "", ("compiled", "bf16", True)),
         ("cnn", 5, "", ("eager", "tf32", False)),
-        ("resnet18", 1000, "", ("compiled", "bf16", True)),
-        ("resnet18", 100, "", ("graph", "bf16", True)),
+        ("cnn without kernels", 1000, "", ("compiled", "bf16", True)),
+        ("cnn without kernels", 100, "", ("graph", "tf32", False)),
+        ("cnn without kernels", 1000, "why not", ("graph", "tf32", False)),
+        ("resnet18", 20_000, "", ("compiled", "bf16", True)),
+        ("resnet18", 1000, "", ("graph", "bf16", True)),
         ("mlp", 1000, "", ("graph", "tf32", False)),
     ],
 )
-def test_on_a_gpu_the_way_is_chosen_by_network_and_steps(name: str, steps: int, uncompiled: str, expected: tuple, gpu: None) -> None:
+def test_on_a_gpu_the_way_is_chosen_by_network_and_steps(
+    name: str, steps: int, uncompiled: str, expected: tuple, gpu: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, _, without = name.partition(" without ")
+    if without:
+        monkeypatch.setattr(holdfast.networks.cnn, "HAS_KERNELS", False)
     way = choose_way(RunSettings(), CUDA, network(name), steps, uncaptured="", uncompiled=uncompiled)
     assert (way.execution, way.precision, way.channels_last) == expected
     assert way.notes == ((f"the step is not compiled: {uncompiled}",) if uncompiled else ())
@@ -275,9 +285,25 @@ def test_a_note_is_made_once() -> None:
     assert notes.made == ["the step is not compiled: the firing of units is noted inside the feature extractor"]
 
 
-def test_what_cannot_be_compiled_runs_on_plainly_and_says_so(pictures, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(network: object, inputs: torch.Tensor) -> torch.Tensor:
-        raise torch._dynamo.exc.Unsupported("no such operation\nand a long story")
+class BrokenBackward(torch.autograd.Function):
+    """Code that goes well forward only."""
+
+    @staticmethod
+    def forward(ctx: object, features: torch.Tensor) -> torch.Tensor:
+        return features.clone()
+
+    @staticmethod
+    def backward(ctx: object, *gradients: torch.Tensor) -> torch.Tensor:
+        raise AssertionError("no such operation\nexpected stride 9==1")
+
+
+@pytest.mark.parametrize("forward", [True, False])
+def test_what_cannot_be_compiled_runs_on_plainly_and_says_so(forward: bool, pictures, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(network: Network, inputs: torch.Tensor) -> torch.Tensor:
+        if forward:
+            raise torch._dynamo.exc.Unsupported("no such operation\nand a long story")
+        features: torch.Tensor = BrokenBackward.apply(network.plain_features(inputs))
+        return features
 
     monkeypatch.setattr(holdfast.execution, "compiled_features", lambda: broken)
     monkeypatch.setattr(holdfast.execution, "cannot_compile", lambda device: "")

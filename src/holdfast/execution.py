@@ -32,9 +32,10 @@ Precision = Literal["float32", "tf32", "bf16"]
 
 # Steps that run eagerly before a recording: they create the optimiser's state and choose the libraries' kernels.
 EAGER_STEPS = 3
-# Steps a domain from which recording pays, and from which compiling does: reading compiled kernels from the disk takes seconds.
+# Steps a domain from which recording pays, and from which compiling does, which takes seconds to half a minute. Where a recorded
+# step has its images with the channels last already, compiling saves a tenth of a step or two; elsewhere half of it.
 GRAPH_STEPS = 20
-COMPILE_STEPS = 500
+COMPILE_STEPS, COMPILE_STEPS_BY_CHANNELS = 500, 20_000
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,8 @@ def choose_way(run: RunSettings, device: torch.device, network: Network, steps: 
     elif not cuda or steps < GRAPH_STEPS:
         execution = "eager"
     else:
-        execution = "compiled" if convolves(network) and steps >= COMPILE_STEPS else "graph"
+        enough = COMPILE_STEPS_BY_CHANNELS if _by_channels(network, "graph") else COMPILE_STEPS
+        execution = "compiled" if convolves(network) and steps >= enough else "graph"
     if execution == "compiled" and (reason := uncompiled or cannot_compile(device)):
         execution = "graph" if cuda else "eager"
         notes.append(f"the step is not compiled: {reason}")
@@ -90,24 +92,24 @@ def choose_way(run: RunSettings, device: torch.device, network: Network, steps: 
     return replace(way, precision="bf16" if way.channels_last and torch.cuda.is_bf16_supported() else "tf32")
 
 
-def _by_channels(network: nn.Module, execution: Execution) -> bool:
+def _by_channels(network: Network, execution: Execution) -> bool:
     """Whether images with the channels last, and half precision, pay: PyTorch's GroupNorm would copy them at every layer."""
     grouped = any(isinstance(module, nn.GroupNorm) for module in network.modules())
-    return convolves(network) and (execution == "compiled" or not grouped)
+    has_kernels = getattr(network.features, "by_channels", False)
+    return convolves(network) and (execution == "compiled" or has_kernels or not grouped)
 
 
 def warm_up(device: str) -> None:
     """What PyTorch does once a process, in the middle of its first run if nobody asks for it before: it is no part of a run's time.
 
-    Optimisers import much at their first step, and on a GPU the compiler takes seconds to import. Deterministic kernels of cuBLAS
-    want their workspace fixed before the GPU is first used, whatever run comes first.
+    Optimisers import much at their first step. Deterministic kernels of cuBLAS want their workspace fixed before the GPU is first
+    used, whatever run comes first.
     """
     weight = torch.zeros(1, requires_grad=True)
     weight.grad = torch.zeros(1)
     torch.optim.Adam([weight]).step()
     if device.startswith("cuda"):
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-        importlib.import_module("torch._inductor.compile_fx")
 
 
 def convolves(network: nn.Module) -> bool:
@@ -201,16 +203,23 @@ def match_layout(parameter: Tensor, state: dict[str, Any]) -> None:
 def extraction(network: Network, way: Way, device: torch.device, note: Callable[[str], None]) -> Iterator[None]:
     """Inside, features come from the compiled extractor and in the way's precision. Everything else stays in float32."""
     half, compiled = way.precision == "bf16", way.execution == "compiled"
-    run = compiled_features() if compiled else _features
+    run, tried = compiled_features() if compiled else _features, not compiled
 
     def extract(inputs: Tensor) -> Tensor:
-        nonlocal run
+        nonlocal run, tried
         # No cache of cast weights: a recording would go on reading those of the step in which it was made.
         with torch.autocast(device.type, torch.bfloat16, enabled=half, cache_enabled=False):
-            try:
+            if tried:
                 return run(network, inputs).float()
-            except torch._dynamo.exc.TorchDynamoException as error:  # the user's own network, or a compiler that is broken here
-                note(f"the step is not compiled: {str(error).strip().splitlines()[0]}")
+            tried = True
+            try:
+                features = run(network, inputs).float()
+                _try_backward(features, network)
+                return features
+            except torch.OutOfMemoryError:
+                raise
+            except (RuntimeError, AssertionError) as error:  # the user's own network, or a compiler that is broken here
+                note(f"the step is not compiled: {(str(error).strip() or type(error).__name__).splitlines()[0]}")
                 run = _features
                 return run(network, inputs).float()
 
@@ -219,6 +228,23 @@ def extraction(network: Network, way: Way, device: torch.device, note: Callable[
         yield
     finally:
         network.extractor = None
+
+
+@contextmanager
+def evaluation(model: nn.Module, way: Way, device: torch.device, note: Callable[[str], None]) -> Iterator[None]:
+    """Inside, the model's outputs are computed in the format and precision of the steps; nothing is compiled for them."""
+    if not (way.channels_last and isinstance(model, Network)):
+        yield
+        return
+    with laid_out(model, (), way), extraction(model, replace(way, execution="graph"), device, note):
+        yield
+
+
+def _try_backward(features: Tensor, network: Network) -> None:
+    """Compiled code may fail in its backward pass only, where it has made a wrong guess about the memory format of a gradient."""
+    parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    if features.requires_grad:
+        torch.autograd.grad(features.sum(), parameters, retain_graph=True, allow_unused=True)
 
 
 def _features(network: Network, inputs: Tensor) -> Tensor:

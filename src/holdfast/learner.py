@@ -22,7 +22,7 @@ from .data.preprocessing import Preprocessing, from_state
 from .data.seal import training
 from .errors import HoldfastError, StateError, unknown
 from .evaluation.scores import score
-from .execution import arithmetic, check_way, choose_way, extraction, laid_out, steps_of
+from .execution import arithmetic, check_way, choose_way, evaluation, extraction, laid_out, steps_of
 from .memory import PartitionedMemory, ReservoirMemory, make_memory
 from .methods import METHODS
 from .methods.method import Method, Terms, balanced_weights
@@ -192,7 +192,7 @@ class Learner:
         predictor = self.method.predictor().eval()
         size = max(64, min(EVALUATION_ROWS, EVALUATION_VALUES // max(1, math.prod(rows.inputs.shape[1:]))))
         logits, place = torch.empty(0), 0
-        with torch.inference_mode():
+        with evaluation(predictor, self.way, self.device, self._note), torch.inference_mode():
             for inputs, _ in rows.batches(size):
                 part = predictor(inputs.to(self.device)).float()
                 if place == 0:  # one tensor for all: many small ones would be scattered over the memory that the batches used

@@ -185,7 +185,8 @@ class PartitionedMemory(Memory):
         """`rows` rows of each partition, or of `domains` partitions chosen at random, as [E, rows, ...]; and their numbers."""
         numbers = self._numbers
         if domains is not None and domains < len(numbers):
-            numbers = torch.rand(len(numbers), generator=generator, device=generator.device).topk(domains).indices.sort().values
+            keys = torch.rand(len(numbers), generator=generator, device=generator.device)
+            numbers = keys.topk(domains, sorted=False).indices.sort().values
         index = positions(self._counts[numbers], rows, generator, self._largest) + self._starts[numbers, None]
         fields = {key: field[index] for key, field in self.fields.items()}
         return Draw(fields.pop("inputs"), fields.pop("labels"), fields), numbers

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import nn
 
 from holdfast.errors import HoldfastError
 from holdfast.networks.build import build_network
-from holdfast.networks.cnn import first_convolution
 from holdfast.networks.network import Network
-from holdfast.networks.relu_group_norm import ReLUGroupNorm
 
 
 def count(module: nn.Module) -> int:
@@ -91,30 +87,3 @@ def test_batchnorm_modes(mode: str, moves: bool, uses_batch: bool) -> None:
     assert (float(normalised.mean(dim=0).abs().max()) < 1e-4) is uses_batch
     assert layer.training
     assert layer.track_running_stats
-
-
-@given(st.integers(0, 500), st.integers(1, 4), st.sampled_from([(8, 8), (16, 8), (12, 4)]), st.integers(1, 5))
-def test_relu_and_group_norm_in_few_passes_are_relu_and_group_norm(seed: int, rows: int, form: tuple[int, int], side: int) -> None:
-    channels, groups = form
-    generator = torch.Generator().manual_seed(seed)
-
-    def drawn(*shape: int) -> torch.Tensor:
-        return torch.randn(*shape, generator=generator, dtype=torch.float64).requires_grad_()
-
-    inputs = (drawn(rows, channels, side, side + 1), drawn(channels), drawn(channels), drawn(channels))
-    images, bias, gamma, beta = inputs
-    quick = ReLUGroupNorm.apply(*inputs, groups, 1e-5)
-    plain = nn.functional.group_norm((images + bias.view(1, -1, 1, 1)).relu(), groups, gamma, beta, 1e-5)
-    torch.testing.assert_close(quick, plain, rtol=1e-7, atol=1e-9)
-    weights = torch.randn(plain.shape, generator=generator, dtype=torch.float64)
-    ours, theirs = (torch.autograd.grad((weights * out).sum(), inputs) for out in (quick, plain))
-    for one, other in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-8)
-
-
-def test_the_first_convolution_as_a_product_is_the_convolution() -> None:
-    generator = torch.Generator().manual_seed(0)
-    for channels in (1, 3):
-        images = torch.randn(2, channels, 5, 4, generator=generator, dtype=torch.float64)
-        weight = torch.randn(6, channels, 3, 3, generator=generator, dtype=torch.float64)
-        torch.testing.assert_close(first_convolution(images, weight), nn.functional.conv2d(images, weight, padding=1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import torch
@@ -11,49 +12,64 @@ from torch.nn.functional import conv2d, linear, pad
 
 from ..errors import HoldfastError
 from .network import ImageInputs, Network
-from .relu_group_norm import ReLUGroupNorm
-
-LARGEST_PRODUCT = 32
+from .relu_group_norm import HAS_KERNELS, is_whole, relu_group_norm
 
 
 class CNNFeatures(nn.Sequential):
-    """Convolution, ReLU, GroupNorm, four times; the mean over the map. The same layers in another form where they are compiled."""
+    """Convolution, ReLU, GroupNorm, four times; the mean over the map. The same layers as fewer kernels where they can be."""
+
+    @property
+    def by_channels(self) -> bool:
+        """Whether there are kernels for these layers that want images with the channels last."""
+        blocks = list(self._blocks())
+        plain = all(isinstance(activation, nn.ReLU) for _, activation, _ in blocks)  # a method may have put another one there
+        return plain and HAS_KERNELS and all(is_whole(norm.num_channels, norm.num_groups) for _, _, norm in blocks)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Features [n, 2 x width]."""
-        if not torch.compiler.is_compiling():
+        if not self._quick(inputs):
             plain: Tensor = super().forward(inputs)
             return plain
-        layers, out = list(self), inputs
-        for place in range(0, len(layers) - 2, 3):
-            convolution, activation, norm = layers[place : place + 3]
-            assert isinstance(convolution, nn.Conv2d)
-            assert isinstance(norm, nn.GroupNorm)
-            if not isinstance(activation, nn.ReLU):  # a method may have put another one there
-                out = norm(activation(convolution(out)))
-                continue
-            if place == 0 and 9 * convolution.in_channels <= LARGEST_PRODUCT:
+        blocks, out = list(self._blocks()), inputs
+        for convolution, _, norm in blocks:
+            first, last = convolution is blocks[0][0], convolution is blocks[-1][0]
+            if first and convolution.in_channels == 1:
                 out = first_convolution(out, convolution.weight)
             else:
                 out = conv2d(out, convolution.weight, None, convolution.stride, convolution.padding)
-            out = ReLUGroupNorm.apply(out, convolution.bias, norm.weight, norm.bias, norm.num_groups, norm.eps)
-        features: Tensor = out.mean(dim=(2, 3))
-        return features
+            out, _, _ = relu_group_norm(out, convolution.bias, norm.weight, norm.bias, norm.num_groups, norm.eps, last)
+        return out
+
+    def _quick(self, inputs: Tensor) -> bool:
+        second = self[3].weight  # the first has no format of its own if the images have one channel
+        assert isinstance(second, Tensor)
+        laid_out = second.is_contiguous(memory_format=torch.channels_last) and not second.is_contiguous()
+        return laid_out and self.on_gpu(inputs) and self.by_channels and not any(layer._forward_hooks for layer in self)
+
+    @staticmethod
+    def on_gpu(inputs: Tensor) -> bool:
+        """Whether kernels for a GPU can take these inputs."""
+        return inputs.is_cuda
+
+    def _blocks(self) -> Iterator[tuple[nn.Conv2d, nn.Module, nn.GroupNorm]]:
+        for place in range(0, len(self) - 2, 3):
+            convolution, activation, norm = self[place], self[place + 1], self[place + 2]
+            assert isinstance(convolution, nn.Conv2d)
+            assert isinstance(norm, nn.GroupNorm)
+            yield convolution, activation, norm
 
 
 def first_convolution(images: Tensor, weight: Tensor) -> Tensor:
-    """A 3x3 convolution with stride 1 and padding 1 as one matrix product over the nine neighbours of every place.
+    """A 3x3 convolution of one channel, stride 1, padding 1, as one matrix product over the nine neighbours of every place.
 
     Images of one channel have no memory format, so that cuDNN takes this layer with channels first and copies its large output
     forth and back.
     """
-    rows, channels, height, width = images.shape
-    padded = pad(images, (1, 1, 1, 1))
-    near = [padded[:, :, dy : dy + height, dx : dx + width] for dy in range(3) for dx in range(3)]
-    columns = torch.stack(near, dim=-1).permute(0, 2, 3, 1, 4).reshape(rows * height * width, 9 * channels)
-    fill = (0, -9 * channels % 16)  # matrix units want whole blocks of 16
-    product = linear(pad(columns, fill), pad(weight.flatten(1), fill))
-    return product.reshape(rows, height, width, -1).permute(0, 3, 1, 2)
+    if torch.is_autocast_enabled(images.device.type):  # cast before there are nine of each
+        images = images.to(torch.get_autocast_dtype(images.device.type))
+    # Windows of 4 x 4 with zeros as further weights: matrix units want whole blocks of 16, and a window is a mere view.
+    windows = pad(images[:, 0], (1, 2, 1, 2)).unfold(1, 4, 1).unfold(2, 4, 1)
+    return linear(windows.flatten(3), pad(weight, (0, 1, 0, 1)).flatten(1)).permute(0, 3, 1, 2)
 
 
 @validate_call

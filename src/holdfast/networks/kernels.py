@@ -1,0 +1,165 @@
+"""ReLU and GroupNorm of a convolution's output as Triton kernels: images are read from memory once each way.
+
+y = GroupNorm(relu(c + b)) for images with the channels last in memory, or its mean over all places. A program has one image and a
+block of whole groups: it goes through the places once for the sums and once more, when they lie in the cache, for the result.
+With a = relu(c + b), x̂ = (a - μ) r, m entries a group, and sums over places P₁ = Σ dy, P₂ = Σ dy a:
+dγ = Σ_n r (P₂ - μ P₁), dβ = Σ_n P₁; S₁ = Σ_c γ P₁ and S₂ = Σ_c γ r (P₂ - μ P₁) over a group's channels;
+da = r γ dy + k₁ a + k₀ with k₁ = -r² S₂/m, k₀ = -r S₁/m - k₁ μ; dc = da where a > 0, and db is the sum of dc, which needs only the sums
+of dy and a and the count of places where a > 0. The mean over places has dy = g/places everywhere.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+# Channels of a program at least (64 bytes in half precision), and the entries that a thread works on at once (16 bytes).
+FEWEST_CHANNELS, ENTRIES = 32, 8
+
+
+@triton.jit
+def _activated(c, bias, start, channel, place, PLACES: tl.constexpr, CHANNELS: tl.constexpr):
+    """relu(c + b) at these places and channels; zero beyond the last place."""
+    inside = place[:, None] < PLACES
+    found = tl.load(c + start + place[:, None] * CHANNELS + channel[None, :], mask=inside, other=0.0).to(tl.float32)
+    return tl.where(inside, tl.maximum(found + bias[None, :], 0.0), 0.0)
+
+
+@triton.jit
+def _grouped(sums, GROUPS: tl.constexpr, MEMBERS: tl.constexpr):
+    """The sum over each group's channels, for each channel."""
+    by_group = tl.sum(tl.reshape(sums, (GROUPS, MEMBERS)), axis=1)
+    return tl.reshape(tl.broadcast_to(by_group[:, None], (GROUPS, MEMBERS)), (GROUPS * MEMBERS,))
+
+
+@triton.jit
+def _forward(
+    c, bias, gamma, beta, out, means, inverses, eps,
+    PLACES: tl.constexpr, CHANNELS: tl.constexpr, MEMBERS: tl.constexpr, STRIP: tl.constexpr, BLOCK: tl.constexpr, POOLED: tl.constexpr,
+):  # fmt: skip
+    image, channel = tl.program_id(0).to(tl.int64), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    GROUPS: tl.constexpr = BLOCK // MEMBERS
+    start = image * PLACES * CHANNELS
+    b = tl.load(bias + channel)
+    # Threads add up for themselves; only then do they put their sums together.
+    totals, squares = tl.zeros((STRIP, BLOCK), tl.float32), tl.zeros((STRIP, BLOCK), tl.float32)
+    for first in range(0, PLACES, STRIP):
+        a = _activated(c, b, start, channel, first + tl.arange(0, STRIP), PLACES, CHANNELS)
+        totals += a
+        squares += a * a
+    total = tl.sum(totals, axis=0)
+    entries = PLACES * MEMBERS
+    mean = _grouped(total, GROUPS, MEMBERS) / entries
+    variance = tl.maximum(_grouped(tl.sum(squares, axis=0), GROUPS, MEMBERS) / entries - mean * mean, 0.0)
+    inverse = tl.rsqrt(variance + eps)
+    tl.store(means + image * CHANNELS + channel, mean)
+    tl.store(inverses + image * CHANNELS + channel, inverse)
+    scale = inverse * tl.load(gamma + channel)
+    shift = tl.load(beta + channel) - mean * scale
+    if POOLED:
+        tl.store(out + image * CHANNELS + channel, scale * total / PLACES + shift)
+    else:
+        for first in range(0, PLACES, STRIP):
+            place = first + tl.arange(0, STRIP)
+            a = _activated(c, b, start, channel, place, PLACES, CHANNELS)
+            y = a * scale[None, :] + shift[None, :]
+            at = out + start + place[:, None] * CHANNELS + channel[None, :]
+            tl.store(at, y.to(out.dtype.element_ty), mask=place[:, None] < PLACES)
+
+
+@triton.jit
+def _backward(
+    gradient, c, bias, gamma, means, inverses, dc, sums,
+    PLACES: tl.constexpr, CHANNELS: tl.constexpr, MEMBERS: tl.constexpr, STRIP: tl.constexpr, BLOCK: tl.constexpr, POOLED: tl.constexpr,
+):  # fmt: skip
+    image, channel = tl.program_id(0).to(tl.int64), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    GROUPS: tl.constexpr = BLOCK // MEMBERS
+    start, row = image * PLACES * CHANNELS, image * CHANNELS + channel
+    b = tl.load(bias + channel)
+    totals, counts = tl.zeros((STRIP, BLOCK), tl.float32), tl.zeros((STRIP, BLOCK), tl.float32)
+    all1, all2, on1 = tl.zeros((STRIP, BLOCK), tl.float32), tl.zeros((STRIP, BLOCK), tl.float32), tl.zeros((STRIP, BLOCK), tl.float32)
+    for first in range(0, PLACES, STRIP):
+        place = first + tl.arange(0, STRIP)
+        a = _activated(c, b, start, channel, place, PLACES, CHANNELS)
+        totals += a
+        counts += tl.where(a > 0.0, 1.0, 0.0)
+        if not POOLED:
+            at = gradient + start + place[:, None] * CHANNELS + channel[None, :]
+            dy = tl.load(at, mask=place[:, None] < PLACES, other=0.0).to(tl.float32)
+            all1 += dy
+            all2 += dy * a
+            on1 += tl.where(a > 0.0, dy, 0.0)
+    total, count = tl.sum(totals, axis=0), tl.sum(counts, axis=0)
+    even = tl.zeros((BLOCK,), tl.float32)
+    if POOLED:
+        even = tl.load(gradient + row).to(tl.float32) / PLACES
+        p1, p2, p1_on = even * PLACES, even * total, even * count
+    else:
+        p1, p2, p1_on = tl.sum(all1, axis=0), tl.sum(all2, axis=0), tl.sum(on1, axis=0)
+    mean, inverse, weight = tl.load(means + row), tl.load(inverses + row), tl.load(gamma + channel)
+    x = inverse * (p2 - mean * p1)
+    entries = PLACES * MEMBERS
+    k1 = -inverse * inverse * _grouped(weight * x, GROUPS, MEMBERS) / entries
+    k0 = -inverse * _grouped(weight * p1, GROUPS, MEMBERS) / entries - k1 * mean
+    k = inverse * weight
+    own = sums + image * (3 * CHANNELS) + channel
+    tl.store(own, k * p1_on + k1 * total + k0 * count)
+    tl.store(own + CHANNELS, x)
+    tl.store(own + 2 * CHANNELS, p1)
+    for first in range(0, PLACES, STRIP):
+        place = first + tl.arange(0, STRIP)
+        inside = place[:, None] < PLACES
+        a = _activated(c, b, start, channel, place, PLACES, CHANNELS)
+        at = start + place[:, None] * CHANNELS + channel[None, :]
+        dy = even[None, :]
+        if not POOLED:
+            dy = tl.load(gradient + at, mask=inside, other=0.0).to(tl.float32)
+        d = tl.where(a > 0.0, k[None, :] * dy + k1[None, :] * a + k0[None, :], 0.0)
+        tl.store(dc + at, d.to(dc.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _over_images(sums, out, images, WIDTH: tl.constexpr, IMAGES: tl.constexpr, BLOCK: tl.constexpr):
+    """Sums [N, WIDTH] over the first axis, always in the same order."""
+    column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    found = tl.zeros((IMAGES, BLOCK), tl.float32)
+    first = 0
+    while first < images:
+        image = first + tl.arange(0, IMAGES)
+        found += tl.load(sums + image[:, None] * WIDTH + column[None, :], mask=image[:, None] < images, other=0.0)
+        first += IMAGES
+    tl.store(out + column, tl.sum(found, axis=0))
+
+
+def forward(c: Tensor, bias: Tensor, gamma: Tensor, beta: Tensor, groups: int, eps: float, pooled: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """y, or its mean over places [N, C] in float32; mean and inverse deviation of each channel's group."""
+    images, channels = c.shape[:2]
+    out = c.new_empty((images, channels), dtype=torch.float32) if pooled else torch.empty_like(c)
+    means, inverses = (c.new_empty((images, channels), dtype=torch.float32) for _ in range(2))
+    form, block = _form(c, groups, pooled)
+    _forward[(images, channels // block)](c, bias, gamma, beta, out, means, inverses, eps, **form)
+    return out, means, inverses
+
+
+def backward(
+    gradient: Tensor, c: Tensor, bias: Tensor, gamma: Tensor, means: Tensor, inverses: Tensor, groups: int, pooled: bool
+) -> tuple[Tensor, Tensor]:
+    """dc; db, dγ and dβ [3, C]."""
+    images, channels = c.shape[:2]
+    dc, sums, over_images = torch.empty_like(c), means.new_empty((images, 3, channels)), means.new_empty((3, channels))
+    form, block = _form(c, groups, pooled)
+    _backward[(images, channels // block)](gradient, c, bias, gamma, means, inverses, dc, sums, **form)
+    _over_images[(3 * channels // 8,)](sums, over_images, images, WIDTH=3 * channels, IMAGES=64, BLOCK=8, num_warps=4)
+    return dc, over_images
+
+
+def _form(c: Tensor, groups: int, pooled: bool) -> tuple[dict[str, int | bool], int]:
+    """What the kernels are compiled for, and how many channels a program has. Not for how many images: any number will do."""
+    _, channels, height, width = c.shape
+    members, places = channels // groups, height * width
+    block, warps = min(channels, max(members, FEWEST_CHANNELS)), 8 if places > 256 else 4
+    strip = max(1, 32 * warps * ENTRIES // block)
+    sizes = {"PLACES": places, "CHANNELS": channels, "MEMBERS": members, "STRIP": strip, "BLOCK": block}
+    return {**sizes, "POOLED": pooled, "num_warps": warps}, block

@@ -1,0 +1,125 @@
+"""The kernels of the CNN against PyTorch's own layers: on a GPU, or carried out on a CPU by Triton's interpreter."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from holdfast.execution import Way, arithmetic, laid_out
+from holdfast.networks.build import make_network
+from holdfast.networks.cnn import CNNFeatures, first_convolution
+from holdfast.networks.network import Network
+from holdfast.networks.relu_group_norm import is_whole, relu_group_norm, relu_group_norm_backward
+from holdfast.settings import RunSettings
+
+BY_CHANNELS = Way("graph", channels_last=True)
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+@pytest.fixture(scope="module")
+def kernels() -> ModuleType:
+    """The module with the kernels; where there is no GPU, `conftest.py` has them carried out in Python."""
+    pytest.importorskip("triton", reason="Triton is not installed")
+    from holdfast.networks import kernels
+
+    return kernels
+
+
+def drawn(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed + sum(shape))).to(DEVICE)
+
+
+# Images, channels, height, width: strips that are full, cut off and single; one group a program and several; one place alone.
+FORMS = [(3, 64, 28, 28), (2, 128, 14, 14), (1, 32, 5, 3), (2, 16, 2, 1), (2, 512, 3, 3), (1, 8, 40, 30)]
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_relu_and_group_norm_and_all_their_gradients(form: tuple[int, int, int, int], pooled: bool, kernels: ModuleType) -> None:
+    channels, groups = form[1], 8
+    images = (3 * drawn(*form)).to(memory_format=torch.channels_last)
+    inputs = [images, drawn(channels), drawn(channels, seed=1), drawn(channels, seed=2)]
+    exact = [tensor.double().requires_grad_() for tensor in inputs]
+    plain = nn.functional.group_norm((exact[0] + exact[1].view(1, -1, 1, 1)).relu(), groups, exact[2], exact[3], 1e-5)
+    plain = plain.mean(dim=(2, 3)) if pooled else plain
+    gradient = drawn(*plain.shape, seed=3)
+    gradient = gradient if pooled else gradient.to(memory_format=torch.channels_last)
+    plain.backward(gradient.double())
+
+    out, means, inverses = kernels.forward(*inputs, groups, 1e-5, pooled)
+    dc, sums = kernels.backward(gradient, *inputs[:3], means, inverses, groups, pooled)
+    assert dc.is_contiguous(memory_format=torch.channels_last)
+    for ours, theirs in zip([out, dc, *sums], [plain, *(tensor.grad for tensor in exact)], strict=True):
+        torch.testing.assert_close(ours.double(), theirs, rtol=1e-4, atol=1e-4)
+
+
+def test_images_in_half_precision_come_out_in_half_precision(kernels: ModuleType) -> None:
+    images = drawn(2, 16, 6, 6).to(memory_format=torch.channels_last)
+    small = [drawn(16), drawn(16, seed=1), drawn(16, seed=2)]
+    exact, _, _ = kernels.forward(images, *small, 8, 1e-5, False)
+    half, means, inverses = kernels.forward(images.bfloat16(), *small, 8, 1e-5, False)
+    dc, sums = kernels.backward(half, images.bfloat16(), *small[:2], means, inverses, 8, False)
+    assert [half.dtype, dc.dtype] == [torch.bfloat16] * 2
+    assert [means.dtype, inverses.dtype, sums.dtype] == [torch.float32] * 3
+    torch.testing.assert_close(half.float(), exact, rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize(("channels", "groups", "whole"), [(64, 8, True), (8, 8, True), (48, 8, False), (64, 3, False), (128, 8, True)])
+def test_blocks_come_out_even_for_powers_of_two(channels: int, groups: int, whole: bool) -> None:
+    assert is_whole(channels, groups) is whole
+
+
+def test_the_first_convolution_as_a_product_is_the_convolution() -> None:
+    images, weight = drawn(2, 1, 5, 4).double(), drawn(6, 1, 3, 3).double()
+    torch.testing.assert_close(first_convolution(images, weight), nn.functional.conv2d(images, weight, padding=1))
+
+
+@pytest.fixture
+def operator(kernels: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operator on a CPU too, and a network that takes it for a GPU."""
+    relu_group_norm.register_kernel("cpu")(kernels.forward)
+    relu_group_norm_backward.register_kernel("cpu")(
+        lambda gradient, *rest: kernels.backward(
+            gradient.contiguous() if rest[-1] else gradient.contiguous(memory_format=torch.channels_last), *rest
+        )
+    )
+    monkeypatch.setattr(CNNFeatures, "on_gpu", staticmethod(lambda inputs: True))
+
+
+def gradients(network: Network, inputs: Tensor) -> tuple[Tensor, list[Tensor]]:
+    features = network.extract(inputs)
+    found = torch.autograd.grad((features * drawn(*features.shape)).sum(), list(network.features.parameters()))
+    return features.detach(), [gradient.contiguous() for gradient in found]
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_the_network_is_the_same_with_them(channels: int, operator: None) -> None:
+    network = make_network("cnn", (channels, 12, 10), 3, {"width": 16}).to(DEVICE)
+    inputs = torch.randint(0, 256, (5, channels, 12, 10)).to(DEVICE, torch.uint8)
+    with arithmetic(Way(), RunSettings(), torch.device(DEVICE)):
+        features, plain = gradients(network, inputs)
+    with laid_out(network, [], BY_CHANNELS), arithmetic(Way(), RunSettings(), torch.device(DEVICE)):
+        assert network.features._quick(inputs)
+        quick, ours = gradients(network, inputs)
+    torch.testing.assert_close(quick, features, rtol=1e-4, atol=1e-5)
+    for one, other in zip(ours, plain, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4 * float(other.abs().max()))
+
+
+def test_layers_that_somebody_listens_to_or_changed_stay_layers(operator: None) -> None:
+    network = make_network("cnn", (1, 8, 8), 3, {"width": 8})
+    inputs, features = torch.zeros(2, 1, 8, 8), network.features
+    assert not features._quick(inputs)  # channels first
+    with laid_out(network, [], BY_CHANNELS):
+        assert features._quick(inputs)
+        handle = features[4].register_forward_hook(lambda module, given, out: None)
+        assert not features._quick(inputs)
+        handle.remove()
+        assert features._quick(inputs)
+        features[1] = nn.GELU()
+        assert not features._quick(inputs)
+        assert not features.by_channels
+    assert not make_network("cnn", (1, 8, 8), 3, {"width": 24}).features.by_channels
