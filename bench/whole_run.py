@@ -5,12 +5,15 @@
 Runs as `holdfast run` carries them out, with the benchmark's own steps; ways and methods take turns. Shares are of the whole run:
 training, evaluation (all scores on the sources and the target), closing (filling the memory, priors), and the rest. Absolute seconds
 mean something on an idle GPU only; they exclude the start of the interpreter. The first run in a process compiles or loads kernels.
+With `--workers` several runs share the device: good for scores of many seeds, not for times.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
+import tempfile
+from collections.abc import Iterator
 from itertools import product
 
 import torch
@@ -18,6 +21,9 @@ import torch
 from holdfast import Run, execute
 from holdfast.comparison import standard_error
 from holdfast.protocol import Result
+from holdfast.sweep.identity import run_name
+from holdfast.sweep.local import LocalEngine
+from holdfast.sweep.work import Task
 
 
 def main() -> None:
@@ -27,38 +33,63 @@ def main() -> None:
     parser.add_argument("--ways", default="auto/auto", help="execution/precision, with commas")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--steps", type=int, default=None)
+    parser.add_argument("--steps", type=int, default=None, help="steps a domain; the benchmark's own if not given")
+    parser.add_argument("--workers", type=int, default=1, help="runs at a time")
     asked = parser.parse_args()
     where = torch.cuda.get_device_name() if asked.device == "cuda" else f"{torch.get_num_threads()} CPU threads"
     print(f"{where}; torch {torch.__version__}\n")
     print("| benchmark | method | way | run | seconds | ms a step, by domain | training | evaluation | closing | the rest | target score |")
     print("|---|---|---|---|---|---|---|---|---|---|---|")
-    found: dict[tuple[str, str, str], list[float]] = {}
-    asked_for = product(range(asked.seeds), asked.benchmarks.split(","), asked.methods.split(","), asked.ways.split(","))
-    for seed, benchmark, method, way in asked_for:
-        execution, precision = way.split("/")
-        settings = {"execution": execution, "precision": precision}
-        result = execute(
-            Run.build(benchmark=benchmark, method=method, seed=seed, settings=settings, device=asked.device, steps=asked.steps)
-        )
-        taken = f"{result.execution}/{result.precision}"
-        print(line(benchmark, method, taken, seed, result), flush=True)
-        found.setdefault((benchmark, method, taken), []).append(100 * (result.target_score or 0.0))
-    print("\n| benchmark | method | way | target score, mean ± standard error over the seeds |")
-    print("|---|---|---|---|")
-    for (benchmark, method, way), scores in found.items():
-        print(f"| {benchmark} | {method} | {way} | {statistics.mean(scores):.2f} ± {standard_error(scores) or 0.0:.2f} |")
+    ways, runs = asked.ways.split(","), []
+    for seed, benchmark, method, way in product(range(asked.seeds), asked.benchmarks.split(","), asked.methods.split(","), ways):
+        settings = dict(zip(("execution", "precision"), way.split("/"), strict=True))
+        runs.append(Run.build(benchmark=benchmark, method=method, seed=seed, settings=settings, device=asked.device, steps=asked.steps))
+    scores: dict[tuple[str, str, str], dict[int, float]] = {}  # as asked for: `auto` may be the same way as another
+    for result in map(execute, runs) if asked.workers == 1 else together(runs, asked.workers, asked.device):
+        print(line(result), flush=True)
+        run = result.run
+        key = run.benchmark, run.method, "/".join(run.settings.values())
+        scores.setdefault(key, {})[run.seed] = 100 * (result.target_score or 0.0)
+    print("\n| benchmark | method | way | target score, mean ± standard error over the seeds | seed by seed against the first way |")
+    print("|---|---|---|---|---|")
+    for (benchmark, method, way), found in scores.items():
+        first = scores[benchmark, method, ways[0]]
+        differences = [score - first[seed] for seed, score in found.items()]
+        print(f"| {benchmark} | {method} | {way} | {spread(list(found.values()))} | {spread(differences)} |")
 
 
-def line(benchmark: str, method: str, way: str, seed: int, result: Result) -> str:
-    spent = result.seconds
+def together(runs: list[Run], workers: int, device: str) -> Iterator[Result]:
+    """The results of runs that share the device, as they come in."""
+    gpus = torch.cuda.device_count() if device == "cuda" else 0
+    with tempfile.TemporaryDirectory() as folder, LocalEngine(workers, gpus=gpus) as engine:
+        waiting = {task.name: task for task in (Task(run_name(run), run, folder) for run in runs)}
+        queue, left = list(waiting.values()), len(runs)
+        while left:
+            while engine.free and queue:
+                engine.submit(queue.pop(0))
+            outcome = engine.next(1.0)
+            if outcome is None:
+                continue
+            left -= 1
+            if outcome.status != "done":
+                raise SystemExit(f"{outcome.name}: {outcome.status} {outcome.message}")
+            yield waiting[outcome.name].folder.read()
+
+
+def spread(values: list[float]) -> str:
+    return f"{statistics.mean(values):.2f} ± {standard_error(values) or 0.0:.2f}"
+
+
+def line(result: Result) -> str:
+    run, spent = result.run, result.seconds
     total = spent["total"]
     evaluation = spent["evaluation"] + spent.get("target", 0.0)
     rest = total - spent["training"] - evaluation - spent["closing"]
     shares = [f"{100 * part / total:.0f}%" for part in (spent["training"], evaluation, spent["closing"], rest)]
     steps = ", ".join(f"{step:.2f}" for step in result.step_milliseconds)
     score = 100 * (result.target_score or 0.0)
-    return f"| {benchmark} | {method} | {way} | {seed} | {total:.1f} | {steps} | {' | '.join(shares)} | {score:.2f} |"
+    named = f"| {run.benchmark} | {run.method} | {result.execution}/{result.precision} | {run.seed}"
+    return f"{named} | {total:.1f} | {steps} | {' | '.join(shares)} | {score:.2f} |"
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import holdfast.networks.cnn
 from holdfast import Learner
 from holdfast.data.domain import Rows
 from holdfast.errors import HoldfastError
-from holdfast.execution import EAGER_STEPS, CapturedSteps, Way, choose_way, laid_out
+from holdfast.execution import EAGER_STEPS, CapturedSteps, Way, choose_way, evaluation, laid_out
 from holdfast.learner import load
 from holdfast.methods import METHODS, continual
 from holdfast.methods.method import Method
@@ -148,6 +148,20 @@ def test_inputs_that_stay_on_the_host_are_not_captured(gpu: None) -> None:
     assert made.way.notes == ("the step is not captured as a CUDA graph: the domain's inputs do not fit into the memory of the GPU",)
     made.choose_way(1000, [Rows(torch.from_numpy(images), labels, torch.arange(4))])
     assert made.way.execution == "graph"
+
+
+def test_scores_are_computed_in_the_format_of_the_steps_and_leave_the_model_as_it_was() -> None:
+    made = build_network("cnn", (1, 8, 8), 3, {"width": 24}).eval()
+    inputs = torch.rand(5, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    plain = made(inputs)
+    formats = []
+    made.features[4].register_forward_hook(lambda module, given, out: formats.append(out.is_contiguous(memory_format=torch.channels_last)))
+    for by_channels in (False, True):
+        with evaluation(made, Way("graph", channels_last=by_channels), CPU, lambda text: None):
+            torch.testing.assert_close(made(inputs), plain)
+        assert all(parameter.is_contiguous() for parameter in made.parameters())
+        assert made.extractor is None
+    assert formats == [False, True]
 
 
 # ---- the choice ---------------------------------------------------------------------------------------------------------

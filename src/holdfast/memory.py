@@ -51,7 +51,10 @@ def positions(sizes: Tensor, rows: int, generator: torch.Generator, largest: int
     device = sizes.device
     filled = torch.arange(largest, device=device) < sizes[:, None]
     keys = torch.rand(len(sizes), largest, generator=generator, device=device).masked_fill_(~filled, 2.0)
-    distinct = keys.argsort(dim=1)[:, :rows] if rows < largest else _padded(keys.argsort(dim=1), rows)
+    if rows == 1:  # as it often is where many domains share a batch
+        distinct = keys.argmin(dim=1, keepdim=True)
+    else:
+        distinct = keys.argsort(dim=1)[:, :rows] if rows < largest else _padded(keys.argsort(dim=1), rows)
     repeated = (torch.rand(len(sizes), rows, generator=generator, device=device) * sizes[:, None]).long()
     return torch.where(rows <= sizes[:, None], distinct, repeated)
 

@@ -49,8 +49,8 @@ def test_relu_and_group_norm_and_all_their_gradients(form: tuple[int, int, int, 
     gradient = gradient if pooled else gradient.to(memory_format=torch.channels_last)
     plain.backward(gradient.double())
 
-    out, means, inverses = kernels.forward(*inputs, groups, 1e-5, pooled)
-    dc, sums = kernels.backward(gradient, *inputs[:3], means, inverses, groups, pooled)
+    out, facts = kernels.forward(*inputs, groups, 1e-5, pooled)
+    dc, sums = kernels.backward(gradient, *inputs[:3], facts, groups, pooled)
     assert dc.is_contiguous(memory_format=torch.channels_last)
     for ours, theirs in zip([out, dc, *sums], [plain, *(tensor.grad for tensor in exact)], strict=True):
         torch.testing.assert_close(ours.double(), theirs, rtol=1e-4, atol=1e-4)
@@ -59,11 +59,11 @@ def test_relu_and_group_norm_and_all_their_gradients(form: tuple[int, int, int, 
 def test_images_in_half_precision_come_out_in_half_precision(kernels: ModuleType) -> None:
     images = drawn(2, 16, 6, 6).to(memory_format=torch.channels_last)
     small = [drawn(16), drawn(16, seed=1), drawn(16, seed=2)]
-    exact, _, _ = kernels.forward(images, *small, 8, 1e-5, False)
-    half, means, inverses = kernels.forward(images.bfloat16(), *small, 8, 1e-5, False)
-    dc, sums = kernels.backward(half, images.bfloat16(), *small[:2], means, inverses, 8, False)
+    exact, _ = kernels.forward(images, *small, 8, 1e-5, False)
+    half, facts = kernels.forward(images.bfloat16(), *small, 8, 1e-5, False)
+    dc, sums = kernels.backward(half, images.bfloat16(), *small[:2], facts, 8, False)
     assert [half.dtype, dc.dtype] == [torch.bfloat16] * 2
-    assert [means.dtype, inverses.dtype, sums.dtype] == [torch.float32] * 3
+    assert [facts.dtype, sums.dtype] == [torch.float32] * 2
     torch.testing.assert_close(half.float(), exact, rtol=0.02, atol=0.02)
 
 
@@ -123,3 +123,11 @@ def test_layers_that_somebody_listens_to_or_changed_stay_layers(operator: None) 
         assert not features._quick(inputs)
         assert not features.by_channels
     assert not make_network("cnn", (1, 8, 8), 3, {"width": 24}).features.by_channels
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_the_operator_keeps_the_rules_that_a_compiler_relies_on(pooled: bool, operator: None) -> None:
+    images = drawn(2, 16, 5, 4).to(memory_format=torch.channels_last).requires_grad_()
+    small = [drawn(16, seed=seed).requires_grad_() for seed in range(3)]
+    found = torch.library.opcheck(relu_group_norm, (images, *small, 8, 1e-5, pooled))
+    assert set(found.values()) == {"SUCCESS"}

@@ -37,7 +37,7 @@ class CNNFeatures(nn.Sequential):
                 out = first_convolution(out, convolution.weight)
             else:
                 out = conv2d(out, convolution.weight, None, convolution.stride, convolution.padding)
-            out, _, _ = relu_group_norm(out, convolution.bias, norm.weight, norm.bias, norm.num_groups, norm.eps, last)
+            out, _ = relu_group_norm(out, convolution.bias, norm.weight, norm.bias, norm.num_groups, norm.eps, last)
         return out
 
     def _quick(self, inputs: Tensor) -> bool:

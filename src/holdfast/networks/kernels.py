@@ -5,7 +5,7 @@ block of whole groups: it goes through the places once for the sums and once mor
 With a = relu(c + b), x̂ = (a - μ) r, m entries a group, and sums over places P₁ = Σ dy, P₂ = Σ dy a:
 dγ = Σ_n r (P₂ - μ P₁), dβ = Σ_n P₁; S₁ = Σ_c γ P₁ and S₂ = Σ_c γ r (P₂ - μ P₁) over a group's channels;
 da = r γ dy + k₁ a + k₀ with k₁ = -r² S₂/m, k₀ = -r S₁/m - k₁ μ; dc = da where a > 0, and db is the sum of dc, which needs only the sums
-of dy and a and the count of places where a > 0. The mean over places has dy = g/places everywhere.
+of dy and a and the count of places where a > 0. The mean over places has dy = g/places everywhere: its P₁ and P₂ need no pass.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-# Channels of a program at least (64 bytes in half precision), and the entries that a thread works on at once (16 bytes).
-FEWEST_CHANNELS, ENTRIES = 32, 8
+# Channels of a program at least (64 bytes in half precision), the entries that a thread works on at once (16 bytes), and its
+# registers: with more, too few programs would run side by side to hide the latency of the memory.
+FEWEST_CHANNELS, ENTRIES, REGISTERS = 32, 8, 80
 
 
 @triton.jit
@@ -36,7 +37,7 @@ def _grouped(sums, GROUPS: tl.constexpr, MEMBERS: tl.constexpr):
 
 @triton.jit
 def _forward(
-    c, bias, gamma, beta, out, means, inverses, eps,
+    c, bias, gamma, beta, out, facts, eps,
     PLACES: tl.constexpr, CHANNELS: tl.constexpr, MEMBERS: tl.constexpr, STRIP: tl.constexpr, BLOCK: tl.constexpr, POOLED: tl.constexpr,
 ):  # fmt: skip
     image, channel = tl.program_id(0).to(tl.int64), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -45,17 +46,22 @@ def _forward(
     b = tl.load(bias + channel)
     # Threads add up for themselves; only then do they put their sums together.
     totals, squares = tl.zeros((STRIP, BLOCK), tl.float32), tl.zeros((STRIP, BLOCK), tl.float32)
+    counts = tl.zeros((STRIP, BLOCK), tl.float32)
     for first in range(0, PLACES, STRIP):
         a = _activated(c, b, start, channel, first + tl.arange(0, STRIP), PLACES, CHANNELS)
         totals += a
         squares += a * a
+        counts += tl.where(a > 0.0, 1.0, 0.0)
     total = tl.sum(totals, axis=0)
     entries = PLACES * MEMBERS
     mean = _grouped(total, GROUPS, MEMBERS) / entries
     variance = tl.maximum(_grouped(tl.sum(squares, axis=0), GROUPS, MEMBERS) / entries - mean * mean, 0.0)
     inverse = tl.rsqrt(variance + eps)
-    tl.store(means + image * CHANNELS + channel, mean)
-    tl.store(inverses + image * CHANNELS + channel, inverse)
+    own = facts + image * (4 * CHANNELS) + channel
+    tl.store(own, mean)
+    tl.store(own + CHANNELS, inverse)
+    tl.store(own + 2 * CHANNELS, total)
+    tl.store(own + 3 * CHANNELS, tl.sum(counts, axis=0))
     scale = inverse * tl.load(gamma + channel)
     shift = tl.load(beta + channel) - mean * scale
     if POOLED:
@@ -71,34 +77,32 @@ def _forward(
 
 @triton.jit
 def _backward(
-    gradient, c, bias, gamma, means, inverses, dc, sums,
+    gradient, c, bias, gamma, facts, dc, sums,
     PLACES: tl.constexpr, CHANNELS: tl.constexpr, MEMBERS: tl.constexpr, STRIP: tl.constexpr, BLOCK: tl.constexpr, POOLED: tl.constexpr,
 ):  # fmt: skip
     image, channel = tl.program_id(0).to(tl.int64), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     GROUPS: tl.constexpr = BLOCK // MEMBERS
-    start, row = image * PLACES * CHANNELS, image * CHANNELS + channel
+    start = image * PLACES * CHANNELS
     b = tl.load(bias + channel)
-    totals, counts = tl.zeros((STRIP, BLOCK), tl.float32), tl.zeros((STRIP, BLOCK), tl.float32)
     all1, all2, on1 = tl.zeros((STRIP, BLOCK), tl.float32), tl.zeros((STRIP, BLOCK), tl.float32), tl.zeros((STRIP, BLOCK), tl.float32)
-    for first in range(0, PLACES, STRIP):
-        place = first + tl.arange(0, STRIP)
-        a = _activated(c, b, start, channel, place, PLACES, CHANNELS)
-        totals += a
-        counts += tl.where(a > 0.0, 1.0, 0.0)
-        if not POOLED:
+    if not POOLED:
+        for first in range(0, PLACES, STRIP):
+            place = first + tl.arange(0, STRIP)
+            a = _activated(c, b, start, channel, place, PLACES, CHANNELS)
             at = gradient + start + place[:, None] * CHANNELS + channel[None, :]
             dy = tl.load(at, mask=place[:, None] < PLACES, other=0.0).to(tl.float32)
             all1 += dy
             all2 += dy * a
             on1 += tl.where(a > 0.0, dy, 0.0)
-    total, count = tl.sum(totals, axis=0), tl.sum(counts, axis=0)
+    fact = facts + image * (4 * CHANNELS) + channel
+    mean, inverse, weight = tl.load(fact), tl.load(fact + CHANNELS), tl.load(gamma + channel)
+    total, count = tl.load(fact + 2 * CHANNELS), tl.load(fact + 3 * CHANNELS)
     even = tl.zeros((BLOCK,), tl.float32)
     if POOLED:
-        even = tl.load(gradient + row).to(tl.float32) / PLACES
+        even = tl.load(gradient + image * CHANNELS + channel).to(tl.float32) / PLACES
         p1, p2, p1_on = even * PLACES, even * total, even * count
     else:
         p1, p2, p1_on = tl.sum(all1, axis=0), tl.sum(all2, axis=0), tl.sum(on1, axis=0)
-    mean, inverse, weight = tl.load(means + row), tl.load(inverses + row), tl.load(gamma + channel)
     x = inverse * (p2 - mean * p1)
     entries = PLACES * MEMBERS
     k1 = -inverse * inverse * _grouped(weight * x, GROUPS, MEMBERS) / entries
@@ -133,24 +137,22 @@ def _over_images(sums, out, images, WIDTH: tl.constexpr, IMAGES: tl.constexpr, B
     tl.store(out + column, tl.sum(found, axis=0))
 
 
-def forward(c: Tensor, bias: Tensor, gamma: Tensor, beta: Tensor, groups: int, eps: float, pooled: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """y, or its mean over places [N, C] in float32; mean and inverse deviation of each channel's group."""
+def forward(c: Tensor, bias: Tensor, gamma: Tensor, beta: Tensor, groups: int, eps: float, pooled: bool) -> tuple[Tensor, Tensor]:
+    """y, or its mean over places [N, C] in float32; and facts [N, 4, C]: μ and r of the channel's group, Σ a, places where a > 0."""
     images, channels = c.shape[:2]
     out = c.new_empty((images, channels), dtype=torch.float32) if pooled else torch.empty_like(c)
-    means, inverses = (c.new_empty((images, channels), dtype=torch.float32) for _ in range(2))
+    facts = c.new_empty((images, 4, channels), dtype=torch.float32)
     form, block = _form(c, groups, pooled)
-    _forward[(images, channels // block)](c, bias, gamma, beta, out, means, inverses, eps, **form)
-    return out, means, inverses
+    _forward[(images, channels // block)](c, bias, gamma, beta, out, facts, eps, **form)
+    return out, facts
 
 
-def backward(
-    gradient: Tensor, c: Tensor, bias: Tensor, gamma: Tensor, means: Tensor, inverses: Tensor, groups: int, pooled: bool
-) -> tuple[Tensor, Tensor]:
+def backward(gradient: Tensor, c: Tensor, bias: Tensor, gamma: Tensor, facts: Tensor, groups: int, pooled: bool) -> tuple[Tensor, Tensor]:
     """dc; db, dγ and dβ [3, C]."""
     images, channels = c.shape[:2]
-    dc, sums, over_images = torch.empty_like(c), means.new_empty((images, 3, channels)), means.new_empty((3, channels))
+    dc, sums, over_images = torch.empty_like(c), facts.new_empty((images, 3, channels)), facts.new_empty((3, channels))
     form, block = _form(c, groups, pooled)
-    _backward[(images, channels // block)](gradient, c, bias, gamma, means, inverses, dc, sums, **form)
+    _backward[(images, channels // block)](gradient, c, bias, gamma, facts, dc, sums, **form)
     _over_images[(3 * channels // 8,)](sums, over_images, images, WIDTH=3 * channels, IMAGES=64, BLOCK=8, num_warps=4)
     return dc, over_images
 
@@ -162,4 +164,4 @@ def _form(c: Tensor, groups: int, pooled: bool) -> tuple[dict[str, int | bool], 
     block, warps = min(channels, max(members, FEWEST_CHANNELS)), 8 if places > 256 else 4
     strip = max(1, 32 * warps * ENTRIES // block)
     sizes = {"PLACES": places, "CHANNELS": channels, "MEMBERS": members, "STRIP": strip, "BLOCK": block}
-    return {**sizes, "POOLED": pooled, "num_warps": warps}, block
+    return {**sizes, "POOLED": pooled, "num_warps": warps, "maxnreg": REGISTERS}, block

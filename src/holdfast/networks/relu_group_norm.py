@@ -13,55 +13,54 @@ import torch
 from torch import Tensor
 from torch.library import custom_op
 
-# Whether the compiler of the kernels is installed; PyTorch brings it where it has CUDA.
-HAS_KERNELS = find_spec("triton") is not None
+# Whether the compiler of the kernels is installed, which PyTorch brings where it has CUDA. They were written for NVIDIA's GPUs.
+HAS_KERNELS = find_spec("triton") is not None and torch.version.hip is None
 
 
 @custom_op("holdfast::relu_group_norm", mutates_args=(), device_types="cuda")
-def relu_group_norm(
-    c: Tensor, bias: Tensor, gamma: Tensor, beta: Tensor, groups: int, eps: float, pooled: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """GroupNorm(relu(c + b)), or its mean over all places; with the means and inverse deviations that the backward pass needs."""
+def relu_group_norm(c: Tensor, bias: Tensor, gamma: Tensor, beta: Tensor, groups: int, eps: float, pooled: bool) -> tuple[Tensor, Tensor]:
+    """GroupNorm(relu(c + b)), or its mean over all places; and the facts [N, 4, C] that the backward pass needs."""
     from . import kernels
 
-    return kernels.forward(c.contiguous(memory_format=torch.channels_last), bias, gamma, beta, groups, eps, pooled)
+    return kernels.forward(_by_channels(c), bias, gamma, beta, groups, eps, pooled)
 
 
 @custom_op("holdfast::relu_group_norm_backward", mutates_args=(), device_types="cuda")
 def relu_group_norm_backward(
-    gradient: Tensor, c: Tensor, bias: Tensor, gamma: Tensor, means: Tensor, inverses: Tensor, groups: int, pooled: bool
+    gradient: Tensor, c: Tensor, bias: Tensor, gamma: Tensor, facts: Tensor, groups: int, pooled: bool
 ) -> tuple[Tensor, Tensor]:
     """dc; db, dγ and dβ [3, C]."""
     from . import kernels
 
-    gradient = gradient.contiguous() if pooled else gradient.contiguous(memory_format=torch.channels_last)
-    c = c.contiguous(memory_format=torch.channels_last)
-    return kernels.backward(gradient, c, bias, gamma, means, inverses, groups, pooled)
+    gradient = gradient.contiguous() if pooled else _by_channels(gradient)
+    return kernels.backward(gradient, _by_channels(c), bias, gamma, facts, groups, pooled)
+
+
+def _by_channels(images: Tensor) -> Tensor:
+    return images.contiguous(memory_format=torch.channels_last)
 
 
 @relu_group_norm.register_fake
-def _(c: Tensor, bias: Tensor, gamma: Tensor, beta: Tensor, groups: int, eps: float, pooled: bool) -> tuple[Tensor, Tensor, Tensor]:
-    small = [c.new_empty(c.shape[:2], dtype=torch.float32) for _ in range(3)]
-    return small[0] if pooled else _like(c), small[1], small[2]
+def _(c: Tensor, bias: Tensor, gamma: Tensor, beta: Tensor, groups: int, eps: float, pooled: bool) -> tuple[Tensor, Tensor]:
+    images, channels = c.shape[:2]
+    return gamma.new_empty((images, channels)) if pooled else _like(c), gamma.new_empty((images, 4, channels))
 
 
 @relu_group_norm_backward.register_fake
-def _(
-    gradient: Tensor, c: Tensor, bias: Tensor, gamma: Tensor, means: Tensor, inverses: Tensor, groups: int, pooled: bool
-) -> tuple[Tensor, Tensor]:
-    return _like(c), c.new_empty((3, c.shape[1]), dtype=torch.float32)
+def _(gradient: Tensor, c: Tensor, bias: Tensor, gamma: Tensor, facts: Tensor, groups: int, pooled: bool) -> tuple[Tensor, Tensor]:
+    return _like(c), gamma.new_empty((3, c.shape[1]))
 
 
 def _like(c: Tensor) -> Tensor:
     return torch.empty_like(c, memory_format=torch.channels_last)
 
 
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     c, bias, gamma, _, ctx.groups, _, ctx.pooled = inputs
-    ctx.save_for_backward(c, bias, gamma, output[1], output[2])
+    ctx.save_for_backward(c, bias, gamma, output[1])
 
 
-def _gradients(ctx: Any, gradient: Tensor, *_: Tensor | None) -> tuple[Tensor | None, ...]:
+def _gradients(ctx: Any, gradient: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:
     dc, sums = relu_group_norm_backward(gradient, *ctx.saved_tensors, ctx.groups, ctx.pooled)
     return dc, *sums, None, None, None
 
