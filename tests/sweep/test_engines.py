@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -14,7 +15,7 @@ import pytest
 from sweeping import EXPERIMENTS, experiment, swept, table
 
 from holdfast.cli.app import main
-from holdfast.sweep.local import LocalEngine
+from holdfast.sweep.local import LocalEngine, without_interrupts
 from holdfast.sweep.ray_engine import RayEngine
 
 THREE = {"methods": ["finetune", "er", "cl-coral"]}
@@ -31,6 +32,38 @@ def test_local_processes_give_the_table_of_one_process(tmp_path: Path, expected:
     _, progress = swept(experiment(part=THREE), tmp_path, LocalEngine(2))
     assert progress.done == 12
     pd.testing.assert_frame_equal(table(tmp_path), expected)
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C as Python has it, even where the tests run behind a shell that ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("by", ["this thread", "another thread"])
+def test_ctrl_c_waits_while_a_worker_is_started(by: str, interruptible: None) -> None:
+    """The signal may be heard by any thread of the process; Python interrupts the main one."""
+    done, ended = [], threading.Event()
+    other = threading.Thread(target=ended.wait)
+    other.start()
+
+    def start() -> None:
+        with without_interrupts():
+            signal.pthread_kill(threading.get_ident() if by == "this thread" else other.ident or 0, signal.SIGINT)
+            time.sleep(0.1)
+            done.append(by)
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            start()
+    finally:
+        ended.set()
+        other.join()
+    assert done == [by]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, set())
 
 
 def test_ray_gives_the_table_of_one_process(tmp_path: Path, expected: pd.DataFrame) -> None:

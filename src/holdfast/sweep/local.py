@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -85,15 +86,15 @@ class LocalEngine(Engine):
 
     def _start(self) -> Worker:
         context = get_context("spawn")
-        ours, theirs = context.Pipe()
-        process = context.Process(target=work, args=(theirs, os.getpid()), daemon=True)
-        with _without_interrupts():
-            process.start()
-        theirs.close()  # so that a dead worker's line ends
         taken = [worker.device for worker in self.workers]
         devices = [f"cuda:{number}" for number in range(self.gpus)]
-        worker = Worker(process, ours, min(devices, key=taken.count) if devices else None)
-        self.workers.append(worker)
+        with without_interrupts():  # a worker that was half started would be nobody's
+            ours, theirs = context.Pipe()
+            process = context.Process(target=work, args=(theirs, os.getpid()), daemon=True)
+            process.start()
+            theirs.close()  # so that a dead worker's line ends
+            worker = Worker(process, ours, min(devices, key=taken.count) if devices else None)
+            self.workers.append(worker)
         return worker
 
     def _hear(self, worker: Worker) -> None:
@@ -124,16 +125,27 @@ class LocalEngine(Engine):
 
 
 @contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """A process that is started inside is deaf to Ctrl-C from its first moment, even before `work` says that it ignores it."""
+def without_interrupts() -> Iterator[None]:
+    """Ctrl-C waits until the end. A process that is started inside is deaf to it from its first moment, before `work` says so.
+
+    Blocking the signal is handed on to the process but keeps it from this thread only: another one may hear it, and Python would
+    then interrupt this one all the same.
+    """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    heard: list[int] = []
+    main = threading.current_thread() is threading.main_thread()  # the one that is interrupted, and that may say what then happens
+    before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number)) if main else None
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        if main:
+            signal.signal(signal.SIGINT, before or signal.SIG_DFL)
+        if heard:
+            signal.raise_signal(signal.SIGINT)
 
 
 def work(line: Connection, parent: int) -> None:
