@@ -15,7 +15,8 @@ from holdfast.learner import load
 from holdfast.methods import continual
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA GPU here")
-WAYS = [("eager", "float32"), ("graph", "float32"), ("graph", "bf16"), ("compiled", "float32"), ("compiled", "bf16")]
+RECORDED = [("graph", "float32"), ("graph", "tf32"), ("graph", "bf16")]
+WAYS = [("eager", "float32"), *RECORDED, ("compiled", "float32"), ("compiled", "bf16")]
 STEPS = 12
 
 
@@ -29,13 +30,13 @@ def images(seed: int, rows: int = 256) -> Domain:
     return Domain.divided(str(seed), pictures.to(torch.uint8), labels)
 
 
-def learner(method: str, execution: str, precision: str, *, width: int = 16, **settings: object) -> Learner:
+def learner(method: str, execution: str, precision: str, **settings: object) -> Learner:
     chosen = {"batch_size": 16, "execution": execution, "precision": precision, **settings}
-    return Learner("cnn", method, memory=60, settings=chosen, network_settings={"width": width}, device="cuda", small=True, short=True)
+    return Learner("cnn", method, memory=60, settings=chosen, network_settings={"width": 16}, device="cuda", small=True, short=True)
 
 
-def learned(method: str, execution: str, precision: str, *, domains: int = 3, width: int = 16, **settings: object) -> Learner:
-    made = learner(method, execution, precision, width=width, **settings)
+def learned(method: str, execution: str, precision: str, *, domains: int = 3, **settings: object) -> Learner:
+    made = learner(method, execution, precision, **settings)
     for seed in range(domains):
         made.learn_domain(images(seed), steps=STEPS, classes=[0, 1])
     return made
@@ -47,8 +48,8 @@ def weights(made: Learner) -> torch.Tensor:
 
 @pytest.mark.parametrize("method", continual())
 def test_every_method_is_captured_and_gives_the_eager_weights(method: str) -> None:
-    """At a width for which there are no kernels of our own: both ways then take PyTorch's, and only the recording differs."""
-    eager, graph = (learned(method, way, "float32", width=24, deterministic=True) for way in ("eager", "graph"))
+    """In float32 both ways take PyTorch's own kernels, and only the recording differs."""
+    eager, graph = (learned(method, way, "float32", deterministic=True) for way in ("eager", "graph"))
     assert (graph.way.execution, graph.way.channels_last) == ("graph", False)
     assert graph.notes == []
     moved = float((weights(eager) - weights(learner_at_start(method))).norm())
@@ -57,7 +58,7 @@ def test_every_method_is_captured_and_gives_the_eager_weights(method: str) -> No
 
 
 def learner_at_start(method: str) -> Learner:
-    made = learner(method, "eager", "float32", width=24)
+    made = learner(method, "eager", "float32")
     made._begin((1, 12, 12), torch.uint8, [0, 1])
     return made
 
@@ -94,14 +95,14 @@ def test_a_resumed_run_is_the_same_with_deterministic_kernels(method: str, execu
     assert differences(whole.state_dict(), parts.state_dict()) == []
 
 
-@pytest.mark.parametrize(("execution", "precision"), [("graph", "bf16"), ("compiled", "bf16"), ("graph", "float32")])
+@pytest.mark.parametrize(("execution", "precision"), [*RECORDED, ("compiled", "bf16")])
 def test_scores_in_the_precision_of_the_steps_are_those_of_the_plain_model(execution: str, precision: str) -> None:
     made = learned("er", execution, precision)
     inputs = images(2).inputs
     quick = made.logits(inputs)
     made.way = Way()
     plain = made.logits(inputs)
-    assert float((quick - plain).abs().max()) < (2e-2 if precision == "bf16" else 1e-4) * float(plain.abs().max())
+    assert float((quick - plain).abs().max()) < (1e-4 if precision == "float32" else 2e-2) * float(plain.abs().max())
     assert float((quick.argmax(dim=1) == plain.argmax(dim=1)).float().mean()) > 0.99
 
 

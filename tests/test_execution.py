@@ -157,7 +157,7 @@ def test_scores_are_computed_in_the_format_of_the_steps_and_leave_the_model_as_i
     formats = []
     made.features[4].register_forward_hook(lambda module, given, out: formats.append(out.is_contiguous(memory_format=torch.channels_last)))
     for by_channels in (False, True):
-        with evaluation(made, Way("graph", channels_last=by_channels), CPU, lambda text: None):
+        with evaluation(made, Way("graph", channels_last=by_channels), CPU):
             torch.testing.assert_close(made(inputs), plain)
         assert all(parameter.is_contiguous() for parameter in made.parameters())
         assert made.extractor is None
@@ -216,6 +216,12 @@ def test_what_is_asked_for_is_taken_whatever_the_steps(gpu: None) -> None:
     asked = RunSettings(execution="eager", precision="float32")
     way = choose_way(asked, CUDA, network(), 10**6, uncaptured="", uncompiled="")
     assert (way.execution, way.precision, way.channels_last) == ("eager", "float32", False)
+
+
+@pytest.mark.parametrize(("precision", "by_channels"), [("float32", False), ("tf32", True), ("bf16", True)])
+def test_matrix_units_want_the_channels_last_and_float32_does_not_take_them(precision: str, by_channels: bool, gpu: None) -> None:
+    way = choose_way(RunSettings(execution="graph", precision=precision), CUDA, network(), 100, uncaptured="", uncompiled="")
+    assert (way.precision, way.channels_last) == (precision, by_channels)
 
 
 @pytest.mark.parametrize(("name", "value"), [("execution", "graph"), ("precision", "tf32"), ("precision", "bf16")])

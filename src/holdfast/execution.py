@@ -84,7 +84,8 @@ def choose_way(run: RunSettings, device: torch.device, network: Network, steps: 
     if cuda and execution != "eager" and uncaptured:
         execution = "eager"
         notes.append(f"the step is not captured as a CUDA graph: {uncaptured}")
-    way = Way(execution, tuple(notes), channels_last=cuda and execution != "eager" and _by_channels(network, execution))
+    pays = cuda and execution != "eager" and run.precision != "float32" and _by_channels(network, execution)
+    way = Way(execution, tuple(notes), channels_last=pays)
     if run.precision != "auto":
         return replace(way, precision=run.precision)
     if not cuda:
@@ -93,7 +94,10 @@ def choose_way(run: RunSettings, device: torch.device, network: Network, steps: 
 
 
 def _by_channels(network: Network, execution: Execution) -> bool:
-    """Whether images with the channels last, and half precision, pay: PyTorch's GroupNorm would copy them at every layer."""
+    """Whether images with the channels last, and half precision, pay: PyTorch's GroupNorm would copy them at every layer.
+
+    They are for matrix units, which do not multiply in float32.
+    """
     grouped = any(isinstance(module, nn.GroupNorm) for module in network.modules())
     has_kernels = getattr(network.features, "by_channels", False)
     return convolves(network) and (execution == "compiled" or has_kernels or not grouped)
@@ -211,16 +215,15 @@ def extraction(network: Network, way: Way, device: torch.device, note: Callable[
         with torch.autocast(device.type, torch.bfloat16, enabled=half, cache_enabled=False):
             if tried:
                 return run(network, inputs).float()
-            tried = True
             try:
                 features = run(network, inputs).float()
-                _try_backward(features, network)
+                tried = _try_backward(features, network)
                 return features
             except torch.OutOfMemoryError:
                 raise
             except (RuntimeError, AssertionError) as error:  # the user's own network, or a compiler that is broken here
                 note(f"the step is not compiled: {(str(error).strip() or type(error).__name__).splitlines()[0]}")
-                run = _features
+                run, tried = _features, True
                 return run(network, inputs).float()
 
     network.extractor = extract if half or compiled else None
@@ -231,20 +234,21 @@ def extraction(network: Network, way: Way, device: torch.device, note: Callable[
 
 
 @contextmanager
-def evaluation(model: nn.Module, way: Way, device: torch.device, note: Callable[[str], None]) -> Iterator[None]:
+def evaluation(model: nn.Module, way: Way, device: torch.device) -> Iterator[None]:
     """Inside, the model's outputs are computed in the format and precision of the steps; nothing is compiled for them."""
     if not (way.channels_last and isinstance(model, Network)):
         yield
         return
-    with laid_out(model, (), way), extraction(model, replace(way, execution="graph"), device, note):
+    with laid_out(model, (), way), extraction(model, replace(way, execution="graph"), device, note=lambda text: None):
         yield
 
 
-def _try_backward(features: Tensor, network: Network) -> None:
-    """Compiled code may fail in its backward pass only, where it has made a wrong guess about the memory format of a gradient."""
-    parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
+def _try_backward(features: Tensor, network: Network) -> bool:
+    """Whether there was a backward pass to try. Compiled code may fail there only, by a wrong guess at a gradient's memory format."""
     if features.requires_grad:
+        parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
         torch.autograd.grad(features.sum(), parameters, retain_graph=True, allow_unused=True)
+    return features.requires_grad
 
 
 def _features(network: Network, inputs: Tensor) -> Tensor:

@@ -192,7 +192,7 @@ class Learner:
         predictor = self.method.predictor().eval()
         size = max(64, min(EVALUATION_ROWS, EVALUATION_VALUES // max(1, math.prod(rows.inputs.shape[1:]))))
         logits, place = torch.empty(0), 0
-        with evaluation(predictor, self.way, self.device, self._note), torch.inference_mode():
+        with evaluation(predictor, self.way, self.device), torch.inference_mode():
             for inputs, _ in rows.batches(size):
                 part = predictor(inputs.to(self.device)).float()
                 if place == 0:  # one tensor for all: many small ones would be scattered over the memory that the batches used

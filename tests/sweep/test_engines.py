@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -64,6 +65,21 @@ def test_ctrl_c_waits_while_a_worker_is_started(by: str, interruptible: None) ->
     assert done == [by]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, set())
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="there is no /proc here")
+def test_workers_are_deaf_to_ctrl_c_from_their_first_moment() -> None:
+    """In a process of its own: the first worker of a process starts other things of Python's as well."""
+    script = """
+from pathlib import Path
+from holdfast.sweep.local import LocalEngine
+with LocalEngine(2) as engine:
+    for _ in range(2):
+        status = Path(f"/proc/{engine._start().process.pid}/status").read_text()
+        print(next(int(line.split()[1], 16) >> 1 & 1 for line in status.splitlines() if line.startswith("SigBlk")))
+"""
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["1", "1"]
 
 
 def test_ray_gives_the_table_of_one_process(tmp_path: Path, expected: pd.DataFrame) -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from multiprocessing.resource_tracker import ensure_running
 
 from ..execution import warm_up
 from .claim import die_with_parent, release
@@ -88,6 +89,7 @@ class LocalEngine(Engine):
         context = get_context("spawn")
         taken = [worker.device for worker in self.workers]
         devices = [f"cuda:{number}" for number in range(self.gpus)]
+        ensure_running()  # what the first start would start too, and hear Ctrl-C again behind it
         with without_interrupts():  # a worker that was half started would be nobody's
             ours, theirs = context.Pipe()
             process = context.Process(target=work, args=(theirs, os.getpid()), daemon=True)
