@@ -7,11 +7,10 @@ longest first. Kernels may run side by side: their sum can exceed the step.
 from __future__ import annotations
 
 import argparse
-import time
 from contextlib import ExitStack
 
 import torch
-from step_cost import DOMAINS, images, opened, prepared, wait
+from step_cost import DOMAINS, about_images, images, medians, opened, prepared, wait
 from torch.profiler import ProfilerActivity, profile
 
 
@@ -19,26 +18,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--method", default="er")
     parser.add_argument("--way", default="eager/float32", help="execution/precision")
-    parser.add_argument("--network", default="cnn")
-    parser.add_argument("--channels", type=int, default=1)
-    parser.add_argument("--size", type=int, default=28)
-    parser.add_argument("--batch", type=int, default=64)
+    about_images(parser)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--lines", type=int, default=20)
-    parser.add_argument("--device", default="cpu")
     asked = parser.parse_args()
     asked.shape = (asked.channels, asked.size, asked.size)
     cuda, device = asked.device == "cuda", torch.device(asked.device)
     with ExitStack() as stack:
         step = opened(stack, prepared(asked.method, asked.way, asked), images(asked.shape, DOMAINS - 1))
-        for _ in range(asked.steps):
-            step()
-        wait(device)
-        began = time.perf_counter()
-        for _ in range(asked.steps):
-            step()
-        wait(device)
-        taken = 1e6 * (time.perf_counter() - began) / asked.steps
+        taken = 1e6 * medians({"": step}, 1, asked.steps, device)[""]
         with profile(activities=[ProfilerActivity.CUDA if cuda else ProfilerActivity.CPU]) as found:
             for _ in range(asked.steps):
                 step()

@@ -11,6 +11,7 @@ import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -18,7 +19,7 @@ import torch
 from holdfast.protocol import Run
 from holdfast.sweep.identity import run_name
 from holdfast.sweep.local import LocalEngine
-from holdfast.sweep.work import Task
+from holdfast.sweep.work import Outcome, Task
 
 METHODS = ("er", "cl-vrex", "cl-fishr", "cl-coral", "cl-mmd", "cl-andmask")
 
@@ -41,18 +42,23 @@ def runs(benchmark: str, count: int, steps: int | None, way: str) -> list[Run]:
     ]
 
 
+def outcomes(engine: LocalEngine, tasks: list[Task]) -> Iterator[tuple[Outcome, int]]:
+    """What becomes of the tasks, as they end; and how many still wait for a worker."""
+    waiting, left = list(tasks), len(tasks)
+    while left:
+        while engine.free and waiting:
+            engine.submit(waiting.pop(0))
+        if (outcome := engine.next(1.0)) is not None:
+            left -= 1
+            yield outcome, len(waiting)
+
+
 def rate(benchmark: str, workers: int, count: int, mps: bool, steps: int | None, way: str) -> str:
     tasks = runs(benchmark, count, steps, way)
     with tempfile.TemporaryDirectory() as folder, LocalEngine(workers, gpus=torch.cuda.device_count(), mps=mps) as engine:
-        waiting = [Task(run_name(run), run, folder) for run in tasks]
         ended: list[float] = []
         began, first, idle, failed = time.perf_counter(), 0.0, 0.0, 0
-        while len(ended) < len(tasks):
-            while engine.free and waiting:
-                engine.submit(waiting.pop(0))
-            outcome = engine.next(1.0)
-            if outcome is None:
-                continue
+        for outcome, waiting in outcomes(engine, [Task(run_name(run), run, folder) for run in tasks]):
             ended.append(time.perf_counter())
             print(f"{len(ended)} of {len(tasks)} after {ended[-1] - began:.0f} s", file=sys.stderr, flush=True)
             if outcome.status != "done":

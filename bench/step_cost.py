@@ -101,17 +101,21 @@ def wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--methods", default=",".join(continual()))
-    parser.add_argument("--ways", default="eager/float32", help="execution/precision, with commas; the first is the reference")
+def about_images(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--network", default="cnn")
     parser.add_argument("--channels", type=int, default=1)
     parser.add_argument("--size", type=int, default=28)
     parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--device", default="cpu")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--methods", default=",".join(continual()))
+    parser.add_argument("--ways", default="eager/float32", help="execution/precision, with commas; the first is the reference")
+    about_images(parser)
     parser.add_argument("--turns", type=int, default=15)
     parser.add_argument("--steps", type=int, default=1, help="steps a turn")
-    parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     asked = parser.parse_args()
     asked.shape = (asked.channels, asked.size, asked.size)

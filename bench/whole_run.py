@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from itertools import product
 
 import torch
+from packing import outcomes
 
 from holdfast import Run, execute
 from holdfast.comparison import standard_error
@@ -62,18 +63,11 @@ def together(runs: list[Run], workers: int, device: str) -> Iterator[Result]:
     """The results of runs that share the device, as they come in."""
     gpus = torch.cuda.device_count() if device == "cuda" else 0
     with tempfile.TemporaryDirectory() as folder, LocalEngine(workers, gpus=gpus) as engine:
-        waiting = {task.name: task for task in (Task(run_name(run), run, folder) for run in runs)}
-        queue, left = list(waiting.values()), len(runs)
-        while left:
-            while engine.free and queue:
-                engine.submit(queue.pop(0))
-            outcome = engine.next(1.0)
-            if outcome is None:
-                continue
-            left -= 1
+        tasks = {run_name(run): Task(run_name(run), run, folder) for run in runs}
+        for outcome, _ in outcomes(engine, list(tasks.values())):
             if outcome.status != "done":
                 raise SystemExit(f"{outcome.name}: {outcome.status} {outcome.message}")
-            yield waiting[outcome.name].folder.read()
+            yield tasks[outcome.name].folder.read()
 
 
 def spread(values: list[float]) -> str:

@@ -100,6 +100,12 @@ def test_draws_are_uniform() -> None:
     assert float((counts - 500).abs().max()) < 5 * 500**0.5
 
 
+def test_one_row_is_the_first_of_what_a_longer_draw_takes() -> None:
+    sizes = torch.tensor([6, 2, 9])
+    for seed in range(20):
+        assert torch.equal(positions(sizes, 1, generator(seed), 9), positions(sizes, 2, generator(seed), 9)[:, :1])
+
+
 def test_a_draw_takes_each_domains_own_rows_and_what_was_stored_beside_them() -> None:
     memory = PartitionedMemory(20)
     memory.add("a", rows(10))

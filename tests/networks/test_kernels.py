@@ -12,7 +12,7 @@ from holdfast.execution import Way, arithmetic, laid_out
 from holdfast.networks.build import make_network
 from holdfast.networks.cnn import CNNFeatures, first_convolution
 from holdfast.networks.network import Network
-from holdfast.networks.relu_group_norm import is_whole, relu_group_norm, relu_group_norm_backward
+from holdfast.networks.relu_group_norm import is_whole, relu_group_norm
 from holdfast.settings import RunSettings
 
 BY_CHANNELS = Way("graph", channels_last=True)
@@ -79,13 +79,7 @@ def test_the_first_convolution_as_a_product_is_the_convolution() -> None:
 
 @pytest.fixture
 def operator(kernels: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The operator on a CPU too, and a network that takes it for a GPU."""
-    relu_group_norm.register_kernel("cpu")(kernels.forward)
-    relu_group_norm_backward.register_kernel("cpu")(
-        lambda gradient, *rest: kernels.backward(
-            gradient.contiguous() if rest[-1] else gradient.contiguous(memory_format=torch.channels_last), *rest
-        )
-    )
+    """A network that takes this device for a GPU."""
     monkeypatch.setattr(CNNFeatures, "on_gpu", staticmethod(lambda inputs: True))
 
 

@@ -17,7 +17,8 @@ from torch.library import custom_op
 HAS_KERNELS = find_spec("triton") is not None and torch.version.hip is None
 
 
-@custom_op("holdfast::relu_group_norm", mutates_args=(), device_types="cuda")
+# Compiled code on a disk is found by the operators' names: if what they take or return changes, so must the names.
+@custom_op("holdfast::relu_group_norm", mutates_args=())
 def relu_group_norm(c: Tensor, bias: Tensor, gamma: Tensor, beta: Tensor, groups: int, eps: float, pooled: bool) -> tuple[Tensor, Tensor]:
     """GroupNorm(relu(c + b)), or its mean over all places; and the facts [N, 4, C] that the backward pass needs."""
     from . import kernels
@@ -25,7 +26,7 @@ def relu_group_norm(c: Tensor, bias: Tensor, gamma: Tensor, beta: Tensor, groups
     return kernels.forward(_by_channels(c), bias, gamma, beta, groups, eps, pooled)
 
 
-@custom_op("holdfast::relu_group_norm_backward", mutates_args=(), device_types="cuda")
+@custom_op("holdfast::relu_group_norm_backward", mutates_args=())
 def relu_group_norm_backward(
     gradient: Tensor, c: Tensor, bias: Tensor, gamma: Tensor, facts: Tensor, groups: int, pooled: bool
 ) -> tuple[Tensor, Tensor]:
