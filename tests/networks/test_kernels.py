@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from holdfast.execution import Way, arithmetic, laid_out
 from holdfast.networks.build import make_network
-from holdfast.networks.cnn import CNNFeatures, first_convolution
+from holdfast.networks.cnn import CNNFeatures
+from holdfast.networks.first_layer import first_layer
 from holdfast.networks.network import Network
 from holdfast.networks.relu_group_norm import is_whole, relu_group_norm
 from holdfast.settings import RunSettings
@@ -72,9 +73,45 @@ def test_blocks_come_out_even_for_powers_of_two(channels: int, groups: int, whol
     assert is_whole(channels, groups) is whole
 
 
-def test_the_first_convolution_as_a_product_is_the_convolution() -> None:
-    images, weight = drawn(2, 1, 5, 4).double(), drawn(6, 1, 3, 3).double()
-    torch.testing.assert_close(first_convolution(images, weight), nn.functional.conv2d(images, weight, padding=1))
+# Triton's interpreter multiplies matrices of bfloat16 as if their bits were whole numbers; a GPU does not.
+HALF = torch.bfloat16 if DEVICE == "cuda" else torch.float16
+
+
+@pytest.mark.parametrize("form", [(3, 64, 28, 28), (2, 16, 5, 4), (1, 8, 3, 1), (1, 128, 9, 30)])
+@pytest.mark.parametrize(("dtype", "close"), [(torch.float32, 2e-3 if DEVICE == "cuda" else 1e-5), (HALF, 2e-2)])
+def test_the_first_layer_and_all_its_gradients(
+    form: tuple[int, int, int, int], dtype: torch.dtype, close: float, kernels: ModuleType
+) -> None:
+    from holdfast.networks import first_layer_kernels
+
+    count, channels, height, width = form
+    images, weight = drawn(count, 1, height, width).bfloat16().to(dtype), drawn(channels, 1, 3, 3).bfloat16().float()
+    inputs = [weight, drawn(channels), drawn(channels, seed=1), drawn(channels, seed=2)]
+    exact = [tensor.double().requires_grad_() for tensor in inputs]
+    convolved = nn.functional.conv2d(images.double(), exact[0], exact[1], padding=1)
+    plain = nn.functional.group_norm(convolved.relu(), 8, exact[2], exact[3], 1e-5)
+    gradient = drawn(*form, seed=3).to(dtype).to(memory_format=torch.channels_last)
+    plain.backward(gradient.double())
+
+    out, facts = first_layer_kernels.forward(images, *inputs, 8, 1e-5)
+    rows = first_layer_kernels.backward(gradient, images, *inputs[:3], facts, 8)
+    assert (out.dtype, rows.dtype) == (dtype, torch.float32)
+    assert out.is_contiguous(memory_format=torch.channels_last)
+    ours = [out, rows[:9].t().reshape(-1, 1, 3, 3), *rows[9:]]
+    for one, other in zip(ours, [plain.detach(), *(tensor.grad for tensor in exact)], strict=True):
+        assert other is not None
+        torch.testing.assert_close(one.double(), other, rtol=close, atol=close * float(other.abs().max()))
+
+
+def test_images_that_want_a_gradient_go_through_layers_that_have_one(operator: None) -> None:
+    network = make_network("cnn", (1, 8, 8), 3, {"width": 8}).to(DEVICE)
+    inputs = drawn(2, 1, 8, 8).requires_grad_()
+    with arithmetic(Way(), RunSettings(), torch.device(DEVICE)):
+        plain = torch.autograd.grad((network.features(inputs) * drawn(2, 16)).sum(), inputs)[0]
+    with laid_out(network, [], BY_CHANNELS), arithmetic(Way(), RunSettings(), torch.device(DEVICE)):
+        assert network.features._quick(inputs)
+        ours = torch.autograd.grad((network.features(inputs) * drawn(2, 16)).sum(), inputs)[0]
+    torch.testing.assert_close(ours, plain, rtol=1e-3, atol=1e-4 * float(plain.abs().max()))
 
 
 @pytest.fixture
@@ -124,4 +161,10 @@ def test_the_operator_keeps_the_rules_that_a_compiler_relies_on(pooled: bool, op
     images = drawn(2, 16, 5, 4).to(memory_format=torch.channels_last).requires_grad_()
     small = [drawn(16, seed=seed).requires_grad_() for seed in range(3)]
     found = torch.library.opcheck(relu_group_norm, (images, *small, 8, 1e-5, pooled))
+    assert set(found.values()) == {"SUCCESS"}
+
+
+def test_the_first_layers_operator_keeps_them_too(operator: None) -> None:
+    given = [drawn(16, 1, 3, 3), *(drawn(16, seed=seed) for seed in range(3))]
+    found = torch.library.opcheck(first_layer, (drawn(2, 1, 5, 4), *(tensor.requires_grad_() for tensor in given), 8, 1e-5))
     assert set(found.values()) == {"SUCCESS"}

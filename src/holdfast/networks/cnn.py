@@ -8,9 +8,10 @@ from typing import Annotated
 import torch
 from pydantic import Field, validate_call
 from torch import Tensor, nn
-from torch.nn.functional import conv2d, linear, pad
+from torch.nn.functional import conv2d
 
 from ..errors import HoldfastError
+from .first_layer import first_layer
 from .network import ImageInputs, Network
 from .relu_group_norm import HAS_KERNELS, is_whole, relu_group_norm
 
@@ -30,14 +31,15 @@ class CNNFeatures(nn.Sequential):
         if not self._quick(inputs):
             plain: Tensor = super().forward(inputs)
             return plain
-        blocks, out = list(self._blocks()), inputs
+        blocks, out = list(self._blocks()), _in_steps_precision(inputs)
         for convolution, _, norm in blocks:
-            first, last = convolution is blocks[0][0], convolution is blocks[-1][0]
-            if first and convolution.in_channels == 1:
-                out = first_convolution(out, convolution.weight)
+            last = convolution is blocks[-1][0]
+            given = convolution.bias, norm.weight, norm.bias, norm.num_groups, norm.eps
+            if convolution.in_channels == 1 and not inputs.requires_grad:
+                out, _ = first_layer(out, convolution.weight, *given)
             else:
                 out = conv2d(out, convolution.weight, None, convolution.stride, convolution.padding)
-            out, _ = relu_group_norm(out, convolution.bias, norm.weight, norm.bias, norm.num_groups, norm.eps, last)
+                out, _ = relu_group_norm(out, *given, last)
         return out
 
     def _quick(self, inputs: Tensor) -> bool:
@@ -59,17 +61,10 @@ class CNNFeatures(nn.Sequential):
             yield convolution, activation, norm
 
 
-def first_convolution(images: Tensor, weight: Tensor) -> Tensor:
-    """A 3x3 convolution of one channel, stride 1, padding 1, as one matrix product over the nine neighbours of every place.
-
-    Images of one channel have no memory format, so that cuDNN takes this layer with channels first and copies its large output
-    forth and back.
-    """
-    if torch.is_autocast_enabled(images.device.type):  # cast before there are nine of each
-        images = images.to(torch.get_autocast_dtype(images.device.type))
-    # Windows of 4 x 4 with zeros as further weights: matrix units want whole blocks of 16, and a window is a mere view.
-    windows = pad(images[:, 0], (1, 2, 1, 2)).unfold(1, 4, 1).unfold(2, 4, 1)
-    return linear(windows.flatten(3), pad(weight, (0, 1, 0, 1)).flatten(1)).permute(0, 3, 1, 2)
+def _in_steps_precision(images: Tensor) -> Tensor:
+    """What autocast would make of them for a layer of its own."""
+    kind = images.device.type
+    return images.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else images
 
 
 @validate_call

@@ -1,7 +1,7 @@
 """ReLU and GroupNorm of a convolution's output as Triton kernels: images are read from memory once each way.
 
 y = GroupNorm(relu(c + b)) for images with the channels last in memory, or its mean over all places. A program has one image and a
-block of whole groups: it goes through the places once for the sums and once more, when they lie in the cache, for the result.
+block of whole groups: it goes through the places once for the sums and once more, when they lie in registers or the cache, for the result.
 With a = relu(c + b), x̂ = (a - μ) r, m entries a group, and sums over places P₁ = Σ dy, P₂ = Σ dy a:
 dγ = Σ_n r (P₂ - μ P₁), dβ = Σ_n P₁; S₁ = Σ_c γ P₁ and S₂ = Σ_c γ r (P₂ - μ P₁) over a group's channels;
 da = r γ dy + k₁ a + k₀ with k₁ = -r² S₂/m, k₀ = -r S₁/m - k₁ μ; dc = da where a > 0, and db is the sum of dc, which needs only the sums
@@ -15,17 +15,28 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-# Channels of a program at least (64 bytes in half precision), the entries that a thread works on at once (16 bytes), and its
-# registers: with more, too few programs would run side by side to hide the latency of the memory.
-FEWEST_CHANNELS, ENTRIES, REGISTERS = 32, 8, 80
+# Channels of a program at least: 64 bytes in half precision.
+FEWEST_CHANNELS = 32
+# Up to so many places an image is read once and stays in registers: the strip has all places, so that both passes read the same rows, and
+# the compiler makes one of two reads between which nothing is stored. Hence facts and sums are stored last.
+RESIDENT_PLACES = 256
+# Larger ones go through memory in strips: warps, the entries that a thread works on at once (16 bytes), and its registers; with
+# more of them, too few programs would run side by side to hide the latency of the memory.
+WARPS, ENTRIES, REGISTERS = 8, 8, 80
+
+
+@triton.jit
+def _read(images, start, channel, place, PLACES: tl.constexpr, CHANNELS: tl.constexpr):
+    """What an image has at these places and channels; zero beyond the last place."""
+    at = images + start + place[:, None] * CHANNELS + channel[None, :]
+    return tl.load(at, mask=place[:, None] < PLACES, other=0.0).to(tl.float32)
 
 
 @triton.jit
 def _activated(c, bias, start, channel, place, PLACES: tl.constexpr, CHANNELS: tl.constexpr):
     """relu(c + b) at these places and channels; zero beyond the last place."""
-    inside = place[:, None] < PLACES
-    found = tl.load(c + start + place[:, None] * CHANNELS + channel[None, :], mask=inside, other=0.0).to(tl.float32)
-    return tl.where(inside, tl.maximum(found + bias[None, :], 0.0), 0.0)
+    found = _read(c, start, channel, place, PLACES, CHANNELS)
+    return tl.where(place[:, None] < PLACES, tl.maximum(found + bias[None, :], 0.0), 0.0)
 
 
 @triton.jit
@@ -57,11 +68,6 @@ def _forward(
     mean = _grouped(total, GROUPS, MEMBERS) / entries
     variance = tl.maximum(_grouped(tl.sum(squares, axis=0), GROUPS, MEMBERS) / entries - mean * mean, 0.0)
     inverse = tl.rsqrt(variance + eps)
-    own = facts + image * (4 * CHANNELS) + channel
-    tl.store(own, mean)
-    tl.store(own + CHANNELS, inverse)
-    tl.store(own + 2 * CHANNELS, total)
-    tl.store(own + 3 * CHANNELS, tl.sum(counts, axis=0))
     scale = inverse * tl.load(gamma + channel)
     shift = tl.load(beta + channel) - mean * scale
     if POOLED:
@@ -73,6 +79,11 @@ def _forward(
             y = a * scale[None, :] + shift[None, :]
             at = out + start + place[:, None] * CHANNELS + channel[None, :]
             tl.store(at, y.to(out.dtype.element_ty), mask=place[:, None] < PLACES)
+    own = facts + image * (4 * CHANNELS) + channel
+    tl.store(own, mean)
+    tl.store(own + CHANNELS, inverse)
+    tl.store(own + 2 * CHANNELS, total)
+    tl.store(own + 3 * CHANNELS, tl.sum(counts, axis=0))
 
 
 @triton.jit
@@ -89,8 +100,7 @@ def _backward(
         for first in range(0, PLACES, STRIP):
             place = first + tl.arange(0, STRIP)
             a = _activated(c, b, start, channel, place, PLACES, CHANNELS)
-            at = gradient + start + place[:, None] * CHANNELS + channel[None, :]
-            dy = tl.load(at, mask=place[:, None] < PLACES, other=0.0).to(tl.float32)
+            dy = _read(gradient, start, channel, place, PLACES, CHANNELS)
             all1 += dy
             all2 += dy * a
             on1 += tl.where(a > 0.0, dy, 0.0)
@@ -108,20 +118,19 @@ def _backward(
     k1 = -inverse * inverse * _grouped(weight * x, GROUPS, MEMBERS) / entries
     k0 = -inverse * _grouped(weight * p1, GROUPS, MEMBERS) / entries - k1 * mean
     k = inverse * weight
+    for first in range(0, PLACES, STRIP):
+        place = first + tl.arange(0, STRIP)
+        a = _activated(c, b, start, channel, place, PLACES, CHANNELS)
+        dy = even[None, :]
+        if not POOLED:
+            dy = _read(gradient, start, channel, place, PLACES, CHANNELS)
+        d = tl.where(a > 0.0, k[None, :] * dy + k1[None, :] * a + k0[None, :], 0.0)
+        at = dc + start + place[:, None] * CHANNELS + channel[None, :]
+        tl.store(at, d.to(dc.dtype.element_ty), mask=place[:, None] < PLACES)
     own = sums + image * (3 * CHANNELS) + channel
     tl.store(own, k * p1_on + k1 * total + k0 * count)
     tl.store(own + CHANNELS, x)
     tl.store(own + 2 * CHANNELS, p1)
-    for first in range(0, PLACES, STRIP):
-        place = first + tl.arange(0, STRIP)
-        inside = place[:, None] < PLACES
-        a = _activated(c, b, start, channel, place, PLACES, CHANNELS)
-        at = start + place[:, None] * CHANNELS + channel[None, :]
-        dy = even[None, :]
-        if not POOLED:
-            dy = tl.load(gradient + at, mask=inside, other=0.0).to(tl.float32)
-        d = tl.where(a > 0.0, k[None, :] * dy + k1[None, :] * a + k0[None, :], 0.0)
-        tl.store(dc + at, d.to(dc.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -161,7 +170,8 @@ def _form(c: Tensor, groups: int, pooled: bool) -> tuple[dict[str, int | bool], 
     """What the kernels are compiled for, and how many channels a program has. Not for how many images: any number will do."""
     _, channels, height, width = c.shape
     members, places = channels // groups, height * width
-    block, warps = min(channels, max(members, FEWEST_CHANNELS)), 8 if places > 256 else 4
-    strip = max(1, 32 * warps * ENTRIES // block)
-    sizes = {"PLACES": places, "CHANNELS": channels, "MEMBERS": members, "STRIP": strip, "BLOCK": block}
-    return {**sizes, "POOLED": pooled, "num_warps": warps, "maxnreg": REGISTERS}, block
+    block = min(channels, max(members, FEWEST_CHANNELS))
+    sizes = {"PLACES": places, "CHANNELS": channels, "MEMBERS": members, "BLOCK": block, "POOLED": pooled}
+    if places <= RESIDENT_PLACES:
+        return {**sizes, "STRIP": triton.next_power_of_2(places), "num_warps": 4}, block
+    return {**sizes, "STRIP": max(1, 32 * WARPS * ENTRIES // block), "num_warps": WARPS, "maxnreg": REGISTERS}, block
