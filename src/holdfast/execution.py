@@ -33,7 +33,7 @@ Precision = Literal["float32", "tf32", "bf16"]
 # Steps that run eagerly before a recording: they create the optimiser's state and choose the libraries' kernels.
 EAGER_STEPS = 3
 # Steps a domain from which recording pays, and from which compiling does, which takes seconds to half a minute. Where a recorded
-# step has its images with the channels last already, compiling saves a tenth of a step or two; elsewhere half of it.
+# step has its images with the channels last already, compiling saves a fifth of a step at most; elsewhere half of it.
 GRAPH_STEPS = 20
 COMPILE_STEPS, COMPILE_STEPS_BY_CHANNELS = 500, 20_000
 
