@@ -206,6 +206,12 @@ def test_on_a_gpu_the_way_is_chosen_by_network_and_steps(
     assert way.notes == ((f"the step is not compiled: {uncompiled}",) if uncompiled else ())
 
 
+def test_a_network_inside_another_keeps_its_kernels(gpu: None) -> None:
+    wrapped = network()
+    wrapped.features = torch.nn.Sequential(wrapped.features, torch.nn.Sigmoid())  # as urm has it
+    assert choose_way(RunSettings(), CUDA, wrapped, 1000, uncaptured="", uncompiled="").execution == "graph"
+
+
 def test_on_a_cpu_steps_are_eager_in_float32_unless_asked_otherwise() -> None:
     assert choose_way(RunSettings(), CPU, network(), 10**6, uncaptured="", uncompiled="") == Way()
     asked = choose_way(RunSettings(execution="compiled"), CPU, network(), 10, uncaptured="", uncompiled="")

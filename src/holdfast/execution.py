@@ -99,7 +99,7 @@ def _by_channels(network: Network, execution: Execution) -> bool:
     They are for matrix units, which do not multiply in float32.
     """
     grouped = any(isinstance(module, nn.GroupNorm) for module in network.modules())
-    has_kernels = getattr(network.features, "by_channels", False)
+    has_kernels = any(getattr(module, "by_channels", False) for module in network.modules())
     return convolves(network) and (execution == "compiled" or has_kernels or not grouped)
 
 

@@ -15,9 +15,11 @@ import pandas as pd
 import pytest
 from sweeping import EXPERIMENTS, experiment, swept, table
 
+from holdfast import Run
 from holdfast.cli.app import main
 from holdfast.sweep.local import LocalEngine, without_interrupts
 from holdfast.sweep.ray_engine import RayEngine
+from holdfast.sweep.work import Task
 
 THREE = {"methods": ["finetune", "er", "cl-coral"]}
 
@@ -102,6 +104,16 @@ def test_a_killed_worker_costs_no_run(tmp_path: Path) -> None:
     _, progress = swept(experiment(search={"trials": 1, "seeds": 1}), tmp_path, engine)
     thread.join()
     assert (progress.done, progress.failures) == (2, [])
+
+
+def test_an_idle_worker_ends_by_itself_and_tidies_up(tmp_path: Path) -> None:
+    run = Run.build(benchmark="rotated-digits", method="finetune", steps=1)
+    with LocalEngine(1) as engine:
+        engine.submit(Task("one", run, str(tmp_path)))
+        while engine.next(1.0) is None:
+            pass
+        process = engine.workers[0].process
+    assert process.exitcode == 0
 
 
 def typed(*words: str, monkeypatch: pytest.MonkeyPatch) -> int:

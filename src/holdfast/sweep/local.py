@@ -24,6 +24,9 @@ from .engine import ATTEMPTS, Engine
 from .mps import start_mps
 from .work import Outcome, Task, carry_out
 
+# How long an idle worker may take to end by itself.
+SECONDS_TO_END = 10.0
+
 
 @dataclass
 class Worker:
@@ -75,9 +78,12 @@ class LocalEngine(Engine):
         return self._outcomes.popleft() if self._outcomes else None
 
     def close(self) -> None:
-        """End the workers and give back what they had claimed."""
+        """End the workers and give back what they had claimed. An idle one ends by itself, and tidies up, when its line does."""
         for worker in self.workers:
-            worker.process.kill()
+            if worker.task is None:
+                worker.line.close()
+            else:
+                worker.process.kill()
         for worker in self.workers:
             self._bury(worker)
         self.workers = []
@@ -120,6 +126,8 @@ class LocalEngine(Engine):
         self._outcomes.append(outcome)
 
     def _bury(self, worker: Worker) -> None:
+        worker.process.join(SECONDS_TO_END)
+        worker.process.kill()
         worker.process.join()
         worker.line.close()
         if worker.task is not None and worker.process.pid is not None:
