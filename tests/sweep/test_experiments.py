@@ -32,6 +32,7 @@ def test_there_is_a_file_for_each_table_and_figure() -> None:
             [
                 "main",
                 "adaptation",
+                "defaults",
                 "naive",
                 "backward_transfer",
                 "source",

@@ -41,7 +41,7 @@ def build_report(folder: Path) -> Report:
             used.append(Used(result, config))
         else:
             loose.append(Loose(name, result, config))
-    problems = [*store.damaged, *swept.problems]
+    problems = [*store.problems, *swept.problems]
     tables = list(swept.tables)
     kept, said = _sort_loose(loose, {table.name for table in tables})
     problems += said

@@ -29,8 +29,12 @@ class _ReadOnce(RunFolder):
         return found
 
 
+# How many damaged results are named one by one.
+NAMED = 5
+
+
 class ReadingStore(Store):
-    """A store that reads a result once and keeps what tables need of it; `damaged` says what could not be read."""
+    """A store that reads a result once and keeps what tables need of it; `problems` says what could not be read."""
 
     def __init__(self, runs: Path) -> None:
         super().__init__(runs)
@@ -53,6 +57,12 @@ class ReadingStore(Store):
             result = self.find(folder.path.name)
             if result is not None:
                 yield folder.path.name, result, folder.read_config() or {}
+
+    @property
+    def problems(self) -> list[str]:
+        """The damaged results; of many the first few by name."""
+        more = len(self.damaged) - NAMED
+        return [*self.damaged[:NAMED], *([f"{more:,} more results cannot be read and count as missing too"] if more > 0 else [])]
 
     def _try(self, folder: RunFolder) -> Result | None:
         if not folder.finished():

@@ -47,7 +47,7 @@ class RunFolder:
             data = self.result.read_bytes()
             expected = self.checksum.read_text().strip()
         except OSError as error:
-            raise StateError(f"{self.result} cannot be read: {error.strerror or error}") from error
+            raise StateError(f"{error.filename or self.result} cannot be read: {error.strerror or error}") from error
         if hashlib.sha256(data).hexdigest() != expected:
             raise StateError(f"{self.result} is damaged: its checksum is not the one in {self.checksum.name}")
         return Result.read(self.result)
