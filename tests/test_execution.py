@@ -128,7 +128,7 @@ def test_a_step_that_cannot_be_recorded_runs_on_eagerly_and_says_so() -> None:
     assert notes == ["the step is not captured as a CUDA graph: operation not permitted when stream is capturing"]
 
 
-def test_notions_with_a_state_per_domain_fall_back_visibly() -> None:
+def test_notions_with_a_state_per_domain_fall_back_visibly(gpu: None) -> None:
     method = METHODS.get("cl-coral")
     made = Learner(method="cl-coral", settings={"scope": "domain"}, network_settings={"width": 8}, classes=[0, 1])
     made._begin((4,), torch.float32, [0, 1])
@@ -176,7 +176,7 @@ def network(name: str = "cnn"):
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if a GPU with everything were there."""
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
     monkeypatch.setattr(holdfast.execution, "cannot_compile", lambda device: "")
     monkeypatch.setattr(holdfast.networks.cnn, "HAS_KERNELS", True)
 
@@ -204,6 +204,13 @@ def test_on_a_gpu_the_way_is_chosen_by_network_and_steps(
     way = choose_way(RunSettings(), CUDA, network(name), steps, uncaptured="", uncompiled=uncompiled)
     assert (way.execution, way.precision, way.channels_last) == expected
     assert way.notes == ((f"the step is not compiled: {uncompiled}",) if uncompiled else ())
+
+
+@pytest.mark.parametrize("name", ["cnn", "resnet18"])
+def test_a_gpu_without_such_matrix_units_keeps_the_channels_first(name: str, gpu: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (7, 5))
+    way = choose_way(RunSettings(execution="graph"), CUDA, network(name), 1000, uncaptured="", uncompiled="")
+    assert (way.precision, way.channels_last) == ("tf32", False)
 
 
 def test_a_network_inside_another_keeps_its_kernels(gpu: None) -> None:

@@ -68,7 +68,7 @@ def choose_way(run: RunSettings, device: torch.device, network: Network, steps: 
 
     uncaptured, uncompiled: why the method's step can be neither recorded nor compiled; empty if it can.
     """
-    cuda = device.type == "cuda"
+    cuda, units = device.type == "cuda", has_matrix_units(device)
     asked, notes = run.execution, []
     execution: Execution
     if asked != "auto":
@@ -76,7 +76,7 @@ def choose_way(run: RunSettings, device: torch.device, network: Network, steps: 
     elif not cuda or steps < GRAPH_STEPS:
         execution = "eager"
     else:
-        enough = COMPILE_STEPS_BY_CHANNELS if _by_channels(network, "graph") else COMPILE_STEPS
+        enough = COMPILE_STEPS_BY_CHANNELS if units and _by_channels(network, "graph") else COMPILE_STEPS
         execution = "compiled" if convolves(network) and steps >= enough else "graph"
     if execution == "compiled" and (reason := uncompiled or cannot_compile(device)):
         execution = "graph" if cuda else "eager"
@@ -84,13 +84,18 @@ def choose_way(run: RunSettings, device: torch.device, network: Network, steps: 
     if cuda and execution != "eager" and uncaptured:
         execution = "eager"
         notes.append(f"the step is not captured as a CUDA graph: {uncaptured}")
-    pays = cuda and execution != "eager" and run.precision != "float32" and _by_channels(network, execution)
+    pays = units and execution != "eager" and run.precision != "float32" and _by_channels(network, execution)
     way = Way(execution, tuple(notes), channels_last=pays)
     if run.precision != "auto":
         return replace(way, precision=run.precision)
     if not cuda:
         return way
-    return replace(way, precision="bf16" if way.channels_last and torch.cuda.is_bf16_supported() else "tf32")
+    return replace(way, precision="bf16" if way.channels_last else "tf32")
+
+
+def has_matrix_units(device: torch.device) -> bool:
+    """Whether this is a GPU that multiplies in tf32 and bf16 and runs kernels for it: compute capability 8.0 or more."""
+    return device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def _by_channels(network: Network, execution: Execution) -> bool:

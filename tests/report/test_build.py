@@ -142,14 +142,14 @@ def test_a_damaged_run_is_named_and_counts_as_missing(tmp_path: Path) -> None:
 
 def test_of_many_damaged_runs_the_first_are_named_and_the_others_counted(tmp_path: Path) -> None:
     plan = filled(tmp_path, experiment(part=BOTH), steady)
-    for planned in plan.runs:
-        (tmp_path / planned.name / "result.sha256").unlink()
+    names = {each.name for each in plan.runs}
+    for name in names:
+        (tmp_path / name / "result.sha256").unlink()
     (tmp_path / plan.runs[0].name / "result.sha256").write_text("x")  # so that one run can be read, if not believed
     report = build_report(tmp_path)
-    many = len({planned.name for planned in plan.runs})
-    assert many > NAMED
+    assert len(names) > NAMED
     assert sum("result.sha256 cannot be read" in line or "is damaged" in line for line in report.problems) == NAMED
-    assert f"{many - NAMED} more results cannot be read and count as missing too" in report.problems
+    assert f"{len(names) - NAMED} more results cannot be read and count as missing too" in report.problems
 
 
 def test_nothing_is_refused_in_one_line(tmp_path: Path) -> None:
