@@ -164,6 +164,14 @@ def test_the_operator_keeps_the_rules_that_a_compiler_relies_on(pooled: bool, op
     assert set(found.values()) == {"SUCCESS"}
 
 
+def test_the_first_layer_takes_weights_however_they_lie(operator: None) -> None:
+    images, rest = drawn(2, 1, 5, 4), [drawn(16, seed=seed) for seed in range(3)]
+    weight = drawn(3, 3, 1, 16).permute(3, 2, 0, 1)
+    assert not weight.is_contiguous()
+    out, _ = first_layer(images, weight, *rest, 8, 1e-5)
+    torch.testing.assert_close(out, first_layer(images, weight.contiguous(), *rest, 8, 1e-5)[0], rtol=0, atol=0)
+
+
 def test_the_first_layers_operator_keeps_them_too(operator: None) -> None:
     given = [drawn(16, 1, 3, 3), *(drawn(16, seed=seed) for seed in range(3))]
     found = torch.library.opcheck(first_layer, (drawn(2, 1, 5, 4), *(tensor.requires_grad_() for tensor in given), 8, 1e-5))

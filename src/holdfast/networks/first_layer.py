@@ -17,7 +17,7 @@ def first_layer(
     """GroupNorm(relu(a 3x3 convolution of the images, stride 1, padding 1)), and the facts [N, 2, C] that the backward pass needs."""
     from . import first_layer_kernels
 
-    return first_layer_kernels.forward(images, weight, bias, gamma, beta, groups, eps)
+    return first_layer_kernels.forward(images, weight.contiguous(), bias, gamma, beta, groups, eps)
 
 
 @custom_op("holdfast::first_layer_backward", mutates_args=())
@@ -28,7 +28,7 @@ def first_layer_backward(
     from . import first_layer_kernels
 
     gradient = gradient.contiguous(memory_format=torch.channels_last)
-    return first_layer_kernels.backward(gradient, images, weight, bias, gamma, facts, groups)
+    return first_layer_kernels.backward(gradient, images, weight.contiguous(), bias, gamma, facts, groups)
 
 
 @first_layer.register_fake
