@@ -159,6 +159,7 @@ def test_a_result_round_trips(tmp_path: Path) -> None:
         ({"order": ("va",)}, "which is the target"),
         ({"order": ("cleveland",)}, "every source once"),
         ({"device": "tpu"}, "unknown device"),
+        ({"network": "mlp"}, "unknown name 'network'"),
     ],
 )
 def test_what_is_wrong_with_a_run_is_said_before_the_first_step(values: dict, message: str) -> None:
