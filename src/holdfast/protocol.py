@@ -25,7 +25,7 @@ from .data.inputs import Inputs
 from .data.own import OwnData, Preprocess
 from .data.scenario import Scenario
 from .data.seal import FrozenModel, training
-from .errors import DivergedError, HoldfastError, StateError
+from .errors import DivergedError, HoldfastError, StateError, unknown
 from .evaluation.scores import all_scores, confusion_matrix
 from .evaluation.transfer import backward_transfer, forgetting, source_performance
 from .execution import warm_up
@@ -75,6 +75,9 @@ class Run(BaseModel):
     @classmethod
     def build(cls, **values: Any) -> Run:
         """A run from plain values; a bad one is refused in one line."""
+        for name in values:
+            if name not in cls.model_fields:
+                raise unknown("name", name, cls.model_fields)
         try:
             return cls(**values)
         except ValidationError as error:

@@ -155,8 +155,6 @@ def explain(error: ValidationError) -> str:
     """A pydantic error as one line: which name, what was given, what is allowed."""
     first = error.errors()[0]
     name = ".".join(str(part) for part in first["loc"] if not str(part).startswith(("float", "literal", "int"))) or "value"
-    if first["type"] == "extra_forbidden":
-        return f"unknown name {name!r} (given: {first['input']!r})"
     allowed = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
     return f"{name} = {first['input']!r} is not allowed: it should be {allowed}"
 

@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.nn.functional import pad
 
-from .kernels import FEWEST_CHANNELS, _grouped, _over_images
+from .kernels import _coefficients, _moments, channels_a_program, over_images
 
 # Rows of what an image adds to the gradients: nine of W, then b, γ and β. Matrix units take 16.
 ROWS = 12
@@ -59,10 +59,7 @@ def _forward(
         a = _activated(_neighbours(images, image * BORDERED, place, PLACES, WIDTH), w, b, place[:, None] < PLACES, PRECISION)
         totals += a
         squares += a * a
-    entries = PLACES * MEMBERS
-    mean = _grouped(tl.sum(totals, axis=0), GROUPS, MEMBERS) / entries
-    variance = tl.maximum(_grouped(tl.sum(squares, axis=0), GROUPS, MEMBERS) / entries - mean * mean, 0.0)
-    inverse = tl.rsqrt(variance + eps)
+    mean, inverse = _moments(tl.sum(totals, axis=0), tl.sum(squares, axis=0), eps, PLACES * MEMBERS, GROUPS, MEMBERS)
     tl.store(facts + image * (2 * CHANNELS) + channel, mean)
     tl.store(facts + image * (2 * CHANNELS) + CHANNELS + channel, inverse)
     scale = inverse * tl.load(gamma + channel)
@@ -105,11 +102,9 @@ def _backward(
     mean, inverse, scale = tl.load(fact), tl.load(fact + CHANNELS), tl.load(gamma + channel)
     p1 = tl.sum(all1, axis=0)
     x_dy = inverse * (tl.sum(all2, axis=0) - mean * p1)
-    entries = PLACES * MEMBERS
-    k1 = -inverse * inverse * _grouped(scale * x_dy, GROUPS, MEMBERS) / entries
-    k0 = -inverse * _grouped(scale * p1, GROUPS, MEMBERS) / entries - k1 * mean
+    k, k1, k0 = _coefficients(p1, x_dy, mean, inverse, scale, PLACES * MEMBERS, GROUPS, MEMBERS)
     row = tl.arange(0, 16)[:, None]
-    found = (inverse * scale)[None, :] * by_dy + k1[None, :] * by_a + k0[None, :] * by_on
+    found = k[None, :] * by_dy + k1[None, :] * by_a + k0[None, :] * by_on
     found = tl.where(row == 10, x_dy[None, :], tl.where(row == 11, p1[None, :], found))
     tl.store(sums + image * (ROWS * CHANNELS) + row * CHANNELS + channel[None, :], found, mask=row < ROWS)
 
@@ -128,11 +123,10 @@ def forward(images: Tensor, weight: Tensor, bias: Tensor, gamma: Tensor, beta: T
 def backward(gradient: Tensor, images: Tensor, weight: Tensor, bias: Tensor, gamma: Tensor, facts: Tensor, groups: int) -> Tensor:
     """dW (nine rows), db, dγ and dβ [12, C]."""
     count, channels = len(images), len(weight)
-    sums, over_images = facts.new_empty((count, ROWS, channels)), facts.new_empty((ROWS, channels))
+    sums = facts.new_empty((count, ROWS, channels))
     form, grid = _form(images, channels, groups)
     _backward[grid](gradient, _bordered(images), weight, bias, gamma, facts, sums, **form, ROWS=ROWS, STRIP=64, num_warps=2)
-    _over_images[(ROWS * channels // 8,)](sums, over_images, count, WIDTH=ROWS * channels, IMAGES=64, BLOCK=8, num_warps=4)
-    return over_images
+    return over_images(sums)
 
 
 def _bordered(images: Tensor) -> Tensor:
@@ -142,8 +136,7 @@ def _bordered(images: Tensor) -> Tensor:
 def _form(images: Tensor, channels: int, groups: int) -> tuple[dict[str, int | str], tuple[int, int]]:
     """What both kernels are compiled for, and how many programs there are. A program has one image and a block of whole groups."""
     count, _, height, width = images.shape
-    members = channels // groups
-    block = min(channels, max(members, FEWEST_CHANNELS))
+    members, block = channels // groups, channels_a_program(channels, groups)
     exact = images.dtype == torch.float32 and not torch.backends.cudnn.allow_tf32
     sizes = {"PLACES": height * width, "WIDTH": width, "BORDERED": (height + 2) * (width + 2), "CHANNELS": channels, "MEMBERS": members}
     return {**sizes, "BLOCK": block, "PRECISION": "ieee" if exact else "tf32"}, (count, channels // block)

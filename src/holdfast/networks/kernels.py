@@ -47,6 +47,21 @@ def _grouped(sums, GROUPS: tl.constexpr, MEMBERS: tl.constexpr):
 
 
 @triton.jit
+def _moments(total, square, eps, entries, GROUPS: tl.constexpr, MEMBERS: tl.constexpr):
+    """μ and r of each channel's group from the channels' sums of a and a²."""
+    mean = _grouped(total, GROUPS, MEMBERS) / entries
+    variance = tl.maximum(_grouped(square, GROUPS, MEMBERS) / entries - mean * mean, 0.0)
+    return mean, tl.rsqrt(variance + eps)
+
+
+@triton.jit
+def _coefficients(p1, x, mean, inverse, weight, entries, GROUPS: tl.constexpr, MEMBERS: tl.constexpr):
+    """k, k₁ and k₀ of each channel; x is its part of dγ."""
+    k1 = -inverse * inverse * _grouped(weight * x, GROUPS, MEMBERS) / entries
+    return inverse * weight, k1, -inverse * _grouped(weight * p1, GROUPS, MEMBERS) / entries - k1 * mean
+
+
+@triton.jit
 def _forward(
     c, bias, gamma, beta, out, facts, eps,
     PLACES: tl.constexpr, CHANNELS: tl.constexpr, MEMBERS: tl.constexpr, STRIP: tl.constexpr, BLOCK: tl.constexpr, POOLED: tl.constexpr,
@@ -64,10 +79,7 @@ def _forward(
         squares += a * a
         counts += tl.where(a > 0.0, 1.0, 0.0)
     total = tl.sum(totals, axis=0)
-    entries = PLACES * MEMBERS
-    mean = _grouped(total, GROUPS, MEMBERS) / entries
-    variance = tl.maximum(_grouped(tl.sum(squares, axis=0), GROUPS, MEMBERS) / entries - mean * mean, 0.0)
-    inverse = tl.rsqrt(variance + eps)
+    mean, inverse = _moments(total, tl.sum(squares, axis=0), eps, PLACES * MEMBERS, GROUPS, MEMBERS)
     scale = inverse * tl.load(gamma + channel)
     shift = tl.load(beta + channel) - mean * scale
     if POOLED:
@@ -114,10 +126,7 @@ def _backward(
     else:
         p1, p2, p1_on = tl.sum(all1, axis=0), tl.sum(all2, axis=0), tl.sum(on1, axis=0)
     x = inverse * (p2 - mean * p1)
-    entries = PLACES * MEMBERS
-    k1 = -inverse * inverse * _grouped(weight * x, GROUPS, MEMBERS) / entries
-    k0 = -inverse * _grouped(weight * p1, GROUPS, MEMBERS) / entries - k1 * mean
-    k = inverse * weight
+    k, k1, k0 = _coefficients(p1, x, mean, inverse, weight, PLACES * MEMBERS, GROUPS, MEMBERS)
     for first in range(0, PLACES, STRIP):
         place = first + tl.arange(0, STRIP)
         a = _activated(c, b, start, channel, place, PLACES, CHANNELS)
@@ -159,18 +168,30 @@ def forward(c: Tensor, bias: Tensor, gamma: Tensor, beta: Tensor, groups: int, e
 def backward(gradient: Tensor, c: Tensor, bias: Tensor, gamma: Tensor, facts: Tensor, groups: int, pooled: bool) -> tuple[Tensor, Tensor]:
     """dc; db, dγ and dβ [3, C]."""
     images, channels = c.shape[:2]
-    dc, sums, over_images = torch.empty_like(c), facts.new_empty((images, 3, channels)), facts.new_empty((3, channels))
+    dc, sums = torch.empty_like(c), facts.new_empty((images, 3, channels))
     form, block = _form(c, groups, pooled)
     _backward[(images, channels // block)](gradient, c, bias, gamma, facts, dc, sums, **form)
-    _over_images[(3 * channels // 8,)](sums, over_images, images, WIDTH=3 * channels, IMAGES=64, BLOCK=8, num_warps=4)
-    return dc, over_images
+    return dc, over_images(sums)
+
+
+def over_images(sums: Tensor) -> Tensor:
+    """Sums [N, rows, C] over the images."""
+    images, rows, channels = sums.shape
+    out = sums.new_empty((rows, channels))
+    _over_images[(rows * channels // 8,)](sums, out, images, WIDTH=rows * channels, IMAGES=64, BLOCK=8, num_warps=4)
+    return out
+
+
+def channels_a_program(channels: int, groups: int) -> int:
+    """Whole groups, and enough of them for a read of some length."""
+    return min(channels, max(channels // groups, FEWEST_CHANNELS))
 
 
 def _form(c: Tensor, groups: int, pooled: bool) -> tuple[dict[str, int | bool], int]:
     """What the kernels are compiled for, and how many channels a program has. Not for how many images: any number will do."""
     _, channels, height, width = c.shape
     members, places = channels // groups, height * width
-    block = min(channels, max(members, FEWEST_CHANNELS))
+    block = channels_a_program(channels, groups)
     sizes = {"PLACES": places, "CHANNELS": channels, "MEMBERS": members, "BLOCK": block, "POOLED": pooled}
     if places <= RESIDENT_PLACES:
         return {**sizes, "STRIP": triton.next_power_of_2(places), "num_warps": 4}, block
