@@ -30,9 +30,19 @@ def test_orders_are_names_and_random_ones_are_fixed_by_the_scenario() -> None:
     assert orders[1] == ("45", "30", "15", "0")
     assert orders[2] == orders[3]
     assert sorted(orders[4]) == sorted(orders[0])
+    assert select_orders("rotated-digits", ["random2"], target=None, seed=0) == [orders[4]]
     assert select_orders("rotated-digits", ["listed"], target="0", seed=0) == [("15", "30", "45", "75")]
-    with pytest.raises(HoldfastError, match="unknown order"):
-        select_orders("rotated-digits", ["randomly"], target=None, seed=0)
+    for word in ("randomly", "random0", "random-1"):
+        with pytest.raises(HoldfastError, match="unknown order"):
+            select_orders("rotated-digits", [word], target=None, seed=0)
+
+
+@pytest.mark.parametrize(("benchmark", "different"), [("rotated-digits", 24), ("heart-hospitals", 6)])
+def test_no_order_has_two_names_while_there_are_others(benchmark: str, different: int) -> None:
+    words = ["listed", "reversed", *(f"random{number}" for number in range(1, different))]
+    orders = select_orders(benchmark, words, target=None, seed=0)
+    assert len(set(orders[:different])) == different
+    assert orders[different] in orders[:different]
 
 
 def test_standard_error_is_that_of_domainbeds_tables() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -98,19 +99,36 @@ def select_methods(words: Sequence[str]) -> list[str]:
 
 
 def select_orders(benchmark: str, words: Sequence[str], *, target: str | None, seed: int) -> list[tuple[str, ...]]:
-    """`listed`, `reversed`, `random1`, `random2`, ... as orders of the sources; a random one depends on the scenario's seed."""
+    """`listed`, `reversed`, `random1`, `random2`, ... as orders of the sources; a random one depends on the scenario's seed alone."""
     kind = BENCHMARKS.get(benchmark)
     listed = kind.listed(target or kind.default_target)
     orders = []
     for word in words:
         if word in ("listed", "reversed"):
             orders.append(tuple(listed if word == "listed" else listed[::-1]))
-        elif word.startswith("random") and word[6:].isdigit():
-            shuffle = np.random.default_rng(derive(seed, "order", int(word[6:]))).permutation(len(listed))
-            orders.append(tuple(listed[place] for place in shuffle))
+        elif word.startswith("random") and word[6:].isdecimal() and int(word[6:]) > 0:
+            orders.append(_random_order(listed, int(word[6:]), seed))
         else:
             raise HoldfastError(f"unknown order {word!r}: use listed, reversed, random1, random2, ...")
     return orders
+
+
+def _random_order(listed: Sequence[str], number: int, seed: int) -> tuple[str, ...]:
+    """Neither listed nor reversed nor an earlier random one, as long as there are others: two words for one order would count it twice."""
+    taken = {tuple(listed), tuple(listed[::-1])}
+    for each in range(1, number + 1):
+        if len(taken) >= math.factorial(len(listed)):
+            taken.clear()
+        draws = np.random.default_rng(derive(seed, "order", each))
+        order = _shuffled(listed, draws)
+        while order in taken:
+            order = _shuffled(listed, draws)
+        taken.add(order)
+    return order
+
+
+def _shuffled(names: Sequence[str], draws: np.random.Generator) -> tuple[str, ...]:
+    return tuple(names[place] for place in draws.permutation(len(names)))
 
 
 def compare(runs: Sequence[Run], *, workers: int = 1, done: Callable[[Result], None] | None = None) -> Comparison:
