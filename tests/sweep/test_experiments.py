@@ -33,6 +33,7 @@ def test_there_is_a_file_for_each_table_and_figure() -> None:
                 "main",
                 "adaptation",
                 "defaults",
+                "reversed",
                 "naive",
                 "backward_transfer",
                 "source",
