@@ -19,7 +19,7 @@ from holdfast.learner import load
 from holdfast.methods import METHODS, continual
 from holdfast.methods.method import Method
 from holdfast.networks.build import build_network
-from holdfast.networks.network import Network
+from holdfast.networks.network import ImageInputs, Network
 from holdfast.observer import Observer
 from holdfast.settings import RunSettings
 
@@ -346,10 +346,14 @@ def test_what_cannot_be_compiled_runs_on_plainly_and_says_so(forward: bool, pict
         def note(self, text: str) -> None:
             notes.append(text)
 
-    settings = {"batch_size": 8, "execution": "compiled"}
+    def network() -> Network:
+        torch.manual_seed(0)
+        return Network(
+            nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten()), nn.Linear(8 * 36, 2), inputs=ImageInputs()
+        )
+
     made, plain = (
-        Learner("cnn", "er", settings={**settings, "execution": way}, network_settings={"width": 8}, observer=Notes())
-        for way in ("compiled", "eager")
+        Learner(network(), "er", settings={"batch_size": 8, "execution": way}, observer=Notes()) for way in ("compiled", "eager")
     )
     for learner in (made, plain):
         learner.learn(*pictures(0), domain="a", steps=4)

@@ -220,6 +220,7 @@ def extraction(network: Network, way: Way, device: torch.device, note: Callable[
         with torch.autocast(device.type, torch.bfloat16, enabled=half, cache_enabled=False):
             if tried:
                 return run(network, inputs).float()
+            buffers = [buffer.clone() for buffer in network.buffers()]
             try:
                 features = run(network, inputs).float()
                 tried = _try_backward(features, network)
@@ -229,6 +230,8 @@ def extraction(network: Network, way: Way, device: torch.device, note: Callable[
             except (RuntimeError, AssertionError) as error:  # the user's own network, or a compiler that is broken here
                 note(f"the step is not compiled: {(str(error).strip() or type(error).__name__).splitlines()[0]}")
                 run, tried = _features, True
+                for buffer, before in zip(network.buffers(), buffers, strict=True):  # BatchNorm sees this batch once
+                    buffer.copy_(before)
                 return run(network, inputs).float()
 
     network.extractor = extract if half or compiled else None
