@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast import systems
-from holdfast.comparison import compare, rank, select_methods, select_orders, standard_error
+from holdfast.benchmarks import BENCHMARKS
+from holdfast.comparison import BETWEEN_NAMES, compare, rank, select_methods, select_orders, standard_error
 from holdfast.errors import HoldfastError
 from holdfast.protocol import Run, execute
 
@@ -34,6 +35,19 @@ def test_orders_are_names_and_random_ones_are_fixed_by_the_scenario() -> None:
     assert select_orders("rotated-digits", ["listed"], target="0", seed=0) == [("15", "30", "45", "75")]
     for word in ("randomly", "random0", "random-1"):
         with pytest.raises(HoldfastError, match="unknown order"):
+            select_orders("rotated-digits", [word], target=None, seed=0)
+
+
+def test_an_order_may_be_given_by_its_names() -> None:
+    assert not [name for kind in BENCHMARKS.names() for name in BENCHMARKS.get(kind).domains if BETWEEN_NAMES in name]
+    assert select_orders("rotated-digits", ["45/30/0/15"], target=None, seed=0) == [("45", "30", "0", "15")]
+    for word, message in (
+        ("45/30/0", "must name every source once"),
+        ("45/30/0/0", "must name every source once"),
+        ("45/30/0/75", "which is the target"),
+        ("45/30/0/60", "unknown domain in order '60'"),
+    ):
+        with pytest.raises(HoldfastError, match=message):
             select_orders("rotated-digits", [word], target=None, seed=0)
 
 

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from . import systems
 from .benchmarks import BENCHMARKS
+from .data.scenario import arrange
 from .errors import HoldfastError, unknown
 from .origin import commit
 from .protocol import Result, Run, execute
@@ -26,6 +27,8 @@ from .state import write_atomic
 
 # Methods that are not the paper's: its own frame without penalty and alignment, and a baseline that users expect.
 BEYOND_THE_PAPER = ("er", "der++")
+# In an order that is given by its names: a shell and YAML leave it alone, and no domain has it in its name.
+BETWEEN_NAMES = "/"
 # The order of a table's parts; only the first is ranked.
 KINDS: tuple[systems.Kind, ...] = ("continual", "offline", "adaptation")
 
@@ -99,17 +102,24 @@ def select_methods(words: Sequence[str]) -> list[str]:
 
 
 def select_orders(benchmark: str, words: Sequence[str], *, target: str | None, seed: int) -> list[tuple[str, ...]]:
-    """`listed`, `reversed`, `random1`, `random2`, ... as orders of the sources; a random one depends on the scenario's seed alone."""
+    """`listed`, `reversed`, `random1`, `random2`, ... or names as in `45/30/0/15`, as orders of the sources.
+
+    A random one depends on the scenario's seed alone.
+    """
     kind = BENCHMARKS.get(benchmark)
-    listed = kind.listed(target or kind.default_target)
+    target = target or kind.default_target
+    listed = kind.listed(target)
     orders = []
     for word in words:
         if word in ("listed", "reversed"):
             orders.append(tuple(listed if word == "listed" else listed[::-1]))
         elif word.startswith("random") and word[6:].isdecimal() and int(word[6:]) > 0:
             orders.append(_random_order(listed, int(word[6:]), seed))
+        elif BETWEEN_NAMES in word:
+            orders.append(tuple(arrange(kind.domains, target, word.split(BETWEEN_NAMES))))
         else:
-            raise HoldfastError(f"unknown order {word!r}: use listed, reversed, random1, random2, ...")
+            names = BETWEEN_NAMES.join(listed[::-1])
+            raise HoldfastError(f"unknown order {word!r}: use listed, reversed, random1, random2, ..., or names as in {names}")
     return orders
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from reporting import VERSIONS, filled, result, write
 from sweeping import EXPERIMENTS, experiment, swept
 
-from holdfast.comparison import Comparison, rank
+from holdfast.benchmarks import BENCHMARKS
+from holdfast.comparison import Comparison, rank, select_orders
 from holdfast.protocol import Run, execute
 from holdfast.report.build import build_report
 from holdfast.report.provenance import compare_command
@@ -92,3 +93,13 @@ def test_the_command_of_a_comparison() -> None:
     assert compare_command(found) == (
         "holdfast compare rotated-digits --methods er --seeds 1 --orders reversed --memory 50 --scenario-seed 3 --set a=1 --device cuda:0"
     )
+
+
+def test_an_order_without_a_word_can_be_asked_for_again() -> None:
+    first, second, *rest = BENCHMARKS.get("cifar10-c").listed(BENCHMARKS.get("cifar10-c").default_target)
+    made = result(Run(benchmark="cifar10-c", method="er", order=(second, first, *rest)), 0.5).model_copy(
+        update={"sources": [second, first, *rest]}
+    )
+    command = compare_command(Comparison(benchmark="cifar10-c", metric="accuracy", rows=rank([made]), results=[made]))
+    word = command.split("--orders ")[1].split()[0]
+    assert select_orders("cifar10-c", [word], target=None, seed=0) == [(second, first, *rest)]

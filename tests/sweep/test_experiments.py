@@ -215,3 +215,16 @@ def test_a_file_that_is_no_experiment_is_refused(tmp_path: Path) -> None:
 
 def test_the_papers_names_stay_known() -> None:
     assert {"rotated-mnist", "covertype", "rotated-mnist-extended"} <= set(PAPER) & set(BENCHMARKS.names())
+
+
+def test_orders_by_name(tmp_path: Path) -> None:
+    """The listed order is the same runs by whatever name; at tiny scale, where names are others, one by name is the reversed."""
+    named = "cleveland/hungarian/switzerland"
+    listed, by_name, other = (
+        planned(experiment(part={"orders": [word]}), tmp_path) for word in ("listed", named, "hungarian/cleveland/switzerland")
+    )
+    assert [run.name for run in by_name.runs] == [run.name for run in listed.runs]
+    assert {run.run.order for run in other.runs} == {("hungarian", "cleveland", "switzerland")}
+    assert tiny(experiment(part={"orders": [named, "reversed", "listed"]})).parts[0].orders == ["reversed", "listed"]
+    with pytest.raises(HoldfastError, match="unknown domain in order 'paris'"):
+        planned(experiment(part={"orders": ["paris/hungarian/switzerland"]}), tmp_path)

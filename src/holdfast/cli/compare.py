@@ -23,7 +23,9 @@ def compare(
     benchmark: Annotated[str, typer.Argument(help="name of a benchmark; `holdfast benchmarks` lists them")],
     methods: Annotated[str, typer.Option(help="methods and groups, with commas: tailored, naive, adaptation, paper, all, ...")] = "all",
     seeds: Annotated[int, typer.Option(help="how many run seeds, from 0")] = 3,
-    orders: Annotated[str, typer.Option(help="orders of the sources, with commas: listed, reversed, random1, random2, ...")] = "listed",
+    orders: Annotated[
+        str, typer.Option(help="orders of the sources, with commas: listed, reversed, random1, random2, ..., or names: 45/30/0/15")
+    ] = "listed",
     target: Annotated[str | None, typer.Option(help="the unseen domain; the others are sources")] = None,
     scenario_seed: Annotated[int, typer.Option(help="seed of the data")] = 0,
     severity: Annotated[int | None, typer.Option(help="severity of the corruptions, 1 to 5; default 5")] = None,

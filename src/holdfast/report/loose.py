@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..benchmarks import BENCHMARKS
-from ..comparison import Comparison, select_orders
+from ..comparison import BETWEEN_NAMES, Comparison, select_orders
 from ..errors import HoldfastError, StateError
 from ..protocol import Result, Run
 from ..search.selection import Trial
@@ -166,7 +166,7 @@ def order_words(found: Comparison) -> dict[tuple[str, ...], str]:
                 break
             known.setdefault(order, word)
     orders = dict.fromkeys(tuple(result.sources) for result in found.results)
-    return {order: known.get(order, ">".join(order)) for order in orders}
+    return {order: known.get(order, BETWEEN_NAMES.join(order)) for order in orders}
 
 
 def _cell(results: Sequence[Result]) -> Cell:

@@ -213,8 +213,8 @@ def _distribution(method: str, benchmark: str, name: str) -> Any:
 
 def _orders(part: Part, benchmark: str, seed: int) -> Mapping[str, tuple[str, ...] | None]:
     """The listed order is that of a run without one, so that runs are shared."""
-    found = select_orders(benchmark, part.orders, target=part.target, seed=seed)
-    return {word: None if word == "listed" else order for word, order in zip(part.orders, found, strict=True)}
+    listed, *found = select_orders(benchmark, ["listed", *part.orders], target=part.target, seed=seed)
+    return {word: None if order == listed else order for word, order in zip(part.orders, found, strict=True)}
 
 
 def _with_held_out(run: Run, cell: Cell, seed: int, trial: int, experiment: Experiment, part: Part) -> list[Planned]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..benchmarks import BENCHMARKS
+from ..comparison import BETWEEN_NAMES
 from .experiment import Experiment, Part, Search
 from .names import embedded
 
@@ -21,6 +22,11 @@ def _search(search: Search) -> Search:
     return search.model_copy(update={"trials": min(search.trials, 2), "seeds": 1})
 
 
+def _orders(words: list[str]) -> list[str]:
+    """At most two; one that is given by its names has others in the stand-in."""
+    return list(dict.fromkeys("reversed" if BETWEEN_NAMES in word else word for word in words))[:2]
+
+
 def _parts(part: Part) -> list[Part]:
     """A part for each stand-in, since another target has another name in each."""
     names = dict.fromkeys(embedded(name) for name in part.benchmarks)
@@ -29,7 +35,7 @@ def _parts(part: Part) -> list[Part]:
             update={
                 "benchmarks": [name],
                 "target": BENCHMARKS.get(name).domains[0] if part.target is not None else None,
-                "orders": part.orders[:2],
+                "orders": _orders(part.orders),
                 "steps": STEPS if part.steps is None else STEPS // 2,
                 "memory": max(12, part.memory // 25) if part.memory is not None else None,
                 "at_most": {**part.at_most, "batch_size": BATCH},
