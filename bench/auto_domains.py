@@ -1,4 +1,5 @@
-"""Target score with the true domain boundaries and with boundaries that were found without labels, side by side.
+"""Target score with the true domain boundaries and with boundaries that were found without labels,
+side by side.
 
 python bench/auto_domains.py [--benchmark rotated-digits] [--seeds 3]
 """
@@ -8,8 +9,8 @@ from __future__ import annotations
 import argparse
 import statistics
 
-from holdfast import Result, Run, execute
-from holdfast.comparison import standard_error
+from farshore import Result, Run, execute
+from farshore.comparison import standard_error
 
 
 def main() -> None:
@@ -21,13 +22,24 @@ def main() -> None:
     # Three blocks: the default four would hit the four equal sources by luck.
     ways = [(None, None), ("drift", None), ("blocks", 3), ("cluster", None)]
     found: dict[str, str] = {}
-    print(f"| {asked.benchmark}, target accuracy, {asked.seeds} seeds | true | drift | 3 blocks | cluster |")
+    print(
+        f"| {asked.benchmark}, target accuracy, {asked.seeds} seeds | true | drift | 3 blocks | "
+        "cluster |"
+    )
     print("|---|---|---|---|---|")
     for method in asked.methods.split(","):
         cells = []
         for way, count in ways:
             results: list[Result] = [
-                execute(Run(benchmark=asked.benchmark, method=method, seed=seed, domain_by=way, domains=count))
+                execute(
+                    Run(
+                        benchmark=asked.benchmark,
+                        method=method,
+                        seed=seed,
+                        domain_by=way,
+                        domains=count,
+                    )
+                )
                 for seed in range(asked.seeds)
             ]
             scores = [100 * (result.target_score or 0.0) for result in results]

@@ -2,7 +2,8 @@
 
     python bench/covertype.py [--seeds 3]
 
-The paper has a source accuracy of 81.5 for its replay baseline (ER-ACE) and of 64.3 for finetune. Needs `holdfast prepare covertype`.
+The paper has a source accuracy of 81.5 for its replay baseline (ER-ACE) and of 64.3 for finetune.
+Needs `farshore prepare covertype`.
 """
 
 from __future__ import annotations
@@ -10,21 +11,31 @@ from __future__ import annotations
 import argparse
 import statistics
 
-from holdfast import Run, execute
-from holdfast.comparison import standard_error
+from farshore import Run, execute
+from farshore.comparison import standard_error
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3)
     asked = parser.parse_args()
-    print("| method | preprocessing | source accuracy (training rows) | source accuracy (validation rows) | target accuracy |")
+    print(
+        "| method | preprocessing | source accuracy (training rows) | source accuracy "
+        "(validation rows) | target accuracy |"
+    )
     print("|---|---|---|---|---|")
     for method in ("er", "finetune"):
         for preprocess in ("first", "all-sources"):
-            runs = [Run(benchmark="covertype", method=method, seed=seed, preprocess=preprocess) for seed in range(asked.seeds)]
+            runs = [
+                Run(benchmark="covertype", method=method, seed=seed, preprocess=preprocess)
+                for seed in range(asked.seeds)
+            ]
             results = [execute(run) for run in runs]
-            columns = [[r.source_score(2) for r in results], [r.source_score(1) for r in results], [r.target_score for r in results]]
+            columns = [
+                [r.source_score(2) for r in results],
+                [r.source_score(1) for r in results],
+                [r.target_score for r in results],
+            ]
             shown = []
             for column in columns:
                 values = [100 * (value or 0.0) for value in column]

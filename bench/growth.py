@@ -1,7 +1,9 @@
-"""What a step costs after 4, 100 and 1,000 domains: `python bench/growth.py [--methods er,cl-coral] [--device cuda]`.
+"""What a step costs after 4, 100 and 1,000 domains: `python bench/growth.py [--methods er,cl-coral]
+[--device cuda]`.
 
-Memory 5,000, replay budget `total` (one batch divided over the past domains), an mlp on 64 numbers. The learners with few and with
-many domains take turns in one process; the ratio of their medians is what counts. Beside it stand the bytes of the priors.
+Memory 5,000, replay budget `total` (one batch divided over the past domains), an mlp on 64 numbers.
+The learners with few and with many domains take turns in one process; the ratio of their medians is
+what counts. Beside it stand the bytes of the priors.
 """
 
 from __future__ import annotations
@@ -12,16 +14,18 @@ from contextlib import ExitStack
 import torch
 from step_cost import medians, opened
 
-from holdfast.data.domain import Domain
-from holdfast.learner import Learner
-from holdfast.methods import METHODS
+from farshore.data.domain import Domain
+from farshore.learner import Learner
+from farshore.methods import METHODS
 
 WIDTH, ROWS, CLASSES = 64, 64, 10
 
 
 def numbers(seed: int) -> Domain:
     generator = torch.Generator().manual_seed(seed)
-    return Domain.divided(str(seed), torch.randn(ROWS, WIDTH, generator=generator), torch.arange(ROWS) % CLASSES)
+    return Domain.divided(
+        str(seed), torch.randn(ROWS, WIDTH, generator=generator), torch.arange(ROWS) % CLASSES
+    )
 
 
 def grown(method: str, domains: int, device: str) -> Learner:
@@ -36,24 +40,47 @@ def grown(method: str, domains: int, device: str) -> Learner:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--methods", default="er,er-ace,cl-vrex,cl-fishr,cl-coral,cl-mmd,cl-andmask,naive-cl-coral")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--methods", default="er,er-ace,cl-vrex,cl-fishr,cl-coral,cl-mmd,cl-andmask,naive-cl-coral"
+    )
     parser.add_argument("--domains", default="4,100,1000")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--turns", type=int, default=25)
     parser.add_argument("--steps", type=int, default=10, help="steps a turn")
     asked = parser.parse_args()
     counts, device = [int(count) for count in asked.domains.split(",")], torch.device(asked.device)
-    where = torch.cuda.get_device_name() if asked.device == "cuda" else f"{torch.get_num_threads()} CPU threads"
-    print(f"{where}; torch {torch.__version__}; median of {asked.turns} interleaved turns of {asked.steps} steps\n")
-    print("| method | " + " | ".join(f"{count} domains: step x that at {counts[0]} | kept by the method, kB" for count in counts) + " |")
+    where = (
+        torch.cuda.get_device_name()
+        if asked.device == "cuda"
+        else f"{torch.get_num_threads()} CPU threads"
+    )
+    print(
+        f"{where}; torch {torch.__version__}; median of {asked.turns} interleaved turns of "
+        f"{asked.steps} steps\n"
+    )
+    print(
+        "| method | "
+        + " | ".join(
+            f"{count} domains: step x that at {counts[0]} | kept by the method, kB"
+            for count in counts
+        )
+        + " |"
+    )
     print("|---|" + "---|---|" * len(counts))
     for method in asked.methods.split(","):
         learners = {count: grown(method, count, asked.device) for count in counts}
         with ExitStack() as stack:
-            steppers = {count: opened(stack, learner, numbers(10**6)) for count, learner in learners.items()}
+            steppers = {
+                count: opened(stack, learner, numbers(10**6)) for count, learner in learners.items()
+            }
             taken = medians(steppers, asked.turns, asked.steps, device)
-        parts = [f"{taken[count] / taken[counts[0]]:.2f} | {learners[count].method.bytes / 1000:.0f}" for count in counts]
+        parts = [
+            f"{taken[count] / taken[counts[0]]:.2f} | {learners[count].method.bytes / 1000:.0f}"
+            for count in counts
+        ]
         print(f"| {method} | " + " | ".join(parts) + " |", flush=True)
 
 

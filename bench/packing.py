@@ -1,8 +1,10 @@
-"""How many runs a minute one GPU carries out when several share it: `python bench/packing.py [--benchmark rotated-mnist]`.
+"""How many runs a minute one GPU carries out when several share it: `python bench/packing.py
+[--benchmark rotated-mnist]`.
 
-The five tailored methods and er in equal parts, the paper's steps, batch sizes from the paper's range. Persistent workers of the local
-engine; counted is what ends between the moment when every worker has finished its first run (in which it loads its kernels) and
-the moment when the first worker finds nothing more to do.
+The five tailored methods and er in equal parts, the paper's steps, batch sizes from the paper's
+range. Persistent workers of the local engine; counted is what ends between the moment when every
+worker has finished its first run (in which it loads its kernels) and the moment when the first
+worker finds nothing more to do.
 """
 
 from __future__ import annotations
@@ -16,10 +18,10 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from holdfast.protocol import Run
-from holdfast.sweep.identity import run_name
-from holdfast.sweep.local import LocalEngine
-from holdfast.sweep.work import Outcome, Task
+from farshore.engines.local import LocalEngine
+from farshore.engines.work import Outcome, Task
+from farshore.protocol import Run
+from farshore.store.identity import run_name
 
 METHODS = ("er", "cl-vrex", "cl-fishr", "cl-coral", "cl-mmd", "cl-andmask")
 
@@ -55,12 +57,21 @@ def outcomes(engine: LocalEngine, tasks: list[Task]) -> Iterator[tuple[Outcome, 
 
 def rate(benchmark: str, workers: int, count: int, mps: bool, steps: int | None, way: str) -> str:
     tasks = runs(benchmark, count, steps, way)
-    with tempfile.TemporaryDirectory() as folder, LocalEngine(workers, gpus=torch.cuda.device_count(), mps=mps) as engine:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        LocalEngine(workers, gpus=torch.cuda.device_count(), mps=mps) as engine,
+    ):
         ended: list[float] = []
         began, first, idle, failed = time.perf_counter(), 0.0, 0.0, 0
-        for outcome, waiting in outcomes(engine, [Task(run_name(run), run, folder) for run in tasks]):
+        for outcome, waiting in outcomes(
+            engine, [Task(run_name(run), run, folder) for run in tasks]
+        ):
             ended.append(time.perf_counter())
-            print(f"{len(ended)} of {len(tasks)} after {ended[-1] - began:.0f} s", file=sys.stderr, flush=True)
+            print(
+                f"{len(ended)} of {len(tasks)} after {ended[-1] - began:.0f} s",
+                file=sys.stderr,
+                flush=True,
+            )
             if outcome.status != "done":
                 failed += 1
                 print(outcome.status, outcome.message)
@@ -71,26 +82,39 @@ def rate(benchmark: str, workers: int, count: int, mps: bool, steps: int | None,
         counted = sum(first < moment <= idle for moment in ended)
         minutes = (idle - first) / 60
     return (
-        f"| {benchmark} | {workers} | {'yes' if mps else 'no'} | {counted} | {counted / minutes:.1f} | "
+        f"| {benchmark} | {workers} | {'yes' if mps else 'no'} | {counted} | "
+        f"{counted / minutes:.1f} | "
         f"{len(tasks)} in {ended[-1] - began:.0f} s |{f' {failed} FAILED' if failed else ''}"
     )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--benchmark", default="rotated-mnist")
     parser.add_argument("--workers", default="8", help="numbers of runs at a time, with commas")
     parser.add_argument("--runs", type=int, default=0, help="runs a measurement; 0: five a worker")
-    parser.add_argument("--steps", type=int, default=None, help="steps a domain; the benchmark's own if not given")
+    parser.add_argument(
+        "--steps", type=int, default=None, help="steps a domain; the benchmark's own if not given"
+    )
     parser.add_argument("--way", default="auto/auto", help="execution/precision")
     parser.add_argument("--mps", choices=("yes", "no", "both"), default="yes")
     asked = parser.parse_args()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
-    print("| benchmark | runs at a time | MPS | runs counted | runs a minute | all, with the start of the workers |")
+    print(
+        "| benchmark | runs at a time | MPS | runs counted | runs a minute | all, with the start "
+        "of the workers |"
+    )
     print("|---|---|---|---|---|---|")
     for workers in (int(number) for number in asked.workers.split(",")):
         for mps in {"yes": (True,), "no": (False,), "both": (True, False)}[asked.mps]:
-            print(rate(asked.benchmark, workers, asked.runs or 5 * workers, mps, asked.steps, asked.way), flush=True)
+            print(
+                rate(
+                    asked.benchmark, workers, asked.runs or 5 * workers, mps, asked.steps, asked.way
+                ),
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

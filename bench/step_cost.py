@@ -1,10 +1,13 @@
 """What a step costs: each method against er, and the fast ways against eager float32.
 
-    python bench/step_cost.py [--methods er,cl-coral] [--device cuda --ways eager/float32,compiled/bf16] [--network cnn --size 28]
+    python bench/step_cost.py [--methods er,cl-coral] [--device cuda --ways
+    eager/float32,compiled/bf16] [--network cnn --size 28]
 
-One current domain and three replayed ones, `--batch` images of each. Methods and ways take turns, a few steps at a time, in one
-process, so that a busy machine disturbs all of them alike; medians are compared. Methods that do not replay see the current images
-only and are marked: their ratio to er is not one of equal rows. Absolute times mean something on an idle GPU only.
+One current domain and three replayed ones, `--batch` images of each. Methods and ways take turns, a
+few steps at a time, in one process, so that a busy machine disturbs all of them alike; medians are
+compared. Methods that do not replay see the current images
+only and are marked: their ratio to er is not one of equal rows. Absolute times mean something on an
+idle GPU only.
 """
 
 from __future__ import annotations
@@ -18,9 +21,9 @@ from typing import Any
 
 import torch
 
-from holdfast.data.domain import Domain
-from holdfast.learner import Learner
-from holdfast.methods import METHODS, continual
+from farshore.data.domain import Domain
+from farshore.learner import Learner
+from farshore.methods import METHODS, continual
 
 DOMAINS, ROWS = 4, 2000
 
@@ -39,15 +42,26 @@ def prepared(method: str, way: str, asked: argparse.Namespace) -> Learner:
     settings = {"batch_size": asked.batch, "execution": execution, "precision": precision, **early}
     network = {"weights": "none"} if asked.network == "resnet18" else {}
     learner = Learner(
-        asked.network, method, memory=1000, settings=settings, network_settings=network, device=asked.device, small=True, short=True
+        asked.network,
+        method,
+        memory=1000,
+        settings=settings,
+        network_settings=network,
+        device=asked.device,
+        small=True,
+        short=True,
     )
     for domain in range(DOMAINS - 1):
         learner.learn_domain(images(asked.shape, domain), steps=2, classes=list(range(10)))
     return learner
 
 
-def measure(names: list[str], ways: list[str], asked: argparse.Namespace) -> dict[tuple[str, str], float]:
-    """Median seconds of a step of each method in each way; ways that a method cannot go are left out."""
+def measure(
+    names: list[str], ways: list[str], asked: argparse.Namespace
+) -> dict[tuple[str, str], float]:
+    """Median seconds of a step of each method in each way; ways that a method cannot go are left
+    out.
+    """
     device, domain = torch.device(asked.device), images(asked.shape, DOMAINS - 1)
     steppers: dict[tuple[str, str], Callable[[], object]] = {}
     with ExitStack() as stack:
@@ -61,16 +75,22 @@ def measure(names: list[str], ways: list[str], asked: argparse.Namespace) -> dic
 
 
 def opened(stack: ExitStack, learner: Learner, domain: Domain) -> Callable[[], object]:
-    """The step of a learner on one more domain, as training carries it out, while `stack` is open."""
+    """The step of a learner on one more domain, as training carries it out, while `stack` is
+    open.
+    """
     rows = domain.split("train").to(learner.device)
     learner.method.before_domain(domain.name)
     learner.choose_way(10_000, [rows])
     staging = learner.rehearsal.staging(domain, rows)
     stack.enter_context(learner.arithmetic())
-    return ready(learner, stack.enter_context(learner.steps(lambda: learner.device_step(rows, staging))))
+    return ready(
+        learner, stack.enter_context(learner.steps(lambda: learner.device_step(rows, staging)))
+    )
 
 
-def medians(steppers: dict[Any, Callable[[], object]], turns: int, steps: int, device: torch.device) -> dict[Any, float]:
+def medians(
+    steppers: dict[Any, Callable[[], object]], turns: int, steps: int, device: torch.device
+) -> dict[Any, float]:
     """Median seconds of each step; they take turns of some steps."""
     times: dict[Any, list[float]] = {key: [] for key in steppers}
     for turn in range(turns + 1):
@@ -110,9 +130,15 @@ def about_images(parser: argparse.ArgumentParser) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--methods", default=",".join(continual()))
-    parser.add_argument("--ways", default="eager/float32", help="execution/precision, with commas; the first is the reference")
+    parser.add_argument(
+        "--ways",
+        default="eager/float32",
+        help="execution/precision, with commas; the first is the reference",
+    )
     about_images(parser)
     parser.add_argument("--turns", type=int, default=15)
     parser.add_argument("--steps", type=int, default=1, help="steps a turn")
@@ -123,14 +149,26 @@ def main() -> None:
     names, ways = asked.methods.split(","), asked.ways.split(",")
     names = names if "er" in names else ["er", *names]
     found = measure(names, ways, asked)
-    where = torch.cuda.get_device_name() if asked.device == "cuda" else f"{asked.threads} CPU threads"
-    print(f"{asked.network}, {DOMAINS} x {asked.batch} images of {asked.size} pixels; {where}; torch {torch.__version__}")
+    where = (
+        torch.cuda.get_device_name() if asked.device == "cuda" else f"{asked.threads} CPU threads"
+    )
+    print(
+        f"{asked.network}, {DOMAINS} x {asked.batch} images of {asked.size} pixels; {where}; "
+        f"torch {torch.__version__}"
+    )
     print(f"median of {asked.turns} interleaved turns of {asked.steps} steps\n")
-    print("| method | " + " | ".join(f"{way}: ms | x er | x faster than {ways[0]}" for way in ways) + " |")
+    print(
+        "| method | "
+        + " | ".join(f"{way}: ms | x er | x faster than {ways[0]}" for way in ways)
+        + " |"
+    )
     print("|---|" + "---|---|---|" * len(ways))
     for name in names:
         marked = name if METHODS.get(name).replay.memory is not None else f"{name} (no replay)"
-        print(f"| {marked} | " + " | ".join(cells(found, name, way, ways[0]) for way in ways) + " |", flush=True)
+        print(
+            f"| {marked} | " + " | ".join(cells(found, name, way, ways[0]) for way in ways) + " |",
+            flush=True,
+        )
 
 
 def cells(found: dict[tuple[str, str], float], name: str, way: str, reference: str) -> str:

@@ -1,9 +1,11 @@
-"""What the local engine costs by itself: 1,000 tiny runs, against the same runs in a plain loop; and the driver's memory.
+"""What the local engine costs by itself: 1,000 tiny runs, against the same runs in a plain loop;
+and the driver's memory.
 
     python bench/sweep.py [runs] [workers]
 
-A run is counted from the moment its worker is given it until the driver has its outcome; the time inside `execute` is taken
-off. What remains is the engine: claim, config, progress lines, states at the end of each domain, result, claim given back.
+A run is counted from the moment its worker is given it until the driver has its outcome; the time
+inside `execute` is taken off. What remains is the engine: claim, config, progress lines, states at
+the end of each domain, result, claim given back.
 """
 
 from __future__ import annotations
@@ -14,13 +16,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from holdfast.protocol import Run
-from holdfast.sweep.experiment import Experiment
-from holdfast.sweep.identity import run_name
-from holdfast.sweep.local import LocalEngine
-from holdfast.sweep.plan import Cell, Plan, Planned
-from holdfast.sweep.store import Store
-from holdfast.sweep.sweep import open_runs, sweep
+from farshore.engines.local import LocalEngine
+from farshore.engines.sweep import open_runs, sweep
+from farshore.plan.experiment import Experiment
+from farshore.plan.plan import Cell, Plan, Planned
+from farshore.protocol import Run
+from farshore.store.identity import run_name
+from farshore.store.store import Store
 
 LIMIT_MILLISECONDS = 20.0
 
@@ -34,9 +36,22 @@ def resident() -> float:
 
 
 def main(count: int = 1000, workers: int = 2) -> None:
-    experiment = Experiment(name="bench", about="tiny runs", parts=[{"benchmarks": ["heart-hospitals"], "methods": ["finetune"]}])
-    runs = [Run(benchmark="heart-hospitals", method="finetune", steps=1, seed=seed) for seed in range(count)]
-    plan = Plan(experiment, [Planned(run_name(run), run, Cell(0, run.benchmark, run.method), run.seed, 0) for run in runs])
+    experiment = Experiment(
+        name="bench",
+        about="tiny runs",
+        parts=[{"benchmarks": ["heart-hospitals"], "methods": ["finetune"]}],
+    )
+    runs = [
+        Run(benchmark="heart-hospitals", method="finetune", steps=1, seed=seed)
+        for seed in range(count)
+    ]
+    plan = Plan(
+        experiment,
+        [
+            Planned(run_name(run), run, Cell(0, run.benchmark, run.method), run.seed, 0)
+            for run in runs
+        ],
+    )
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder))
         todo, _ = open_runs(plan, store)
@@ -58,10 +73,14 @@ def main(count: int = 1000, workers: int = 2) -> None:
     around = 1000 * (spent - inside) / count
     tenth = max(1, count // 10)
     print(
-        f"{count} runs with {workers} workers in {wall:.1f} s: {1000 * inside / count:.1f} ms a run in execute, {around:.1f} ms around it"
+        f"{count} runs with {workers} workers in {wall:.1f} s: {1000 * inside / count:.1f} ms a "
+        f"run in execute, {around:.1f} ms around it"
     )
     print(f"driver: {memory[tenth]:.1f} MiB after {tenth} runs, {memory[-1]:.1f} MiB after all")
-    print(f"engine's own cost {around:.1f} ms a run: {'under' if around < LIMIT_MILLISECONDS else 'OVER'} {LIMIT_MILLISECONDS:.0f} ms")
+    print(
+        f"engine's own cost {around:.1f} ms a run: "
+        f"{'under' if around < LIMIT_MILLISECONDS else 'OVER'} {LIMIT_MILLISECONDS:.0f} ms"
+    )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,14 @@
 """Where the time of a run goes, and what precision does to its score.
 
-    python bench/whole_run.py [--benchmarks rotated-digits] [--methods er,cl-coral] [--seeds 3] [--ways auto/auto,eager/float32]
+    python bench/whole_run.py [--benchmarks rotated-digits] [--methods er,cl-coral] [--seeds 3]
+    [--ways auto/auto,eager/float32]
 
-Runs as `holdfast run` carries them out, with the benchmark's own steps; ways and methods take turns. Shares are of the whole run:
-training, evaluation (all scores on the sources and the target), closing (filling the memory, priors), and the rest. Absolute seconds
-mean something on an idle GPU only; they exclude the start of the interpreter. The first run in a process compiles or loads kernels.
-With `--workers` several runs share the device: good for scores of many seeds, not for times.
+Runs as `farshore run` carries them out, with the benchmark's own steps; ways and methods take
+turns. Shares are of the whole run: training, evaluation (all scores on the sources and the target),
+closing (filling the memory, priors), and the rest. Absolute seconds mean something on an idle GPU
+only; they exclude the start of the interpreter. The first run in a process compiles or loads
+kernels. With `--workers` several runs share the device: good for scores of many seeds, not for
+times.
 """
 
 from __future__ import annotations
@@ -19,44 +22,76 @@ from itertools import product
 import torch
 from packing import outcomes
 
-from holdfast import Run, execute
-from holdfast.comparison import standard_error
-from holdfast.protocol import Result
-from holdfast.sweep.identity import run_name
-from holdfast.sweep.local import LocalEngine
-from holdfast.sweep.work import Task
+from farshore import Run, execute
+from farshore.comparison import standard_error
+from farshore.engines.local import LocalEngine
+from farshore.engines.work import Task
+from farshore.protocol import Result
+from farshore.store.identity import run_name
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--benchmarks", default="rotated-digits", help="with commas")
     parser.add_argument("--methods", default="er,cl-coral")
     parser.add_argument("--ways", default="auto/auto", help="execution/precision, with commas")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--steps", type=int, default=None, help="steps a domain; the benchmark's own if not given")
+    parser.add_argument(
+        "--steps", type=int, default=None, help="steps a domain; the benchmark's own if not given"
+    )
     parser.add_argument("--workers", type=int, default=1, help="runs at a time")
     asked = parser.parse_args()
-    where = torch.cuda.get_device_name() if asked.device == "cuda" else f"{torch.get_num_threads()} CPU threads"
+    where = (
+        torch.cuda.get_device_name()
+        if asked.device == "cuda"
+        else f"{torch.get_num_threads()} CPU threads"
+    )
     print(f"{where}; torch {torch.__version__}\n")
-    print("| benchmark | method | way | run | seconds | ms a step, by domain | training | evaluation | closing | the rest | target score |")
+    print(
+        "| benchmark | method | way | run | seconds | ms a step, by domain | training | "
+        "evaluation | closing | the rest | target score |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     ways, runs = asked.ways.split(","), []
-    for seed, benchmark, method, way in product(range(asked.seeds), asked.benchmarks.split(","), asked.methods.split(","), ways):
+    for seed, benchmark, method, way in product(
+        range(asked.seeds), asked.benchmarks.split(","), asked.methods.split(","), ways
+    ):
         settings = dict(zip(("execution", "precision"), way.split("/"), strict=True))
-        runs.append(Run.build(benchmark=benchmark, method=method, seed=seed, settings=settings, device=asked.device, steps=asked.steps))
-    scores: dict[tuple[str, str, str], dict[int, float]] = {}  # as asked for: `auto` may be the same way as another
-    for result in map(execute, runs) if asked.workers == 1 else together(runs, asked.workers, asked.device):
+        runs.append(
+            Run.build(
+                benchmark=benchmark,
+                method=method,
+                seed=seed,
+                settings=settings,
+                device=asked.device,
+                steps=asked.steps,
+            )
+        )
+    scores: dict[
+        tuple[str, str, str], dict[int, float]
+    ] = {}  # as asked for: `auto` may be the same way as another
+    for result in (
+        map(execute, runs) if asked.workers == 1 else together(runs, asked.workers, asked.device)
+    ):
         print(line(result), flush=True)
         run = result.run
         key = run.benchmark, run.method, "/".join(run.settings.values())
         scores.setdefault(key, {})[run.seed] = 100 * (result.target_score or 0.0)
-    print("\n| benchmark | method | way | target score, mean ± standard error over the seeds | seed by seed against the first way |")
+    print(
+        "\n| benchmark | method | way | target score, mean ± standard error over the seeds | "
+        "seed by seed against the first way |"
+    )
     print("|---|---|---|---|---|")
     for (benchmark, method, way), found in scores.items():
         first = scores[benchmark, method, ways[0]]
         differences = [score - first[seed] for seed, score in found.items()]
-        print(f"| {benchmark} | {method} | {way} | {spread(list(found.values()))} | {spread(differences)} |")
+        print(
+            f"| {benchmark} | {method} | {way} | {spread(list(found.values()))} | "
+            f"{spread(differences)} |"
+        )
 
 
 def together(runs: list[Run], workers: int, device: str) -> Iterator[Result]:
@@ -79,7 +114,10 @@ def line(result: Result) -> str:
     total = spent["total"]
     evaluation = spent["evaluation"] + spent.get("target", 0.0)
     rest = total - spent["training"] - evaluation - spent["closing"]
-    shares = [f"{100 * part / total:.0f}%" for part in (spent["training"], evaluation, spent["closing"], rest)]
+    shares = [
+        f"{100 * part / total:.0f}%"
+        for part in (spent["training"], evaluation, spent["closing"], rest)
+    ]
     steps = ", ".join(f"{step:.2f}" for step in result.step_milliseconds)
     score = 100 * (result.target_score or 0.0)
     named = f"| {run.benchmark} | {run.method} | {result.execution}/{result.precision} | {run.seed}"

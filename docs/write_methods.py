@@ -1,14 +1,16 @@
-"""Write docs/methods.md from the methods themselves: their docstrings and settings. `make docs` runs it; a test keeps it true."""
+"""Write docs/methods.md from the methods themselves: their docstrings and settings. `make docs`
+runs it; a test keeps it true.
+"""
 
 from __future__ import annotations
 
 import inspect
 from pathlib import Path
 
-from holdfast import systems
-from holdfast.adaptation.adaptation import Adaptation
-from holdfast.methods.method import Method
-from holdfast.settings import MethodSettings, RunSettings, Settings
+from farshore import catalog
+from farshore.adaptation.adaptation import Adaptation
+from farshore.methods.method import Method
+from farshore.settings import MethodSettings, RunSettings, Settings
 
 HEAD = (Path(__file__).parent / "methods-head.md").read_text()
 PLACE = Path(__file__).parent / "methods.md"
@@ -16,8 +18,14 @@ PLACE = Path(__file__).parent / "methods.md"
 
 def text() -> str:
     """The whole page."""
-    parts = [HEAD, "## Settings of every method\n", table(MethodSettings), "\n## Settings of a run\n", table(RunSettings)]
-    for group, members in systems.grouped().items():
+    parts = [
+        HEAD,
+        "## Settings of every method\n",
+        table(MethodSettings),
+        "\n## Settings of a run\n",
+        table(RunSettings),
+    ]
+    for group, members in catalog.grouped().items():
         parts.append(f"\n## {group[0].upper()}{group[1:]}\n")
         parts += [section(kind) for kind in members]
     return "\n".join(parts)
@@ -32,7 +40,10 @@ def section(kind: type[Method] | type[Adaptation]) -> str:
         lines += [table(kind.Settings, own)]
     if issubclass(kind, Method) and kind.reduces_to is not None:
         simpler, zeros = kind.reduces_to
-        lines.append(f"With {', '.join(f'`{name}={value}`' for name, value in zeros.items())} it is `{simpler}`, bit for bit.\n")
+        lines.append(
+            f"With {', '.join(f'`{name}={value}`' for name, value in zeros.items())} it is "
+            f"`{simpler}`, bit for bit.\n"
+        )
     return "\n".join(lines)
 
 
@@ -42,10 +53,14 @@ def table(settings: type[Settings], names: list[str] | None = None) -> str:
     for name, plan in settings.plans().items():
         if names is not None and name not in names:
             continue
-        default = f"{plan.default}" + (f" ({plan.other_default} unless {plan.flag})" if plan.flag else "")
+        default = f"{plan.default}" + (
+            f" ({plan.other_default} unless {plan.flag})" if plan.flag else ""
+        )
         searches = [plan.search, plan.other_search] if plan.flag else [plan.search]
         search = " / ".join(str(each) if each is not None else "fixed" for each in searches)
-        rows.append(f"| `{name}` | {default} | {search} | {settings.model_fields[name].description} |")
+        rows.append(
+            f"| `{name}` | {default} | {search} | {settings.model_fields[name].description} |"
+        )
     return "\n".join(rows) + "\n"
 
 

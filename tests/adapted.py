@@ -1,4 +1,6 @@
-"""Small pieces to try an adaptation by hand: source models with and without normalisation layers, and target inputs."""
+"""Small pieces to try an adaptation by hand: source models with and without normalisation
+layers, and target inputs.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +10,34 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from holdfast.adaptation import ADAPTATIONS
-from holdfast.data.inputs import Inputs
-from holdfast.networks.build import build_network
-from holdfast.networks.network import ImageInputs, Network
+from farshore.adaptation import ADAPTATIONS
+from farshore.data.inputs import Inputs
+from farshore.networks.build import build_network
+from farshore.networks.network import ImageInputs, Network
 
 
 def source_model(kind: str, seed: int = 0) -> Network:
-    """A network with random weights, ready for prediction: `group`, `batch`, `layer` (normalisation) or `none`."""
+    """A network with random weights, ready for prediction: `group`, `batch`, `layer`
+    (normalisation) or `none`.
+    """
     torch.manual_seed(seed)
     if kind == "group":
         network = build_network("cnn", (1, 8, 8), 3, {"width": 8})
     elif kind == "batch":
-        layers = [nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout(0.5), nn.AdaptiveAvgPool2d(2), nn.Flatten()]
+        layers = [
+            nn.Conv2d(1, 8, 3, padding=1),
+            nn.BatchNorm2d(8),
+            nn.ReLU(),
+            nn.Dropout(0.5),
+            nn.AdaptiveAvgPool2d(2),
+            nn.Flatten(),
+        ]
         network = Network(nn.Sequential(*layers), nn.Linear(32, 3), inputs=ImageInputs())
         network.batchnorms()[0].running_mean.fill_(0.1)
     elif kind == "layer":
-        network = Network(nn.Sequential(nn.Linear(4, 6), nn.LayerNorm(6), nn.ReLU()), nn.Linear(6, 3))
+        network = Network(
+            nn.Sequential(nn.Linear(4, 6), nn.LayerNorm(6), nn.ReLU()), nn.Linear(6, 3)
+        )
     else:
         network = build_network("mlp", (4,), 3, {"width": 8})
     for parameter in network.classifier.parameters():  # predictions that differ from row to row
@@ -40,7 +53,9 @@ def target_inputs(kind: str, rows: int = 30, seed: int = 5) -> Tensor:
     return torch.randn(rows, 4, generator=generator)
 
 
-def adapt(name: str, network: Network, inputs: Tensor, seed: int = 0, **settings: Any) -> tuple[Tensor, Network, Any]:
+def adapt(
+    name: str, network: Network, inputs: Tensor, seed: int = 0, **settings: Any
+) -> tuple[Tensor, Network, Any]:
     """Logits, the adapted copy of the network, and the adaptation."""
     kind = ADAPTATIONS.get(name)
     adaptation = kind(kind.Settings.build(settings))

@@ -1,4 +1,6 @@
-"""Small pieces to try a method by hand: attached to a network without a learner, or trained by one on a few toy domains."""
+"""Small pieces to try a method by hand: attached to a network without a learner, or trained by
+one on a few toy domains.
+"""
 
 from __future__ import annotations
 
@@ -8,31 +10,37 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD
 
-from holdfast import Learner
-from holdfast.batch import Batch, Draw
-from holdfast.methods import METHODS
-from holdfast.networks.network import Network
+from farshore import Learner
+from farshore.batch import Batch, Draw
+from farshore.methods import METHODS
+from farshore.networks.network import Network
 
 
 def attached(name: str, network: Network, *, rate: float = 0.1, **settings: Any) -> Any:
     """The method on this network, with plain SGD."""
     kind = METHODS.get(name)
     method = kind(kind.Settings.build(settings))
-    method.attach(network, None, torch.Generator().manual_seed(0), lambda parameters: SGD(parameters, lr=rate))
+    method.attach(
+        network, None, torch.Generator().manual_seed(0), lambda parameters: SGD(parameters, lr=rate)
+    )
     return method
 
 
 def small_network(seed: int = 0, width: int = 4, classes: int = 3, hidden: int = 5) -> Network:
     """Two hidden layers with ReLU and a linear classifier, in float64."""
     torch.manual_seed(seed)
-    features = nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU())
+    features = nn.Sequential(
+        nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()
+    )
     return Network(features, nn.Linear(hidden, classes)).double()
 
 
 def rows(count: int, seed: int = 0, width: int = 4, classes: int = 3) -> tuple[Tensor, Tensor]:
     """Random inputs in float64 and labels."""
     generator = torch.Generator().manual_seed(seed)
-    return torch.randn(count, width, generator=generator, dtype=torch.float64), torch.randint(classes, (count,), generator=generator)
+    return torch.randn(count, width, generator=generator, dtype=torch.float64), torch.randint(
+        classes, (count,), generator=generator
+    )
 
 
 def replaying(count: int, replayed: int) -> Batch:
@@ -44,18 +52,37 @@ def replaying(count: int, replayed: int) -> Batch:
 def drawing(count: int, **draws: tuple[Tensor, Tensor, dict[str, Tensor]]) -> Batch:
     """A batch of `count` current rows with named draws (inputs, labels, stored)."""
     inputs, labels = rows(count, seed=3)
-    return Batch(inputs, labels, rows=count, draws={name: Draw(*draw) for name, draw in draws.items()})
+    return Batch(
+        inputs, labels, rows=count, draws={name: Draw(*draw) for name, draw in draws.items()}
+    )
 
 
 def gradients(network: nn.Module) -> list[Tensor]:
     """The gradient of every parameter."""
-    return [parameter.grad.clone() for parameter in network.parameters() if parameter.grad is not None]
+    return [
+        parameter.grad.clone() for parameter in network.parameters() if parameter.grad is not None
+    ]
 
 
-def trained(name: str, make: Any, *, domains: int = 3, steps: int = 12, network: str = "mlp", **settings: Any) -> Learner:
+def trained(
+    name: str,
+    make: Any,
+    *,
+    domains: int = 3,
+    steps: int = 12,
+    network: str = "mlp",
+    **settings: Any,
+) -> Learner:
     """A learner that has learned `domains` toy domains."""
     size = {"width": 8} if network == "cnn" else {"width": 16}
-    learner = Learner(network=network, method=name, memory=24, settings={"batch_size": 8, **settings}, network_settings=size, seed=5)
+    learner = Learner(
+        network=network,
+        method=name,
+        memory=24,
+        settings={"batch_size": 8, **settings},
+        network_settings=size,
+        seed=5,
+    )
     for domain in range(domains):
         inputs, labels = make(domain)
         learner.learn(inputs, labels, domain=f"{domain}", steps=steps)

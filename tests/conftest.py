@@ -9,7 +9,9 @@ import torch
 from hypothesis import settings
 
 torch.set_num_threads(1)
-if not torch.cuda.is_available():  # Triton looks when it is imported, whoever does it: kernels for a GPU are carried out in Python
+if (
+    not torch.cuda.is_available()
+):  # Triton looks when it is imported, whoever does it: kernels for a GPU are carried out in Python
     os.environ["TRITON_INTERPRET"] = "1"
 settings.register_profile("suite", max_examples=40, deadline=None, derandomize=True)
 settings.load_profile("suite")
@@ -17,7 +19,9 @@ settings.load_profile("suite")
 
 @pytest.fixture
 def blobs():
-    """A maker of toy domains: two or three clouds of points, moved and turned a little from domain to domain."""
+    """A maker of toy domains: two or three clouds of points, moved and turned a little from
+    domain to domain.
+    """
 
     def make(domain: int, rows: int = 48, classes: int = 2, width: int = 4):
         generator = torch.Generator().manual_seed(1000 + domain)
@@ -31,7 +35,9 @@ def blobs():
 
 @pytest.fixture
 def pictures():
-    """A maker of toy image domains: 8x8 one-channel uint8 images, a bright left or right half, darker from domain to domain."""
+    """A maker of toy image domains: 8x8 one-channel uint8 images, a bright left or right half,
+    darker from domain to domain.
+    """
 
     def make(domain: int, rows: int = 24):
         generator = torch.Generator().manual_seed(2000 + domain)

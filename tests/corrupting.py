@@ -1,10 +1,12 @@
-"""Images for tests of corruptions, and photographs for those of frost, which must not need the real ones."""
+"""Images for tests of corruptions, and photographs for those of frost, which must not need the
+real ones.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from holdfast.data.corruptions.corrupt import FROST
+from farshore.data.corruptions.corrupt import FROST
 
 
 def pictures(size: int, rows: int = 24) -> np.ndarray:
@@ -19,7 +21,9 @@ def pictures(size: int, rows: int = 24) -> np.ndarray:
         inside = (row - middle[0]) ** 2 + (column - middle[1]) ** 2 < rng.uniform(0.02, 0.08)
         image[:, inside] = rng.uniform(0, 255, 3)[:, None]
         top, left = rng.integers(0, size // 2, 2)
-        image[:, top : top + size // 3, left : left + size // 5] = rng.uniform(0, 255, 3)[:, None, None]
+        image[:, top : top + size // 3, left : left + size // 5] = rng.uniform(0, 255, 3)[
+            :, None, None
+        ]
         image += rng.normal(0, 12, (3, size, size))
     return images.round().clip(0, 255).astype(np.uint8)
 

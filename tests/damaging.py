@@ -12,8 +12,12 @@ CUNNING = ("swap", "edit", "huge", "folder", "nested")
 
 
 def mutate(folder: Path, chance: random.Random, *, other: Path | None = None) -> str:
-    """Damage one file, and say how and which. With `other`, another model's folder, in cunning ways too."""
-    victim = chance.choice(sorted(path for path in folder.iterdir() if path.is_file() and path.name != ".lock"))
+    """Damage one file, and say how and which. With `other`, another model's folder, in cunning
+    ways too.
+    """
+    victim = chance.choice(
+        sorted(path for path in folder.iterdir() if path.is_file() and path.name != ".lock")
+    )
     data = bytearray(victim.read_bytes())
     how = chance.choice(PLAIN if other is None else PLAIN + CUNNING)
     if how == "flip":
@@ -25,11 +29,15 @@ def mutate(folder: Path, chance: random.Random, *, other: Path | None = None) ->
     elif how == "empty":
         data = bytearray()
     elif how == "swap" and other is not None:
-        data = bytearray(next(path for path in other.iterdir() if path.suffix == victim.suffix).read_bytes())
+        data = bytearray(
+            next(path for path in other.iterdir() if path.suffix == victim.suffix).read_bytes()
+        )
     elif how == "edit" and victim.suffix == ".json":
         data = bytearray(json.dumps(edited(json.loads(data), chance)).encode())
     elif how == "huge":
-        data[:8] = (10**15).to_bytes(8, "little")  # a safetensors file that claims a header of a petabyte
+        data[:8] = (10**15).to_bytes(
+            8, "little"
+        )  # a safetensors file that claims a header of a petabyte
     elif how == "nested":
         data = bytearray(b"[" * 100_000)
     victim.unlink()
@@ -45,14 +53,32 @@ def edited(node: object, chance: random.Random) -> object:
     places: list[tuple[object, object]] = []
 
     def walk(part: object) -> None:
-        entries = part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ()
+        entries = (
+            part.items()
+            if isinstance(part, dict)
+            else enumerate(part)
+            if isinstance(part, list)
+            else ()
+        )
         for key, value in entries:
             places.append((part, key))
             walk(value)
 
     walk(node)
     part, key = chance.choice(places)
-    strange = [None, -1, 10**18, 1e308, "x" * 1000, [], {}, "../../etc/passwd", {"$tensor": "nowhere"}, {"$items": [[1]]}, True]
+    strange = [
+        None,
+        -1,
+        10**18,
+        1e308,
+        "x" * 1000,
+        [],
+        {},
+        "../../etc/passwd",
+        {"$tensor": "nowhere"},
+        {"$items": [[1]]},
+        True,
+    ]
     if chance.random() < 0.3:
         del part[key]
     else:

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from holdfast.benchmarks import corrupted
-from holdfast.benchmarks.camelyon17 import FOLDER
-from holdfast.benchmarks.wm811k import PATTERNS
-from holdfast.data.corruptions import corrupt
-from holdfast.data.public_files import PublicFile, checksum
+from farshore.benchmarks import corrupted
+from farshore.benchmarks.camelyon17 import FOLDER
+from farshore.benchmarks.wm811k import PATTERNS
+from farshore.data.corruptions import corrupt
+from farshore.data.public_files import PublicFile, checksum
 
 
 def use_made_frost(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,7 +31,9 @@ def use_made_frost(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write_tiny_imagenet(root: Path, classes: int = 3, images: int = 5) -> None:
-    """ROOT/tinyimagenet/tiny-imagenet-200, unpacked: so many classes, and training and validation images of each."""
+    """ROOT/tinyimagenet/tiny-imagenet-200, unpacked: so many classes, and training and
+    validation images of each.
+    """
     top = root / "tinyimagenet" / "tiny-imagenet-200"
     rng = np.random.default_rng(0)
     names = [f"n{number:08d}" for number in range(classes)]
@@ -41,7 +43,10 @@ def write_tiny_imagenet(root: Path, classes: int = 3, images: int = 5) -> None:
     for number in range(classes * images):
         name = names[number % classes]
         (top / "train" / name / "images").mkdir(parents=True, exist_ok=True)
-        for path in (top / "train" / name / "images" / f"{name}_{number}.JPEG", top / "val" / "images" / f"val_{number}.JPEG"):
+        for path in (
+            top / "train" / name / "images" / f"{name}_{number}.JPEG",
+            top / "val" / "images" / f"val_{number}.JPEG",
+        ):
             Image.fromarray(rng.integers(0, 256, (64, 64, 3)).astype(np.uint8)).save(path)
         listed.append(f"val_{number}.JPEG\t{name}\t0\t0\t63\t63\n")
     (top / "val" / "val_annotations.txt").write_text("".join(listed))
@@ -55,14 +60,21 @@ def wafers(rows: int = 60) -> pd.DataFrame:
         maps[row] = rng.integers(0, 3, (20 + row % 3, 25)).astype(np.uint8)
         kinds[row] = np.array([[PATTERNS[row % 9]]]) if row % 4 else np.empty((0, 0))
     lots = np.array([f"lot{row // 3 + 1}" for row in range(rows)], dtype=object)
-    parts = {"waferMap": maps, "dieSize": np.arange(rows, dtype=float), "lotName": lots, "failureType": kinds}
+    parts = {
+        "waferMap": maps,
+        "dieSize": np.arange(rows, dtype=float),
+        "lotName": lots,
+        "failureType": kinds,
+    }
     table = pd.DataFrame({name: pd.Series(part, dtype=part.dtype) for name, part in parts.items()})
     table.columns = pd.Index(list(parts), dtype=object)
     return table
 
 
 def write_wafer_arrays(root: Path, rows: int = 60) -> None:
-    """ROOT/wm811k in the form of arrays: maps one after another, and the range that each one's lot lies in."""
+    """ROOT/wm811k in the form of arrays: maps one after another, and the range that each one's
+    lot lies in.
+    """
     folder = root / "wm811k"
     folder.mkdir()
     rng = np.random.default_rng(0)
@@ -76,11 +88,15 @@ def write_wafer_arrays(root: Path, rows: int = 60) -> None:
         label=np.array(PATTERNS)[np.arange(rows) % 9],
     )
     lots = np.arange(rows) // 3 + 1
-    pd.DataFrame({"lot_lo": lots, "lot_hi": lots + (np.arange(rows) % 7 == 0)}).to_csv(folder / "meta.csv.gz", index=False)
+    pd.DataFrame({"lot_lo": lots, "lot_hi": lots + (np.arange(rows) % 7 == 0)}).to_csv(
+        folder / "meta.csv.gz", index=False
+    )
 
 
 def write_hospitals(root: Path) -> None:
-    """ROOT/camelyon17 in the layout of WILDS: 12 patches a hospital, of which two are set aside (split 1)."""
+    """ROOT/camelyon17 in the layout of WILDS: 12 patches a hospital, of which two are set aside
+    (split 1).
+    """
     folder = root / "camelyon17" / FOLDER
     rng = np.random.default_rng(0)
     rows = []
@@ -91,9 +107,15 @@ def write_hospitals(root: Path) -> None:
             (folder / "patches" / slide).mkdir(parents=True, exist_ok=True)
             pixels = rng.integers(0, 256, (96, 96, 3)).astype(np.uint8)
             pixels[0, 0] = center, number, 0
-            Image.fromarray(pixels).save(folder / "patches" / slide / f"patch_{slide}_x_{x}_y_{y}.png")
-            rows.append([len(rows), patient, node, x, y, number % 2, center * 10, center, int(number < 2)])
+            Image.fromarray(pixels).save(
+                folder / "patches" / slide / f"patch_{slide}_x_{x}_y_{y}.png"
+            )
+            rows.append(
+                [len(rows), patient, node, x, y, number % 2, center * 10, center, int(number < 2)]
+            )
     with open(folder / "metadata.csv", "w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["", "patient", "node", "x_coord", "y_coord", "tumor", "slide", "center", "split"])
+        writer.writerow(
+            ["", "patient", "node", "x_coord", "y_coord", "tumor", "slide", "center", "split"]
+        )
         writer.writerows(rows)

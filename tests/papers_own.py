@@ -1,12 +1,14 @@
-"""The paper's tables as if they were ours: what our averages, ranks and tests make of its own numbers."""
+"""The paper's tables as if they were ours: what our averages, ranks and tests make of its own
+numbers.
+"""
 
 from __future__ import annotations
 
-from holdfast.errors import unknown
-from holdfast.report.assemble import Frame, assemble
-from holdfast.report.names import dataset_label, datasets_in_order
-from holdfast.report.paper import SOURCES, paper_table
-from holdfast.report.table import Cell, Column, Table
+from farshore.errors import unknown
+from farshore.report.assemble import Frame, assemble
+from farshore.report.names import dataset_label, datasets_in_order
+from farshore.report.paper import SOURCES, paper_table
+from farshore.report.table import Cell, Column, Table
 
 SEEDS, TRIALS = 3, 20
 
@@ -18,12 +20,24 @@ def printed_table(experiment: str) -> Table:
         raise unknown("experiment with a table in the paper", experiment, SOURCES)
     entries: dict[tuple[str, str], dict[str, Cell]] = {}
     for (method, variant, dataset), (mean, error) in paper.numbers.items():
-        cell = Cell(mean, error, seeds=SEEDS, seeds_planned=SEEDS, trials=TRIALS, trials_planned=TRIALS)
+        cell = Cell(
+            mean, error, seeds=SEEDS, seeds_planned=SEEDS, trials=TRIALS, trials_planned=TRIALS
+        )
         entries.setdefault((method, variant), {})[dataset] = cell
-    columns = [Column(name, dataset_label(name), metric_of(name)) for name in datasets_in_order(paper.datasets())]
+    columns = [
+        Column(name, dataset_label(name), metric_of(name))
+        for name in datasets_in_order(paper.datasets())
+    ]
     score = paper.name not in ("backward_transfer", "runtime_minutes")
     unit = "%" if score else "points" if paper.name == "backward_transfer" else "minutes"
-    frame = Frame(experiment, paper.title, "The paper's own numbers.", unit, paper.name != "runtime_minutes", ranked=score)
+    frame = Frame(
+        experiment,
+        paper.title,
+        "The paper's own numbers.",
+        unit,
+        paper.name != "runtime_minutes",
+        ranked=score,
+    )
     return assemble(frame, columns, entries, paper)
 
 

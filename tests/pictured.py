@@ -4,27 +4,50 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast import systems
-from holdfast.protocol import Result, Run, TargetScores
-from holdfast.report.figures.runs import Shown, mark_selected
+from farshore import catalog
+from farshore.protocol import Result, Run, TargetScores
+from farshore.report.figures.runs import Shown, mark_selected
 
 SOURCES = ("cleveland", "hungarian", "switzerland")
 
 
 def result(
-    method: str = "er", benchmark: str = "heart-hospitals", *, target: float = 0.6, source: float = 0.8, seed: int = 0,
-    status: str = "done", order: tuple[str, ...] = SOURCES, memory: int = 100,
-    settings: dict[str, Any] | None = None, name: str = "va", **run: Any,
-) -> Result:  # fmt: skip
+    method: str = "er",
+    benchmark: str = "heart-hospitals",
+    *,
+    target: float = 0.6,
+    source: float = 0.8,
+    seed: int = 0,
+    status: str = "done",
+    order: tuple[str, ...] = SOURCES,
+    memory: int = 100,
+    settings: dict[str, Any] | None = None,
+    name: str = "va",
+    **run: Any,
+) -> Result:
     """A result with this score on the target and this one on all sources at the end."""
     done = status == "done"
-    stages = [[source - 0.1 * (after < of) for of in range(len(order))] for after in range(len(order))]
-    scores = TargetScores(name=name, rows=10, scores={"accuracy": target, "macro_f1": target}, confusion=[], opened_at="", weights="")
+    stages = [
+        [source - 0.1 * (after < of) for of in range(len(order))] for after in range(len(order))
+    ]
+    scores = TargetScores(
+        name=name,
+        rows=10,
+        scores={"accuracy": target, "macro_f1": target},
+        confusion=[],
+        opened_at="",
+        weights="",
+    )
     return Result(
         run=Run(
-            benchmark=benchmark, method=method, seed=seed, order=None if order == SOURCES else order, settings=settings or {}, **run
+            benchmark=benchmark,
+            method=method,
+            seed=seed,
+            order=None if order == SOURCES else order,
+            settings=settings or {},
+            **run,
         ),
-        kind=systems.find(method).kind,
+        kind=catalog.find(method).kind,
         status=status,
         metric="accuracy",
         classes=["no", "yes"],
@@ -35,7 +58,9 @@ def result(
         steps=2,
         memory=memory,
         rows_a_step=[8, 16, 24],
-        matrices={"train": stages, "validation": stages} if done else {"train": [], "validation": []},
+        matrices={"train": stages, "validation": stages}
+        if done
+        else {"train": [], "validation": []},
         stages=list(order) if done else [],
         target=scores if done else None,
         seconds={"total": 1.0, "training": 0.5},
@@ -44,11 +69,14 @@ def result(
         memory_items=0,
         method_bytes=0,
         notes=[],
-        versions={"holdfast": "0", "torch": "0"},
-    )  # fmt: skip
+        versions={"farshore": "0", "torch": "0"},
+    )
 
 
 def shown(*results: Result, experiment: str = "toy", trials: int = 1) -> list[Shown]:
     """Runs of one experiment: `trials` after another are of one seed."""
-    found = [Shown(f"run {place}", each, experiment, seed=place // trials, trial=place % trials) for place, each in enumerate(results)]
+    found = [
+        Shown(f"run {place}", each, experiment, seed=place // trials, trial=place % trials)
+        for place, each in enumerate(results)
+    ]
     return mark_selected(found)

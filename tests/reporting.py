@@ -8,58 +8,127 @@ from typing import Any
 
 from sweeping import EXPERIMENTS
 
-from holdfast import systems
-from holdfast.benchmarks import BENCHMARKS
-from holdfast.protocol import Result, Run, TargetScores
-from holdfast.sweep.experiment import Experiment, make_book
-from holdfast.sweep.folder import RunFolder
-from holdfast.sweep.identity import description, run_name
-from holdfast.sweep.plan import Plan, Planned, make_plan
-from holdfast.sweep.record import record_experiment
-from holdfast.sweep.store import Store
+from farshore import catalog
+from farshore.benchmarks import BENCHMARKS
+from farshore.plan.experiment import Experiment, make_book
+from farshore.plan.plan import Plan, Planned, make_plan
+from farshore.plan.record import record_experiment
+from farshore.protocol import Result, Run, TargetScores
+from farshore.store.folder import RunFolder
+from farshore.store.identity import description, run_name
+from farshore.store.store import Store
 
-VERSIONS = {"holdfast": "0.1.0", "python": "3.11", "torch": "2.7", "machine": "x86_64", "threads": "1"}
+VERSIONS = {
+    "farshore": "0.1.0",
+    "python": "3.11",
+    "torch": "2.7",
+    "machine": "x86_64",
+    "threads": "1",
+}
 Score = Callable[[Planned], float | None]
 
 
-def result(run: Run, score: float | None, *, notes: tuple[str, ...] = (), validation: float = 0.5, **values: Any) -> Result:
+def result(
+    run: Run,
+    score: float | None,
+    *,
+    notes: tuple[str, ...] = (),
+    validation: float = 0.5,
+    **values: Any,
+) -> Result:
     """What a run would give with this target score; None is a diverged run."""
     kind = BENCHMARKS.get(run.benchmark)
     sources = list(run.order or kind.listed(run.target or kind.default_target))
     done = score is not None
     target = TargetScores(
-        name=run.target or kind.default_target, rows=10, scores={"accuracy": score, "macro_f1": score}, confusion=[[1]],
-        opened_at="2026-01-01T00:00:00+00:00", weights="ab",
-    )  # fmt: skip
+        name=run.target or kind.default_target,
+        rows=10,
+        scores={"accuracy": score, "macro_f1": score},
+        confusion=[[1]],
+        opened_at="2026-01-01T00:00:00+00:00",
+        weights="ab",
+    )
     rows = [[validation] * len(sources) for _ in sources]
     made: dict[str, Any] = {
-        "run": run, "kind": systems.find(run.method).kind, "status": "done" if done else "diverged", "metric": kind.metric,
-        "classes": ["a", "b"], "sources": sources, "settings": {}, "run_settings": {}, "network": {"name": "mlp"}, "steps": 2, "memory": 10,
-        "rows_a_step": [1] * len(sources), "matrices": {"train": rows, "validation": rows} if done else {"train": [], "validation": []},
-        "stages": sources, "target": target if done else None, "seconds": {"total": 60.0, "training": 30.0}, "step_milliseconds": [2.0],
-        "memory_bytes": 1, "memory_items": 1, "method_bytes": 1, "notes": list(notes), "versions": VERSIONS, **values,
-    }  # fmt: skip
+        "run": run,
+        "kind": catalog.find(run.method).kind,
+        "status": "done" if done else "diverged",
+        "metric": kind.metric,
+        "classes": ["a", "b"],
+        "sources": sources,
+        "settings": {},
+        "run_settings": {},
+        "network": {"name": "mlp"},
+        "steps": 2,
+        "memory": 10,
+        "rows_a_step": [1] * len(sources),
+        "matrices": {"train": rows, "validation": rows}
+        if done
+        else {"train": [], "validation": []},
+        "stages": sources,
+        "target": target if done else None,
+        "seconds": {"total": 60.0, "training": 30.0},
+        "step_milliseconds": [2.0],
+        "memory_bytes": 1,
+        "memory_items": 1,
+        "method_bytes": 1,
+        "notes": list(notes),
+        "versions": VERSIONS,
+        **values,
+    }
     return Result(**made)
 
 
-def write(runs: Path, found: Result, planned: Planned | None = None, experiment: str = "toy", **config: Any) -> RunFolder:
+def write(
+    runs: Path,
+    found: Result,
+    planned: Planned | None = None,
+    experiment: str = "toy",
+    **config: Any,
+) -> RunFolder:
     """Write a result where a sweep would have."""
     folder = RunFolder(runs / (planned.name if planned is not None else run_name(found.run)))
     folder.path.mkdir(parents=True, exist_ok=True)
-    place = {"experiment": experiment, "seed": planned.seed, "trial": planned.trial} if planned is not None else {}
-    folder.write_config({"run": found.run.model_dump(mode="json"), "named_by": description(found.run), "planned": place, **config})
+    place = (
+        {"experiment": experiment, "seed": planned.seed, "trial": planned.trial}
+        if planned is not None
+        else {}
+    )
+    folder.write_config(
+        {
+            "run": found.run.model_dump(mode="json"),
+            "named_by": description(found.run),
+            "planned": place,
+            **config,
+        }
+    )
     folder.write(found)
     return folder
 
 
-def filled(runs: Path, experiment: Experiment, score: Score, *, record: bool = True, change: Mapping[str, Any] | None = None) -> Plan:
-    """All runs of an experiment with the scores that `score` gives them; NotImplemented leaves a run out."""
+def filled(
+    runs: Path,
+    experiment: Experiment,
+    score: Score,
+    *,
+    record: bool = True,
+    change: Mapping[str, Any] | None = None,
+) -> Plan:
+    """All runs of an experiment with the scores that `score` gives them; NotImplemented leaves a
+    run out.
+    """
     book = make_book(EXPERIMENTS / "none.yaml")
     plan = make_plan(experiment, Store(runs), book, here=False)
     for planned in plan.unique().values():
         given = score(planned)
         if given is not NotImplemented:
-            write(runs, result(planned.run, given, **(change or {})), planned, experiment.name, commit="c0ffee")
+            write(
+                runs,
+                result(planned.run, given, **(change or {})),
+                planned,
+                experiment.name,
+                commit="c0ffee",
+            )
     if record:
         record_experiment(experiment, runs, book)
     return plan

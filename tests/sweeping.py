@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from holdfast.sweep.engine import Engine
-from holdfast.sweep.experiment import Experiment, make_book
-from holdfast.sweep.plan import Plan, make_plan
-from holdfast.sweep.store import MEASURED, Store, tidy_table
-from holdfast.sweep.sweep import Progress, open_runs, sweep
-from holdfast.sweep.work import Outcome, Task, carry_out
+from farshore.engines.engine import Engine
+from farshore.engines.sweep import Progress, open_runs, sweep
+from farshore.engines.work import Outcome, Task, carry_out
+from farshore.plan.experiment import Experiment, make_book
+from farshore.plan.plan import Plan, make_plan
+from farshore.store.store import MEASURED, Store, tidy_table
 
 EXPERIMENTS = Path(__file__).resolve().parents[1] / "experiments"
 
@@ -44,16 +44,31 @@ class Here(Engine):
 
 def experiment(**values: object) -> Experiment:
     """A small experiment: er and cl-coral on heart-hospitals, 2 trials of 2 seeds, 2 steps."""
-    part = {"benchmarks": ["heart-hospitals"], "methods": ["er", "cl-coral"], "steps": 2, "at_most": {"batch_size": 16}}
+    part = {
+        "benchmarks": ["heart-hospitals"],
+        "methods": ["er", "cl-coral"],
+        "steps": 2,
+        "at_most": {"batch_size": 16},
+    }
     part |= values.pop("part", {})
-    return Experiment(**{"name": "toy", "about": "a toy", "search": {"trials": 2, "seeds": 2}, "parts": [part], **values})
+    return Experiment(
+        **{
+            "name": "toy",
+            "about": "a toy",
+            "search": {"trials": 2, "seeds": 2},
+            "parts": [part],
+            **values,
+        }
+    )
 
 
 def planned(found: Experiment, runs: Path) -> Plan:
     return make_plan(found, Store(runs), make_book(EXPERIMENTS / "none.yaml"))
 
 
-def swept(found: Experiment, runs: Path, engine: Engine | None = None, **options: object) -> tuple[Plan, Progress]:
+def swept(
+    found: Experiment, runs: Path, engine: Engine | None = None, **options: object
+) -> tuple[Plan, Progress]:
     """Carry an experiment out, in this process unless an engine is given."""
     plan = planned(found, runs)
     store = Store(runs)

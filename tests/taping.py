@@ -1,7 +1,8 @@
-"""A CUDA graph on the CPU: a step is recorded operation by operation, and a replay carries out the same operations on the same memory.
+"""A CUDA graph on the CPU: a step is recorded operation by operation, and a replay carries out the
+same operations on the same memory.
 
-As on a GPU, nothing of the step's Python code runs in a replay: a value that the code read on the host, or a tensor that it put in
-the place of another, stays what it was when the step was recorded.
+As on a GPU, nothing of the step's Python code runs in a replay: a value that the code read on the
+host, or a tensor that it put in the place of another, stays what it was when the step was recorded.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten
 
-from holdfast.execution import CapturedSteps
+from farshore.execution import CapturedSteps
 
 
 def tensors(tree: Any) -> list[Tensor]:
@@ -42,7 +43,9 @@ class Tape(TorchDispatchMode):
             for func, args, kwargs, result in self.operations:
                 owned = {tensor.untyped_storage().data_ptr() for tensor in tensors((args, kwargs))}
                 for old, new in zip(tensors(result), tensors(func(*args, **kwargs)), strict=True):
-                    if old.untyped_storage().data_ptr() not in owned:  # not a view, nor written in place
+                    if (
+                        old.untyped_storage().data_ptr() not in owned
+                    ):  # not a view, nor written in place
                         old.copy_(new)
 
 
@@ -58,7 +61,9 @@ recorded: list[TapedSteps] = []
 
 
 @contextmanager
-def taped(way: Any, device: Any, step: Any, phase: Any, generators: Any, note: Any) -> Iterator[Callable[[], Any]]:
-    """Stands in for `holdfast.execution.steps_of`."""
+def taped(
+    way: Any, device: Any, step: Any, phase: Any, generators: Any, note: Any
+) -> Iterator[Callable[[], Any]]:
+    """Stands in for `farshore.execution.steps_of`."""
     recorded.append(TapedSteps(step, phase, generators, note))
     yield recorded[-1]

@@ -1,4 +1,6 @@
-"""Checkpoints inside a domain: every method goes on bit for bit; other data, steps or a damaged checkpoint are noticed."""
+"""Checkpoints inside a domain: every method goes on bit for bit; other data, steps or a damaged
+checkpoint are noticed.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +10,19 @@ import pytest
 import torch
 from same import differences
 
-import holdfast
-from holdfast.checkpoints import Checkpoints
-from holdfast.errors import HoldfastError
-from holdfast.learner import Learner, load
-from holdfast.methods import METHODS, continual
-from holdfast.state import current_tag
+import farshore
+from farshore.checkpoints import Checkpoints
+from farshore.errors import FarshoreError
+from farshore.learner import Learner, load
+from farshore.methods import METHODS, continual
+from farshore.state import current_tag
 
 
 class Stopped(Exception):
     """The power went off."""
 
 
-class StopAt(holdfast.Observer):
+class StopAt(farshore.Observer):
     """Interrupts the training of a domain after some steps, once."""
 
     def __init__(self, domain: str, step: int) -> None:
@@ -38,22 +40,28 @@ class StopAt(holdfast.Observer):
             raise Stopped
 
 
-def learner(method: str, observer: holdfast.Observer | None = None, **settings: object) -> Learner:
+def learner(method: str, observer: farshore.Observer | None = None, **settings: object) -> Learner:
     fields = METHODS.get(method).Settings.model_fields
     early = {key: 2 for key in ("anneal_steps", "warmup_steps") if key in fields}
     chosen = {"batch_size": 8, "learning_rate": 0.005, **early, **settings}
-    return Learner("mlp", method, 18, settings=chosen, network_settings={"width": 12}, observer=observer)
+    return Learner(
+        "mlp", method, 18, settings=chosen, network_settings={"width": 12}, observer=observer
+    )
 
 
 def interrupted(method: str, blobs, folder: Path, *, domain: int, **settings: object) -> Learner:
-    """Learn three domains with saves between them; the given one is stopped after 6 steps and taken up in a fresh learner."""
+    """Learn three domains with saves between them; the given one is stopped after 6 steps and
+    taken up in a fresh learner.
+    """
     made = learner(method, **settings)
     made.save(folder)
     for number in range(3):
         stop = StopAt(f"d{domain}", 6)
         for _ in range(2):
             made = load(folder, observer=stop)
-            made.checkpoints = Checkpoints(folder / "checkpoint", base=current_tag(folder, kind="learner"), every=4)
+            made.checkpoints = Checkpoints(
+                folder / "checkpoint", base=current_tag(folder, kind="learner"), every=4
+            )
             try:
                 made.learn(*blobs(number), domain=f"d{number}", steps=9)
                 break
@@ -62,12 +70,16 @@ def interrupted(method: str, blobs, folder: Path, *, domain: int, **settings: ob
         made.save(folder, keep_previous=True)
         if number == domain:
             assert stop.seen == [4, 5, 6, 7, 8]
-            assert stop.notes == [f"going on with d{domain} after 4 steps, from its last checkpoint"]
+            assert stop.notes == [
+                f"going on with d{domain} after 4 steps, from its last checkpoint"
+            ]
     return load(folder)
 
 
 @pytest.mark.parametrize("method", continual())
-def test_every_method_goes_on_bit_for_bit_inside_a_domain(method: str, blobs, tmp_path: Path) -> None:
+def test_every_method_goes_on_bit_for_bit_inside_a_domain(
+    method: str, blobs, tmp_path: Path
+) -> None:
     straight = learner(method)
     for number in range(3):
         straight.learn(*blobs(number), domain=f"d{number}", steps=9)
@@ -76,12 +88,23 @@ def test_every_method_goes_on_bit_for_bit_inside_a_domain(method: str, blobs, tm
 
 
 @pytest.mark.parametrize("domain", [0, 2])
-@pytest.mark.parametrize("settings", [{"memory_fill": "reservoir"}, {"class_weight": "balanced"}, {"reset_optimizer": "domain"}])
-def test_other_settings_and_other_domains(blobs, tmp_path: Path, domain: int, settings: dict) -> None:
+@pytest.mark.parametrize(
+    "settings",
+    [{"memory_fill": "reservoir"}, {"class_weight": "balanced"}, {"reset_optimizer": "domain"}],
+)
+def test_other_settings_and_other_domains(
+    blobs, tmp_path: Path, domain: int, settings: dict
+) -> None:
     straight = learner("cl-coral", **settings)
     for number in range(3):
         straight.learn(*blobs(number), domain=f"d{number}", steps=9)
-    assert differences(straight.state_dict(), interrupted("cl-coral", blobs, tmp_path, domain=domain, **settings).state_dict()) == []
+    assert (
+        differences(
+            straight.state_dict(),
+            interrupted("cl-coral", blobs, tmp_path, domain=domain, **settings).state_dict(),
+        )
+        == []
+    )
 
 
 def stopped(blobs, folder: Path) -> Learner:
@@ -102,8 +125,10 @@ def stopped(blobs, folder: Path) -> Learner:
         (lambda m, x, y: m.learn(x, y, domain="a", steps=10), "the number of steps is another"),
     ],
 )
-def test_something_else_than_what_was_interrupted_is_refused(blobs, tmp_path: Path, call, message: str) -> None:
-    with pytest.raises(HoldfastError, match=message):
+def test_something_else_than_what_was_interrupted_is_refused(
+    blobs, tmp_path: Path, call, message: str
+) -> None:
+    with pytest.raises(FarshoreError, match=message):
         call(stopped(blobs, tmp_path), *blobs(0))
 
 
@@ -145,9 +170,13 @@ def test_balanced_class_weights_lift_the_rare_class(blobs) -> None:
     assert recall["balanced"] > recall["none"]
 
 
-@pytest.mark.parametrize("method", [name for name in continual() if METHODS.get(name).weighs_classes])
+@pytest.mark.parametrize(
+    "method", [name for name in continual() if METHODS.get(name).weighs_classes]
+)
 def test_equal_classes_weigh_as_without_weights(method: str, blobs) -> None:
-    """With equally many rows of each class the weights are 1, and training is the same up to rounding."""
+    """With equally many rows of each class the weights are 1, and training is the same up to
+    rounding.
+    """
     states = []
     for weight in ("none", "balanced"):
         made = learner(method, class_weight=weight)
@@ -158,7 +187,7 @@ def test_equal_classes_weigh_as_without_weights(method: str, blobs) -> None:
 
 
 def test_a_loss_without_a_term_to_weigh_refuses_class_weights() -> None:
-    with pytest.raises(HoldfastError, match="no term to weigh"):
+    with pytest.raises(FarshoreError, match="no term to weigh"):
         learner("cope", class_weight="balanced")
 
 
@@ -171,9 +200,9 @@ def test_forgetting_a_domain_deletes_its_rows_and_prior(blobs) -> None:
     assert list(made.method.priors.by_domain) == ["d1"]
     made.learn(*blobs(0), domain="d0", steps=4)
     assert [domain["name"] for domain in made.domains] == ["d1", "d0"]
-    with pytest.raises(HoldfastError, match="unknown domain"):
+    with pytest.raises(FarshoreError, match="unknown domain"):
         made.forget("d7")
     mixed = learner("sarl")
     mixed.learn(*blobs(0), domain="d0", steps=4)
-    with pytest.raises(HoldfastError, match="cannot be told apart"):
+    with pytest.raises(FarshoreError, match="cannot be told apart"):
         mixed.forget("d0")

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from holdfast.memory import ClassReservoirMemory
+from farshore.memory import ClassReservoirMemory
 
 
 def rows(labels: Tensor, start: int = 0) -> dict[str, Tensor]:
@@ -14,7 +14,9 @@ def rows(labels: Tensor, start: int = 0) -> dict[str, Tensor]:
     return {"inputs": numbers[:, None], "labels": labels}
 
 
-def filled(capacity: int = 9, offers: int = 40, classes: int = 3, rare: int = 20) -> ClassReservoirMemory:
+def filled(
+    capacity: int = 9, offers: int = 40, classes: int = 3, rare: int = 20
+) -> ClassReservoirMemory:
     """Class 0 comes `rare` times less often than the others."""
     memory, generator = ClassReservoirMemory(capacity, classes), torch.Generator().manual_seed(0)
     for step in range(offers):
@@ -42,7 +44,9 @@ def test_first_rows_stay_in_order_while_there_is_room() -> None:
 
 def test_draws_are_even_however_rare_a_class_is() -> None:
     memory, generator = filled(capacity=60, offers=100, rare=3), torch.Generator().manual_seed(1)
-    counts = torch.stack([torch.bincount(memory.draw(9, generator).labels, minlength=3) for _ in range(50)])
+    counts = torch.stack(
+        [torch.bincount(memory.draw(9, generator).labels, minlength=3) for _ in range(50)]
+    )
     assert counts.unique().tolist() == [3]
 
 

@@ -8,11 +8,11 @@ import pytest
 import torch
 from same import differences
 
-from holdfast import Learner
-from holdfast.data.domain import Domain
-from holdfast.execution import EAGER_STEPS, Way, cannot_compile
-from holdfast.learner import load
-from holdfast.methods import continual
+from farshore import Learner
+from farshore.data.domain import Domain
+from farshore.execution import EAGER_STEPS, Way, cannot_compile
+from farshore.learner import load
+from farshore.methods import continual
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA GPU here")
 RECORDED = [("graph", "float32"), ("graph", "tf32"), ("graph", "bf16")]
@@ -32,10 +32,21 @@ def images(seed: int, rows: int = 256) -> Domain:
 
 def learner(method: str, execution: str, precision: str, **settings: object) -> Learner:
     chosen = {"batch_size": 16, "execution": execution, "precision": precision, **settings}
-    return Learner("cnn", method, memory=60, settings=chosen, network_settings={"width": 16}, device="cuda", small=True, short=True)
+    return Learner(
+        "cnn",
+        method,
+        memory=60,
+        settings=chosen,
+        network_settings={"width": 16},
+        device="cuda",
+        small=True,
+        short=True,
+    )
 
 
-def learned(method: str, execution: str, precision: str, *, domains: int = 3, **settings: object) -> Learner:
+def learned(
+    method: str, execution: str, precision: str, *, domains: int = 3, **settings: object
+) -> Learner:
     made = learner(method, execution, precision, **settings)
     for seed in range(domains):
         made.learn_domain(images(seed), steps=STEPS, classes=[0, 1])
@@ -43,26 +54,43 @@ def learned(method: str, execution: str, precision: str, *, domains: int = 3, **
 
 
 def weights(made: Learner) -> torch.Tensor:
-    return torch.cat([parameter.detach().flatten() for parameter in made.method.network.parameters()])
+    return torch.cat(
+        [parameter.detach().flatten() for parameter in made.method.network.parameters()]
+    )
 
 
 @pytest.mark.parametrize("method", continual())
 def test_a_recorded_step_of_every_method_is_the_eager_one_to_the_last_bit(method: str) -> None:
-    """In float32 both ways take PyTorch's own kernels: weights, moments, draws, memory and what the method keeps are the same."""
-    eager, graph = (learned(method, way, "float32", deterministic=True) for way in ("eager", "graph"))
-    assert (eager.way.execution, graph.way.execution, graph.way.channels_last) == ("eager", "graph", False)
+    """In float32 both ways take PyTorch's own kernels: weights, moments, draws, memory and what
+    the method keeps are the same.
+    """
+    eager, graph = (
+        learned(method, way, "float32", deterministic=True) for way in ("eager", "graph")
+    )
+    assert (eager.way.execution, graph.way.execution, graph.way.channels_last) == (
+        "eager",
+        "graph",
+        False,
+    )
     assert graph.notes == []
     assert graph.steps_done == 3 * STEPS > 3 * EAGER_STEPS
-    states = [{name: part for name, part in made.state_dict().items() if name != "config"} for made in (eager, graph)]
+    states = [
+        {name: part for name, part in made.state_dict().items() if name != "config"}
+        for made in (eager, graph)
+    ]
     assert differences(*states) == []
 
 
 @pytest.mark.parametrize(("execution", "precision"), WAYS[1:])
 def test_steps_agree_with_eager_float32(execution: str, precision: str, tmp_path: Path) -> None:
-    """From the same state on, step by step: the first ones run eagerly (or compiled), the last one is replayed."""
+    """From the same state on, step by step: the first ones run eagerly (or compiled), the last
+    one is replayed.
+    """
     if execution == "compiled" and cannot_compile(torch.device("cuda")):
         pytest.skip("Triton is not installed")
-    learned("cl-coral", "eager", "float32", domains=2, optimizer="sgd", deterministic=True).save(tmp_path)
+    learned("cl-coral", "eager", "float32", domains=2, optimizer="sgd", deterministic=True).save(
+        tmp_path
+    )
     steps = EAGER_STEPS + 2
     ways = []
     for way, numbers in (("eager", "float32"), (execution, precision)):
@@ -78,7 +106,9 @@ def test_steps_agree_with_eager_float32(execution: str, precision: str, tmp_path
 
 @pytest.mark.parametrize(("execution", "precision"), WAYS)
 @pytest.mark.parametrize("method", ["er", "cl-coral", "cl-andmask", "er-ace"])
-def test_a_resumed_run_is_the_same_with_deterministic_kernels(method: str, execution: str, precision: str, tmp_path: Path) -> None:
+def test_a_resumed_run_is_the_same_with_deterministic_kernels(
+    method: str, execution: str, precision: str, tmp_path: Path
+) -> None:
     whole = learned(method, execution, precision, deterministic=True)
     parts = learner(method, execution, precision, deterministic=True)
     for seed in range(3):
@@ -90,13 +120,17 @@ def test_a_resumed_run_is_the_same_with_deterministic_kernels(method: str, execu
 
 
 @pytest.mark.parametrize(("execution", "precision"), [*RECORDED, ("compiled", "bf16")])
-def test_scores_in_the_precision_of_the_steps_are_those_of_the_plain_model(execution: str, precision: str) -> None:
+def test_scores_in_the_precision_of_the_steps_are_those_of_the_plain_model(
+    execution: str, precision: str
+) -> None:
     made = learned("er", execution, precision)
     inputs = images(2).inputs
     quick = made.logits(inputs)
     made.way = Way()
     plain = made.logits(inputs)
-    assert float((quick - plain).abs().max()) < (1e-4 if precision == "float32" else 2e-2) * float(plain.abs().max())
+    assert float((quick - plain).abs().max()) < (1e-4 if precision == "float32" else 2e-2) * float(
+        plain.abs().max()
+    )
     assert float((quick.argmax(dim=1) == plain.argmax(dim=1)).float().mean()) > 0.99
 
 

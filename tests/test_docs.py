@@ -1,4 +1,6 @@
-"""The documents are true: generated pages are up to date, commands that they show exist, links lead somewhere."""
+"""The documents are true: generated pages are up to date, commands that they show exist, links
+lead somewhere.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 
 
 def test_the_page_of_methods_is_what_the_methods_say() -> None:
-    spec = importlib.util.spec_from_file_location("write_methods", ROOT / "docs" / "write_methods.py")
+    spec = importlib.util.spec_from_file_location(
+        "write_methods", ROOT / "docs" / "write_methods.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert (ROOT / "docs" / "methods.md").read_text() == module.text(), "run `make docs`"
@@ -30,11 +34,11 @@ def test_links_lead_to_files(page: Path) -> None:
 def test_commands_that_are_shown_exist(page: Path) -> None:
     from typer.main import get_command
 
-    from holdfast.cli.app import app
+    from farshore.cli.app import app
 
     known = get_command(app).commands
     text = page.read_text()
-    for name, rest in re.findall(r"^\s*(?:\$ )?holdfast ([a-z]+)(.*)$", text, flags=re.MULTILINE):
+    for name, rest in re.findall(r"^\s*(?:\$ )?farshore ([a-z]+)(.*)$", text, flags=re.MULTILINE):
         assert name in known, name
         options = {option for parameter in known[name].params for option in parameter.opts}
         assert set(re.findall(r"(?<= )--[a-z-]+", rest)) <= options, rest
@@ -42,7 +46,9 @@ def test_commands_that_are_shown_exist(page: Path) -> None:
     assert set(re.findall(r"`make ([a-z]+)`", text)) <= targets
 
 
-def test_the_python_of_the_readme_runs(blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_python_of_the_readme_runs(
+    blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Writer:
         def __init__(self) -> None:
             self.seen: list[str] = []

@@ -1,4 +1,6 @@
-"""The scikit-learn face: its own checks, pipelines and searches with domain names by metadata routing."""
+"""The scikit-learn face: its own checks, pipelines and searches with domain names by metadata
+routing.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from holdfast import HoldfastClassifier, Learner
+from farshore import FarshoreClassifier, Learner
 
 SMALL = {"settings": {"batch_size": 32, "learning_rate": 0.01}, "network_settings": {"width": 16}}
 
 
-@parametrize_with_checks([HoldfastClassifier(steps=60, memory=50, **SMALL)])
+@parametrize_with_checks([FarshoreClassifier(steps=60, memory=50, **SMALL)])
 def test_scikit_learns_own_checks(estimator, check) -> None:
     check(estimator)
 
@@ -34,24 +36,32 @@ def sites(blobs):
 
 def test_fit_learns_the_domains_in_turn_as_a_learner_does(sites) -> None:
     x, y, names = sites
-    made = HoldfastClassifier(steps=20, memory=30, **SMALL).fit(x, y, domain=names)
+    made = FarshoreClassifier(steps=20, memory=30, **SMALL).fit(x, y, domain=names)
     assert made.domains_ == ["a", "b", "c"]
     straight = Learner("mlp", "er", 30, classes=[0, 1], **SMALL)
     for name in "abc":
-        straight.learn(x[names == name], (y[names == name] == "yes").astype(int), domain=name, steps=20, validation=0)
+        straight.learn(
+            x[names == name],
+            (y[names == name] == "yes").astype(int),
+            domain=name,
+            steps=20,
+            validation=0,
+        )
     assert differences(straight.state_dict(), made.learner_.state_dict()) == []
-    step = HoldfastClassifier(steps=20, memory=30, **SMALL)
+    step = FarshoreClassifier(steps=20, memory=30, **SMALL)
     for name in "abc":
         step.partial_fit(x[names == name], y[names == name], classes=["no", "yes"], domain=name)
     assert differences(straight.state_dict(), step.learner_.state_dict()) == []
     assert made.score(x, y) > 0.9
-    turned = HoldfastClassifier(steps=5, memory=30, domain_order=["c", "a", "b"], **SMALL).fit(x, y, domain=names)
+    turned = FarshoreClassifier(steps=5, memory=30, domain_order=["c", "a", "b"], **SMALL).fit(
+        x, y, domain=names
+    )
     assert turned.domains_ == ["c", "a", "b"]
 
 
 def test_a_copy_goes_on_bit_for_bit(sites) -> None:
     x, y, _ = sites
-    first = HoldfastClassifier(steps=5, memory=30, **SMALL).partial_fit(x[:40], y[:40])
+    first = FarshoreClassifier(steps=5, memory=30, **SMALL).partial_fit(x[:40], y[:40])
     copy = pickle.loads(pickle.dumps(first))
     for made in (first, copy):
         made.partial_fit(x[40:80], y[40:80])
@@ -62,11 +72,13 @@ def test_a_copy_goes_on_bit_for_bit(sites) -> None:
 def test_pipeline_and_search_with_routed_domains(sites) -> None:
     x, y, names = sites
     with sklearn.config_context(enable_metadata_routing=True):
-        classifier = HoldfastClassifier(steps=10, memory=30, **SMALL).set_fit_request(domain=True)
+        classifier = FarshoreClassifier(steps=10, memory=30, **SMALL).set_fit_request(domain=True)
         pipeline = make_pipeline(StandardScaler(), classifier)
         pipeline.fit(x, y, domain=names)
         assert pipeline[-1].domains_ == ["a", "b", "c"]
-        search = GridSearchCV(pipeline, {"holdfastclassifier__method": ["er", "finetune"]}, cv=2, error_score="raise")
+        search = GridSearchCV(
+            pipeline, {"farshoreclassifier__method": ["er", "finetune"]}, cv=2, error_score="raise"
+        )
         search.fit(x, y, domain=names)
         assert search.best_estimator_[-1].domains_ == ["a", "b", "c"]
 
@@ -74,12 +86,12 @@ def test_pipeline_and_search_with_routed_domains(sites) -> None:
 def test_refusals_are_value_errors(sites) -> None:
     x, y, names = sites
     with pytest.raises(ValueError, match="did you mean 'er'"):
-        HoldfastClassifier(method="err").fit(x, y)
+        FarshoreClassifier(method="err").fit(x, y)
     with pytest.raises(ValueError, match="does not name the domain 'b'"):
-        HoldfastClassifier(domain_order=["a"]).fit(x, y, domain=names)
+        FarshoreClassifier(domain_order=["a"]).fit(x, y, domain=names)
     with pytest.raises(ValueError, match="rows"):
-        HoldfastClassifier().fit(x, y, domain=names[:-1])
-    made = HoldfastClassifier(steps=2, memory=10, **SMALL).partial_fit(x[:40], y[:40])
+        FarshoreClassifier().fit(x, y, domain=names[:-1])
+    made = FarshoreClassifier(steps=2, memory=10, **SMALL).partial_fit(x[:40], y[:40])
     with pytest.raises(ValueError, match="which the first call did not name"):
         made.partial_fit(x[40:80], np.where(y[40:80] == "no", "no", "new"))
     with pytest.raises(ValueError, match="one domain at a time"):

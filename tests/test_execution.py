@@ -9,36 +9,40 @@ import torch
 from same import differences
 from torch import nn
 
-import holdfast.execution
-import holdfast.networks.cnn
-from holdfast import Learner
-from holdfast.data.domain import Rows
-from holdfast.errors import HoldfastError
-from holdfast.execution import EAGER_STEPS, CapturedSteps, Way, choose_way, evaluation, laid_out
-from holdfast.learner import load
-from holdfast.methods import METHODS, continual
-from holdfast.methods.method import Method
-from holdfast.networks.build import build_network
-from holdfast.networks.network import ImageInputs, Network
-from holdfast.observer import Observer
-from holdfast.settings import RunSettings
+import farshore.execution
+import farshore.networks.cnn
+from farshore import Learner
+from farshore.data.domain import Rows
+from farshore.errors import FarshoreError
+from farshore.execution import EAGER_STEPS, CapturedSteps, Way, choose_way, evaluation, laid_out
+from farshore.learner import load
+from farshore.methods import METHODS, continual
+from farshore.methods.method import Method
+from farshore.networks.build import build_network
+from farshore.networks.network import ImageInputs, Network
+from farshore.observer import Observer
+from farshore.settings import RunSettings
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
 
-# ---- a recorded step is the same step -----------------------------------------------------------------------------------
+# ---- a recorded step is the same step ------------------------------------------------------------
 
 
 def settings_for(method: str) -> dict[str, int]:
     """Weights and warm-ups that change in the middle of a domain, behind the first recording."""
     fields = METHODS.get(method).Settings.model_fields
-    return {name: 7 for name in ("anneal_steps", "warmup_steps", "threshold_period") if name in fields}
+    return {
+        name: 7 for name in ("anneal_steps", "warmup_steps", "threshold_period") if name in fields
+    }
 
 
 def learned(method: str, make, network: str, **settings) -> Learner:
     size = {"width": 8} if network == "cnn" else {"width": 16}
     chosen = {"batch_size": 8, **settings_for(method), **settings}
-    learner = Learner(network=network, method=method, memory=20, settings=chosen, network_settings=size)
+    learner = Learner(
+        network=network, method=method, memory=20, settings=chosen, network_settings=size
+    )
     for domain in range(3):
         learner.learn(*make(domain), domain=str(domain), steps=14)
     return learner
@@ -47,7 +51,10 @@ def learned(method: str, make, network: str, **settings) -> Learner:
 VARIANTS = [
     *((name, {}) for name in continual()),
     ("cl-fishr", {"anneal_scope": "domain"}),
-    ("cl-vrex", {"penalty_weight": 1.0}),  # the weight stays when annealing ends, but the optimiser starts afresh
+    (
+        "cl-vrex",
+        {"penalty_weight": 1.0},
+    ),  # the weight stays when annealing ends, but the optimiser starts afresh
     ("cl-coral", {"replay_budget": "total", "prior_storage": "float16"}),
     ("er", {"memory_fill": "reservoir", "optimizer": "sgd", "momentum": 0.9}),
     ("star", {"host": "der++"}),
@@ -57,10 +64,12 @@ VARIANTS = [
 
 
 @pytest.mark.parametrize(("method", "settings"), VARIANTS)
-def test_a_recorded_step_is_the_same_step_bit_for_bit(method: str, settings: dict, blobs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recorded_step_is_the_same_step_bit_for_bit(
+    method: str, settings: dict, blobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plain = learned(method, blobs, "mlp", **settings)
     taping.recorded.clear()
-    monkeypatch.setattr("holdfast.learner.steps_of", taping.taped)
+    monkeypatch.setattr("farshore.learner.steps_of", taping.taped)
     replayed = learned(method, blobs, "mlp", **settings)
     assert len(taping.recorded) == 3
     assert all(steps.graph is not None and not steps.graph.fresh for steps in taping.recorded)
@@ -68,13 +77,17 @@ def test_a_recorded_step_is_the_same_step_bit_for_bit(method: str, settings: dic
 
 
 @pytest.mark.parametrize("method", ["cl-coral", "cl-andmask", "snr"])
-def test_a_recorded_step_of_a_convolutional_network_is_the_same_step(method: str, pictures, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recorded_step_of_a_convolutional_network_is_the_same_step(
+    method: str, pictures, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plain = learned(method, pictures, "cnn")
-    monkeypatch.setattr("holdfast.learner.steps_of", taping.taped)
+    monkeypatch.setattr("farshore.learner.steps_of", taping.taped)
     assert differences(plain.state_dict(), learned(method, pictures, "cnn").state_dict()) == []
 
 
-def test_the_tape_finds_a_step_that_depends_on_the_host(blobs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tape_finds_a_step_that_depends_on_the_host(
+    blobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The check above can fail: a method that weighs its loss by a number on the host is caught."""
 
     def weights(self: Method) -> dict[str, float]:
@@ -83,8 +96,14 @@ def test_the_tape_finds_a_step_that_depends_on_the_host(blobs, monkeypatch: pyte
 
     monkeypatch.setattr(METHODS.get("er"), "weights", weights)
     plain = learned("er", blobs, "mlp", optimizer="sgd")
-    monkeypatch.setattr("holdfast.learner.steps_of", taping.taped)
-    assert differences(plain.state_dict()["network"], learned("er", blobs, "mlp", optimizer="sgd").state_dict()["network"]) != []
+    monkeypatch.setattr("farshore.learner.steps_of", taping.taped)
+    assert (
+        differences(
+            plain.state_dict()["network"],
+            learned("er", blobs, "mlp", optimizer="sgd").state_dict()["network"],
+        )
+        != []
+    )
 
 
 def test_every_phase_begins_with_eager_steps_and_is_recorded_once() -> None:
@@ -125,17 +144,34 @@ def test_a_step_that_cannot_be_recorded_runs_on_eagerly_and_says_so() -> None:
     for _ in range(EAGER_STEPS + 5):
         steps()
     assert count[0] == EAGER_STEPS + 5
-    assert notes == ["the step is not captured as a CUDA graph: operation not permitted when stream is capturing"]
+    assert notes == [
+        "the step is not captured as a CUDA graph: operation not permitted when stream is capturing"
+    ]
 
 
 def test_notions_with_a_state_per_domain_fall_back_visibly(gpu: None) -> None:
     method = METHODS.get("cl-coral")
-    made = Learner(method="cl-coral", settings={"scope": "domain"}, network_settings={"width": 8}, classes=[0, 1])
+    made = Learner(
+        method="cl-coral",
+        settings={"scope": "domain"},
+        network_settings={"width": 8},
+        classes=[0, 1],
+    )
     made._begin((4,), torch.float32, [0, 1])
     reason = made.method.uncaptured()
     assert reason == "states that run over a domain are found by name"
-    way = choose_way(RunSettings(), CUDA, made.method.network, 500, uncaptured=reason, uncompiled=method.uncompiled)
-    assert (way.execution, way.notes) == ("eager", (f"the step is not captured as a CUDA graph: {reason}",))
+    way = choose_way(
+        RunSettings(),
+        CUDA,
+        made.method.network,
+        500,
+        uncaptured=reason,
+        uncompiled=method.uncompiled,
+    )
+    assert (way.execution, way.notes) == (
+        "eager",
+        (f"the step is not captured as a CUDA graph: {reason}",),
+    )
 
 
 def test_inputs_that_stay_on_the_host_are_not_captured(gpu: None) -> None:
@@ -145,7 +181,10 @@ def test_inputs_that_stay_on_the_host_are_not_captured(gpu: None) -> None:
     images, labels = np.zeros((4, 1, 8, 8), np.uint8), torch.zeros(4, dtype=torch.long)
     made.choose_way(1000, [Rows(images, labels, torch.arange(4))])
     assert made.way.execution == "eager"
-    assert made.way.notes == ("the step is not captured as a CUDA graph: the domain's inputs do not fit into the memory of the GPU",)
+    assert made.way.notes == (
+        "the step is not captured as a CUDA graph: the domain's inputs do not fit into the "
+        "memory of the GPU",
+    )
     made.choose_way(1000, [Rows(torch.from_numpy(images), labels, torch.arange(4))])
     assert made.way.execution == "graph"
 
@@ -155,7 +194,11 @@ def test_scores_are_computed_in_the_format_of_the_steps_and_leave_the_model_as_i
     inputs = torch.rand(5, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     plain = made(inputs)
     formats = []
-    made.features[4].register_forward_hook(lambda module, given, out: formats.append(out.is_contiguous(memory_format=torch.channels_last)))
+    made.features[4].register_forward_hook(
+        lambda module, given, out: formats.append(
+            out.is_contiguous(memory_format=torch.channels_last)
+        )
+    )
     for by_channels in (False, True):
         with evaluation(made, Way("graph", channels_last=by_channels), CPU):
             torch.testing.assert_close(made(inputs), plain)
@@ -164,7 +207,7 @@ def test_scores_are_computed_in_the_format_of_the_steps_and_leave_the_model_as_i
     assert formats == [False, True]
 
 
-# ---- the choice ---------------------------------------------------------------------------------------------------------
+# ---- the choice ----------------------------------------------------------------------------------
 
 
 def network(name: str = "cnn"):
@@ -177,8 +220,8 @@ def network(name: str = "cnn"):
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if a GPU with everything were there."""
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
-    monkeypatch.setattr(holdfast.execution, "cannot_compile", lambda device: "")
-    monkeypatch.setattr(holdfast.networks.cnn, "HAS_KERNELS", True)
+    monkeypatch.setattr(farshore.execution, "cannot_compile", lambda device: "")
+    monkeypatch.setattr(farshore.networks.cnn, "HAS_KERNELS", True)
 
 
 @pytest.mark.parametrize(
@@ -196,33 +239,52 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_on_a_gpu_the_way_is_chosen_by_network_and_steps(
-    name: str, steps: int, uncompiled: str, expected: tuple, gpu: None, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    steps: int,
+    uncompiled: str,
+    expected: tuple,
+    gpu: None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     name, _, without = name.partition(" without ")
     if without:
-        monkeypatch.setattr(holdfast.networks.cnn, "HAS_KERNELS", False)
-    way = choose_way(RunSettings(), CUDA, network(name), steps, uncaptured="", uncompiled=uncompiled)
+        monkeypatch.setattr(farshore.networks.cnn, "HAS_KERNELS", False)
+    way = choose_way(
+        RunSettings(), CUDA, network(name), steps, uncaptured="", uncompiled=uncompiled
+    )
     assert (way.execution, way.precision, way.channels_last) == expected
     assert way.notes == ((f"the step is not compiled: {uncompiled}",) if uncompiled else ())
 
 
 @pytest.mark.parametrize("name", ["cnn", "resnet18"])
-def test_a_gpu_without_such_matrix_units_keeps_the_channels_first(name: str, gpu: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_without_such_matrix_units_keeps_the_channels_first(
+    name: str, gpu: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (7, 5))
-    way = choose_way(RunSettings(execution="graph"), CUDA, network(name), 1000, uncaptured="", uncompiled="")
+    way = choose_way(
+        RunSettings(execution="graph"), CUDA, network(name), 1000, uncaptured="", uncompiled=""
+    )
     assert (way.precision, way.channels_last) == ("tf32", False)
 
 
 def test_a_network_inside_another_keeps_its_kernels(gpu: None) -> None:
     wrapped = network()
     wrapped.features = torch.nn.Sequential(wrapped.features, torch.nn.Sigmoid())  # as urm has it
-    assert choose_way(RunSettings(), CUDA, wrapped, 1000, uncaptured="", uncompiled="").execution == "graph"
+    assert (
+        choose_way(RunSettings(), CUDA, wrapped, 1000, uncaptured="", uncompiled="").execution
+        == "graph"
+    )
 
 
 def test_on_a_cpu_steps_are_eager_in_float32_unless_asked_otherwise() -> None:
     assert choose_way(RunSettings(), CPU, network(), 10**6, uncaptured="", uncompiled="") == Way()
-    asked = choose_way(RunSettings(execution="compiled"), CPU, network(), 10, uncaptured="", uncompiled="")
-    assert (asked.execution, asked.precision) == ("compiled" if not holdfast.execution.cannot_compile(CPU) else "eager", "float32")
+    asked = choose_way(
+        RunSettings(execution="compiled"), CPU, network(), 10, uncaptured="", uncompiled=""
+    )
+    assert (asked.execution, asked.precision) == (
+        "compiled" if not farshore.execution.cannot_compile(CPU) else "eager",
+        "float32",
+    )
 
 
 def test_what_is_asked_for_is_taken_whatever_the_steps(gpu: None) -> None:
@@ -231,15 +293,28 @@ def test_what_is_asked_for_is_taken_whatever_the_steps(gpu: None) -> None:
     assert (way.execution, way.precision, way.channels_last) == ("eager", "float32", False)
 
 
-@pytest.mark.parametrize(("precision", "by_channels"), [("float32", False), ("tf32", True), ("bf16", True)])
-def test_matrix_units_want_the_channels_last_and_float32_does_not_take_them(precision: str, by_channels: bool, gpu: None) -> None:
-    way = choose_way(RunSettings(execution="graph", precision=precision), CUDA, network(), 100, uncaptured="", uncompiled="")
+@pytest.mark.parametrize(
+    ("precision", "by_channels"), [("float32", False), ("tf32", True), ("bf16", True)]
+)
+def test_matrix_units_want_the_channels_last_and_float32_does_not_take_them(
+    precision: str, by_channels: bool, gpu: None
+) -> None:
+    way = choose_way(
+        RunSettings(execution="graph", precision=precision),
+        CUDA,
+        network(),
+        100,
+        uncaptured="",
+        uncompiled="",
+    )
     assert (way.precision, way.channels_last) == (precision, by_channels)
 
 
-@pytest.mark.parametrize(("name", "value"), [("execution", "graph"), ("precision", "tf32"), ("precision", "bf16")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("execution", "graph"), ("precision", "tf32"), ("precision", "bf16")]
+)
 def test_a_cpu_refuses_what_only_a_gpu_can(name: str, value: str) -> None:
-    with pytest.raises(HoldfastError, match=f"{name} = '{value}' is not allowed on 'cpu'"):
+    with pytest.raises(FarshoreError, match=f"{name} = '{value}' is not allowed on 'cpu'"):
         Learner(settings={name: value})
 
 
@@ -247,7 +322,7 @@ def test_methods_that_cannot_be_compiled_say_why() -> None:
     assert sorted(name for name in continual() if METHODS.get(name).uncompiled) == ["snr", "star"]
 
 
-# ---- numbers and memory -------------------------------------------------------------------------------------------------
+# ---- numbers and memory --------------------------------------------------------------------------
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the compiler to itself
@@ -258,7 +333,9 @@ def test_the_layers_that_the_compiler_sees_give_the_same_features_and_gradients(
         images = torch.rand(5, *shape)
         pairs = [(made.plain_features(images), seen(images))]
         parameters = list(made.features.parameters())
-        pairs += zip(*(torch.autograd.grad(out.square().sum(), parameters) for out in pairs[0]), strict=True)
+        pairs += zip(
+            *(torch.autograd.grad(out.square().sum(), parameters) for out in pairs[0]), strict=True
+        )
         for plain, compiled in pairs:
             torch.testing.assert_close(compiled, plain, rtol=1e-4, atol=1e-5)
     torch._dynamo.reset()
@@ -277,10 +354,20 @@ def test_memory_format_is_the_ways_inside_and_plain_outside_and_moments_follow()
                 nn.functional.cross_entropy(made(images), labels).backward()
                 optimizer.step()
                 weight = made.features.layer1[0].conv1.weight
-                kept = [weight, weight.grad, *(value for value in optimizer.state[weight].values() if value.ndim == 4)]
-                formats.append(all(tensor.is_contiguous(memory_format=torch.channels_last) for tensor in kept))
+                kept = [
+                    weight,
+                    weight.grad,
+                    *(value for value in optimizer.state[weight].values() if value.ndim == 4),
+                ]
+                formats.append(
+                    all(tensor.is_contiguous(memory_format=torch.channels_last) for tensor in kept)
+                )
             assert all(parameter.is_contiguous() for parameter in made.parameters())
-            assert all(value.is_contiguous() for state in optimizer.state.values() for value in state.values())
+            assert all(
+                value.is_contiguous()
+                for state in optimizer.state.values()
+                for value in state.values()
+            )
         return made.state_dict(), formats
 
     plain, formats = steps(False)
@@ -291,8 +378,12 @@ def test_memory_format_is_the_ways_inside_and_plain_outside_and_moments_follow()
 
 
 def test_a_state_saved_on_a_gpu_goes_on_here(tmp_path, blobs) -> None:
-    """Whether an optimiser's step can be captured is a matter of the device that is here, not of the one that saved."""
-    made = Learner(method="er", memory=20, settings={"batch_size": 8}, network_settings={"width": 8})
+    """Whether an optimiser's step can be captured is a matter of the device that is here, not of
+    the one that saved.
+    """
+    made = Learner(
+        method="er", memory=20, settings={"batch_size": 8}, network_settings={"width": 8}
+    )
     made.learn(*blobs(0), domain="a", steps=3)
     for group in made.method.opts[0].param_groups:
         group["capturable"] = True
@@ -311,11 +402,20 @@ def test_a_note_is_made_once() -> None:
             self.made.append(text)
 
     notes = Notes()
-    made = Learner("cnn", "snr", settings={"execution": "compiled"}, network_settings={"width": 8}, classes=[0, 1], observer=notes)
+    made = Learner(
+        "cnn",
+        "snr",
+        settings={"execution": "compiled"},
+        network_settings={"width": 8},
+        classes=[0, 1],
+        observer=notes,
+    )
     made._begin((1, 8, 8), torch.uint8, [0, 1])
     made.choose_way(10)
     assert made.way.execution == "eager"
-    assert notes.made == ["the step is not compiled: the firing of units is noted inside the feature extractor"]
+    assert notes.made == [
+        "the step is not compiled: the firing of units is noted inside the feature extractor"
+    ]
 
 
 class BrokenBackward(torch.autograd.Function):
@@ -331,15 +431,17 @@ class BrokenBackward(torch.autograd.Function):
 
 
 @pytest.mark.parametrize("forward", [True, False])
-def test_what_cannot_be_compiled_runs_on_plainly_and_says_so(forward: bool, pictures, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_compiled_runs_on_plainly_and_says_so(
+    forward: bool, pictures, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(network: Network, inputs: torch.Tensor) -> torch.Tensor:
         if forward:
             raise torch._dynamo.exc.Unsupported("no such operation\nand a long story")
         features: torch.Tensor = BrokenBackward.apply(network.plain_features(inputs))
         return features
 
-    monkeypatch.setattr(holdfast.execution, "compiled_features", lambda: broken)
-    monkeypatch.setattr(holdfast.execution, "cannot_compile", lambda device: "")
+    monkeypatch.setattr(farshore.execution, "compiled_features", lambda: broken)
+    monkeypatch.setattr(farshore.execution, "cannot_compile", lambda device: "")
     notes: list[str] = []
 
     class Notes(Observer):
@@ -349,11 +451,14 @@ def test_what_cannot_be_compiled_runs_on_plainly_and_says_so(forward: bool, pict
     def network() -> Network:
         torch.manual_seed(0)
         return Network(
-            nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten()), nn.Linear(8 * 36, 2), inputs=ImageInputs()
+            nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten()),
+            nn.Linear(8 * 36, 2),
+            inputs=ImageInputs(),
         )
 
     made, plain = (
-        Learner(network(), "er", settings={"batch_size": 8, "execution": way}, observer=Notes()) for way in ("compiled", "eager")
+        Learner(network(), "er", settings={"batch_size": 8, "execution": way}, observer=Notes())
+        for way in ("compiled", "eager")
     )
     for learner in (made, plain):
         learner.learn(*pictures(0), domain="a", steps=4)

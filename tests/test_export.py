@@ -1,4 +1,6 @@
-"""Exported models answer as the learner does: every network and the methods that change it, tables with gaps, images."""
+"""Exported models answer as the learner does: every network and the methods that change it,
+tables with gaps, images.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,10 @@ import pytest
 import torch
 from torch import nn
 
-import holdfast
-from holdfast.errors import HoldfastError
-from holdfast.export import encode, export_model
-from holdfast.learner import Learner
+import farshore
+from farshore.errors import FarshoreError
+from farshore.export import encode, export_model
+from farshore.learner import Learner
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
@@ -24,23 +26,37 @@ class Residual(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.block = nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 3, padding=1))
+        self.block = nn.Sequential(
+            nn.Conv2d(4, 4, 3, padding=1),
+            nn.BatchNorm2d(4),
+            nn.ReLU(),
+            nn.Conv2d(4, 4, 3, padding=1),
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.relu(x + self.block(x))
 
 
-def residual() -> holdfast.Network:
-    from holdfast.networks.network import ImageInputs
+def residual() -> farshore.Network:
+    from farshore.networks.network import ImageInputs
 
-    features = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), Residual(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
-    return holdfast.Network(features, nn.Linear(4, 2), inputs=ImageInputs((0.4,), (0.3,)))
+    features = nn.Sequential(
+        nn.Conv2d(1, 4, 3),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        Residual(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+    )
+    return farshore.Network(features, nn.Linear(4, 2), inputs=ImageInputs((0.4,), (0.3,)))
 
 
 def answers(file: Path, inputs: dict[str, torch.Tensor]) -> np.ndarray:
     if file.suffix == ".onnx":
         session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
-        return session.run(["probabilities"], {name: values.numpy() for name, values in inputs.items()})[0]
+        return session.run(
+            ["probabilities"], {name: values.numpy() for name, values in inputs.items()}
+        )[0]
     with open(file, "rb") as opened:
         return torch.export.load(opened).module()(*inputs.values()).detach().numpy()
 
@@ -50,24 +66,43 @@ def answers(file: Path, inputs: dict[str, torch.Tensor]) -> np.ndarray:
 def test_images(method: str, network: str, pictures, tmp_path: Path) -> None:
     chosen = residual() if network == "residual" else network
     width = {} if network == "residual" else {"width": 8}
-    made = Learner(chosen, method, 12, settings={"batch_size": 8, "learning_rate": 0.01}, network_settings=width)
+    made = Learner(
+        chosen,
+        method,
+        12,
+        settings={"batch_size": 8, "learning_rate": 0.01},
+        network_settings=width,
+    )
     for domain in range(2):
         made.learn(*pictures(domain), domain=f"d{domain}", steps=8)
     export_model(made, tmp_path / "m.onnx")
     for rows in (1, 17):
         x = pictures(3, rows=24)[0][:rows]
-        assert np.abs(answers(tmp_path / "m.onnx", {"images": x}) - made.predict_proba(x)).max() < 1e-5
+        assert (
+            np.abs(answers(tmp_path / "m.onnx", {"images": x}) - made.predict_proba(x)).max() < 1e-5
+        )
 
 
 @pytest.mark.parametrize("method", ["er", "cope", "sarl"])
 def test_resnet18(method: str, tmp_path: Path) -> None:
     """Colour images with ImageNet's scaling inside, BatchNorm, shortcuts."""
-    x = torch.randint(0, 256, (24, 3, 32, 32), generator=torch.Generator().manual_seed(0)).to(torch.uint8)
+    x = torch.randint(0, 256, (24, 3, 32, 32), generator=torch.Generator().manual_seed(0)).to(
+        torch.uint8
+    )
     settings = {"batch_size": 4, "learning_rate": 0.001}
-    made = Learner("resnet18", method, 8, settings=settings, network_settings={"width": 64 if method == "er" else 8, "weights": "none"})
+    made = Learner(
+        "resnet18",
+        method,
+        8,
+        settings=settings,
+        network_settings={"width": 64 if method == "er" else 8, "weights": "none"},
+    )
     made.learn(x, torch.arange(24) % 2, domain="a", steps=2)
     export_model(made, tmp_path / "m.onnx")
-    assert np.abs(answers(tmp_path / "m.onnx", {"images": x[:5]}) - made.predict_proba(x[:5])).max() < 1e-5
+    assert (
+        np.abs(answers(tmp_path / "m.onnx", {"images": x[:5]}) - made.predict_proba(x[:5])).max()
+        < 1e-5
+    )
 
 
 @pytest.mark.parametrize("suffix", [".onnx", ".pt2"])
@@ -85,7 +120,13 @@ def test_a_table_with_gaps_and_unknown_categories(suffix: str, tmp_path: Path) -
     frame.loc[::7, "age"] = None
     frame.loc[::5, "ward"] = None
     labels = np.where(frame["dose"] > 1e6, "ill", "well")
-    made = Learner("mlp", "cl-coral", 20, settings={"batch_size": 8, "learning_rate": 0.01}, network_settings={"width": 16})
+    made = Learner(
+        "mlp",
+        "cl-coral",
+        20,
+        settings={"batch_size": 8, "learning_rate": 0.01},
+        network_settings={"width": 16},
+    )
     made.learn(frame, labels, domain="a", steps=30)
     facts = export_model(made, tmp_path / f"m{suffix}")
     assert facts["categories"] == {"ward": {"A": 0, "B": 1, "C": 2, "(other)": 3, "(missing)": -1}}
@@ -98,17 +139,17 @@ def test_a_table_with_gaps_and_unknown_categories(suffix: str, tmp_path: Path) -
         import onnx
 
         said = {prop.key: prop.value for prop in onnx.load(tmp_path / "m.onnx").metadata_props}
-        assert json.loads(said["holdfast"])["classes"] == ["ill", "well"]
+        assert json.loads(said["farshore"])["classes"] == ["ill", "well"]
 
 
 def test_plain_arrays_and_refusals(blobs, tmp_path: Path) -> None:
     made = Learner("mlp", "er", 20, settings={"batch_size": 8}, network_settings={"width": 16})
-    with pytest.raises(HoldfastError, match="nothing to export"):
+    with pytest.raises(FarshoreError, match="nothing to export"):
         export_model(made, tmp_path / "m.onnx")
     made.learn(*blobs(0), domain="a", steps=3)
-    with pytest.raises(HoldfastError, match="ends in"):
+    with pytest.raises(FarshoreError, match="ends in"):
         export_model(made, tmp_path / "m.pkl")
-    with pytest.raises(HoldfastError, match="no folder"):
+    with pytest.raises(FarshoreError, match="no folder"):
         export_model(made, tmp_path / "x" / "m.onnx")
     export_model(made, tmp_path / "m.pt2")
     x = blobs(1)[0]

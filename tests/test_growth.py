@@ -1,4 +1,6 @@
-"""With a shared replay budget a step does the same work however many domains lie behind it: counted, not timed."""
+"""With a shared replay budget a step does the same work however many domains lie behind it:
+counted, not timed.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,9 @@ import pytest
 import torch
 from taping import Tape, tensors
 
-from holdfast import Learner
-from holdfast.data.domain import Domain
-from holdfast.methods import METHODS
+from farshore import Learner
+from farshore.data.domain import Domain
+from farshore.methods import METHODS
 
 
 def work(method: str, domains: int) -> tuple[int, int]:
@@ -19,7 +21,9 @@ def work(method: str, domains: int) -> tuple[int, int]:
     learner = Learner("mlp", method, memory=400, settings=settings, network_settings={"width": 64})
     generator = torch.Generator().manual_seed(0)
     for domain in range(domains + 1):
-        made = Domain.divided(str(domain), torch.randn(24, 6, generator=generator), torch.arange(24) % 3)
+        made = Domain.divided(
+            str(domain), torch.randn(24, 6, generator=generator), torch.arange(24) % 3
+        )
         if domain < domains:
             learner.learn_domain(made, steps=1, classes=[0, 1, 2])
     learner.method.before_domain("last")
@@ -29,12 +33,26 @@ def work(method: str, domains: int) -> tuple[int, int]:
     tape = Tape()
     with tape:
         learner.device_step(made.split("train"), None)
-    return len(tape.operations), sum(tensor.numel() for _, _, _, result in tape.operations for tensor in tensors(result))
+    return len(tape.operations), sum(
+        tensor.numel() for _, _, _, result in tape.operations for tensor in tensors(result)
+    )
 
 
 @pytest.mark.parametrize(
     "method",
-    ["er", "er-ace", "agem", "fdr", "cl-vrex", "cl-fishr", "cl-coral", "cl-mmd", "cl-andmask", "naive-cl-coral", "naive-cl-andmask"],
+    [
+        "er",
+        "er-ace",
+        "agem",
+        "fdr",
+        "cl-vrex",
+        "cl-fishr",
+        "cl-coral",
+        "cl-mmd",
+        "cl-andmask",
+        "naive-cl-coral",
+        "naive-cl-andmask",
+    ],
 )
 def test_a_step_after_many_domains_does_the_work_of_one_after_few(method: str) -> None:
     few, many = work(method, 4), work(method, 60)

@@ -13,15 +13,24 @@ import torch
 from same import differences
 from torch import nn
 
-import holdfast
-from holdfast.errors import HoldfastError, SealedTargetError, StateError
-from holdfast.learner import Learner, load
+import farshore
+from farshore.errors import FarshoreError, SealedTargetError, StateError
+from farshore.learner import Learner, load
 
 FAST = {"batch_size": 8, "learning_rate": 0.01}
 
 
 def learner(**options: object) -> Learner:
-    return Learner(**{"network": "mlp", "method": "er", "memory": 20, "settings": FAST, "network_settings": {"width": 16}, **options})
+    return Learner(
+        **{
+            "network": "mlp",
+            "method": "er",
+            "memory": 20,
+            "settings": FAST,
+            "network_settings": {"width": 16},
+            **options,
+        }
+    )
 
 
 def test_it_learns_and_predicts_labels_as_they_were_given(blobs) -> None:
@@ -37,7 +46,9 @@ def test_it_learns_and_predicts_labels_as_they_were_given(blobs) -> None:
 
 
 def test_replay_holds_what_fine_tuning_forgets(blobs) -> None:
-    """Labels flip their meaning along one axis; only the method with a memory still knows the first domain."""
+    """Labels flip their meaning along one axis; only the method with a memory still knows the
+    first domain.
+    """
     x, y = blobs(0, rows=100)
     kept = {}
     for method in ("finetune", "er"):
@@ -75,12 +86,13 @@ def test_nothing_depends_on_or_moves_the_global_generators(blobs) -> None:
 
 
 SCRIPT = """
-import sys, torch, holdfast
+import sys, torch, farshore
 torch.set_num_threads(1)
 folder, number = sys.argv[1], int(sys.argv[2])
 data = torch.load(folder + f"/data{number}.pt")
-learner = holdfast.load(folder + "/model") if number else holdfast.Learner(
-    "mlp", "er", 20, settings={"batch_size": 8, "learning_rate": 0.01}, network_settings={"width": 16})
+settings = {"batch_size": 8, "learning_rate": 0.01}
+new = farshore.Learner("mlp", "er", 20, settings=settings, network_settings={"width": 16})
+learner = farshore.load(folder + "/model") if number else new
 learner.learn(data["x"], data["y"], domain=f"d{number}", steps=12)
 learner.save(folder + "/model")
 """
@@ -107,22 +119,24 @@ def test_a_model_that_has_learned_nothing_can_be_saved(tmp_path: Path, blobs) ->
 
 
 def test_a_users_own_network_is_handed_in_again(tmp_path: Path, blobs) -> None:
-    def network() -> holdfast.Network:
+    def network() -> farshore.Network:
         torch.manual_seed(0)
-        return holdfast.Network(nn.Sequential(nn.Linear(4, 9), nn.Tanh()), nn.Linear(9, 2))
+        return farshore.Network(nn.Sequential(nn.Linear(4, 9), nn.Tanh()), nn.Linear(9, 2))
 
     made = learner(network=network(), network_settings=None)
     made.learn(*blobs(0), domain="a", steps=5)
     made.save(tmp_path)
-    with pytest.raises(HoldfastError, match="your own network"):
+    with pytest.raises(FarshoreError, match="your own network"):
         load(tmp_path)
     back = load(tmp_path, network=network())
     assert np.array_equal(back.predict_proba(blobs(1)[0]), made.predict_proba(blobs(1)[0]))
 
 
 def test_a_network_with_the_wrong_number_of_classes_is_refused(blobs) -> None:
-    made = learner(network=holdfast.Network(nn.Linear(4, 4), nn.Linear(4, 5)), network_settings=None)
-    with pytest.raises(HoldfastError, match="5 outputs"):
+    made = learner(
+        network=farshore.Network(nn.Linear(4, 4), nn.Linear(4, 5)), network_settings=None
+    )
+    with pytest.raises(FarshoreError, match="5 outputs"):
         made.learn(*blobs(0), domain="a", steps=5)
 
 
@@ -140,7 +154,10 @@ def test_classes_named_beforehand_may_come_later(blobs) -> None:
         (lambda m, x, y: m.learn(x, y, domain="a", steps=0), "steps = 0"),
         (lambda m, x, y: m.learn(x[:0], y[:0], domain="a"), "empty"),
         (lambda m, x, y: m.learn(x, y[:-1], domain="a"), "equally many"),
-        (lambda m, x, y: m.learn(x.masked_fill(x > 2, float("nan")), y, domain="a"), "NaN or infinite inputs"),
+        (
+            lambda m, x, y: m.learn(x.masked_fill(x > 2, float("nan")), y, domain="a"),
+            "NaN or infinite inputs",
+        ),
         (lambda m, x, y: m.learn([["a", "b"]] * len(y), y, domain="a"), "give numbers"),
         (lambda m, x, y: m.learn(x, [None] * len(y), domain="a"), "missing in"),
         (lambda m, x, y: m.learn(x, y[:, None], domain="a"), "one label a row"),
@@ -151,7 +168,7 @@ def test_classes_named_beforehand_may_come_later(blobs) -> None:
 )
 def test_bad_input_is_refused_before_the_first_step(blobs, call, message: str) -> None:
     made = learner()
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(FarshoreError, match=message):
         call(made, *blobs(0))
     assert made.steps_done == 0
     assert made.domains == []
@@ -168,11 +185,13 @@ def test_bad_input_is_refused_before_the_first_step(blobs, call, message: str) -
         (lambda m, x, y: m.predict(x * float("inf")), "NaN or infinite"),
     ],
 )
-def test_a_later_domain_of_another_form_is_refused_and_nothing_is_lost(blobs, call, message: str) -> None:
+def test_a_later_domain_of_another_form_is_refused_and_nothing_is_lost(
+    blobs, call, message: str
+) -> None:
     made = learner()
     made.learn(*blobs(0), domain="a", steps=5)
     before = made.state_dict()
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(FarshoreError, match=message):
         call(made, *blobs(1))
     assert differences(before, made.state_dict()) == []
 
@@ -189,25 +208,25 @@ def test_a_later_domain_of_another_form_is_refused_and_nothing_is_lost(blobs, ca
     ],
 )
 def test_a_learner_that_cannot_work_is_refused(options: dict, message: str) -> None:
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(FarshoreError, match=message):
         learner(**options)
 
 
 def test_unknown_network_and_its_settings_are_refused_with_the_nearest_name(blobs) -> None:
-    with pytest.raises(HoldfastError, match="did you mean 'mlp'"):
+    with pytest.raises(FarshoreError, match="did you mean 'mlp'"):
         learner(network="mpl").learn(*blobs(0))
-    with pytest.raises(HoldfastError, match="did you mean 'width'"):
+    with pytest.raises(FarshoreError, match="did you mean 'width'"):
         learner(network_settings={"widht": 3}).learn(*blobs(0))
-    with pytest.raises(HoldfastError, match="width = 0"):
+    with pytest.raises(FarshoreError, match="width = 0"):
         learner(network_settings={"width": 0}).learn(*blobs(0))
-    with pytest.raises(HoldfastError, match="needs images"):
+    with pytest.raises(FarshoreError, match="needs images"):
         learner(network="cnn").learn(*blobs(0))
 
 
 def test_a_memory_smaller_than_the_number_of_domains_is_refused_before_training(blobs) -> None:
     made = learner(memory=1)
     made.learn(*blobs(0), domain="a", steps=5)
-    with pytest.raises(HoldfastError, match="smaller than the number of domains"):
+    with pytest.raises(FarshoreError, match="smaller than the number of domains"):
         made.learn(*blobs(1), domain="b", steps=5)
     assert made.steps_done == 5
 
@@ -215,12 +234,12 @@ def test_a_memory_smaller_than_the_number_of_domains_is_refused_before_training(
 def test_divergence_is_an_error_and_names_the_domain(blobs) -> None:
     x, y = blobs(0)
     made = learner(settings={"learning_rate": 1e30, "batch_size": 8})
-    with pytest.raises(HoldfastError, match="diverged"):
+    with pytest.raises(FarshoreError, match="diverged"):
         made.learn(x * 1e6, y, domain="a", steps=20)
 
 
 def test_the_observer_sees_every_step_and_the_scores(blobs) -> None:
-    class Watch(holdfast.Observer):
+    class Watch(farshore.Observer):
         def __init__(self) -> None:
             self.steps: list[tuple[str, int, float]] = []
             self.scores: dict[str, dict] = {}
@@ -235,7 +254,9 @@ def test_the_observer_sees_every_step_and_the_scores(blobs) -> None:
     made = learner(observer=watch)
     for number in range(2):
         made.learn(*blobs(number), domain=f"d{number}", steps=4)
-    assert [(domain, step) for domain, step, _ in watch.steps] == [(f"d{n}", s) for n in range(2) for s in range(4)]
+    assert [(domain, step) for domain, step, _ in watch.steps] == [
+        (f"d{n}", s) for n in range(2) for s in range(4)
+    ]
     assert set(watch.scores) == {"d0", "d1"}
     assert set(watch.scores["d1"]) == {"train accuracy", "validation accuracy"}
 
@@ -254,7 +275,9 @@ def test_the_observer_sees_every_step_and_the_scores(blobs) -> None:
         ("per-domain", 8, 3, "finetune", (0, 0)),
     ],
 )
-def test_the_replay_budget(blobs, budget: str, size: int, past: int, least: str, expected: tuple[int, int]) -> None:
+def test_the_replay_budget(
+    blobs, budget: str, size: int, past: int, least: str, expected: tuple[int, int]
+) -> None:
     made = learner(method=least, memory=200, settings={"batch_size": size, "replay_budget": budget})
     for number in range(past):
         made.learn(*blobs(number, rows=12), domain=f"d{number}", steps=1)
@@ -286,7 +309,9 @@ def test_memory_filled_during_training_keeps_the_logits_of_that_moment(blobs) ->
 
 def test_class_balanced_memory(blobs) -> None:
     x, y = blobs(0, rows=90, classes=3)
-    many = torch.cat([torch.arange(90)[y == 0], torch.arange(90)[y == 1][:6], torch.arange(90)[y == 2][:6]])
+    many = torch.cat(
+        [torch.arange(90)[y == 0], torch.arange(90)[y == 1][:6], torch.arange(90)[y == 2][:6]]
+    )
     made = learner(settings={**FAST, "class_balanced_memory": True}, memory=12)
     made.learn(x[many], y[many], domain="a", steps=3, validation=0)
     assert torch.bincount(made.memory.partitions["a"]["labels"]).tolist() == [4, 4, 4]
@@ -313,13 +338,13 @@ def test_other_optimizers(blobs, optimizer: str) -> None:
 
 
 def test_the_target_cannot_be_opened_while_a_learner_trains(blobs) -> None:
-    from holdfast.data.domain import Domain
-    from holdfast.data.seal import FrozenModel, SealedTarget
+    from farshore.data.domain import Domain
+    from farshore.data.seal import FrozenModel, SealedTarget
 
     x, y = blobs(0)
     target = SealedTarget("t", lambda: Domain.divided("t", x, y))
 
-    class Thief(holdfast.Observer):
+    class Thief(farshore.Observer):
         def step(self, domain, step, terms) -> None:
             target.open(FrozenModel(nn.Linear(4, 2)))
 

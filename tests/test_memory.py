@@ -7,13 +7,24 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import HoldfastError
-from holdfast.memory import PartitionedMemory, ReservoirMemory, balanced_order, positions, row_bytes, share
+from farshore.errors import FarshoreError
+from farshore.memory import (
+    PartitionedMemory,
+    ReservoirMemory,
+    balanced_order,
+    positions,
+    row_bytes,
+    share,
+)
 
 
 def rows(count: int, offset: int = 0) -> dict[str, torch.Tensor]:
     number = torch.arange(offset, offset + count)
-    return {"inputs": number.to(torch.uint8)[:, None].expand(count, 3).clone(), "labels": number, "logits": number[:, None].float()}
+    return {
+        "inputs": number.to(torch.uint8)[:, None].expand(count, 3).clone(),
+        "labels": number,
+        "logits": number[:, None].float(),
+    }
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -21,7 +32,9 @@ def generator(seed: int = 0) -> torch.Generator:
 
 
 @given(st.integers(1, 60), st.lists(st.integers(1, 80), min_size=1, max_size=8))
-def test_partitions_share_the_capacity_evenly_and_never_exceed_it(capacity: int, sizes: list[int]) -> None:
+def test_partitions_share_the_capacity_evenly_and_never_exceed_it(
+    capacity: int, sizes: list[int]
+) -> None:
     memory = PartitionedMemory(capacity)
     for number, size in enumerate(sizes[:capacity]):
         memory.add(f"d{number}", rows(size))
@@ -31,7 +44,11 @@ def test_partitions_share_the_capacity_evenly_and_never_exceed_it(capacity: int,
         assert max(shares) - min(shares) <= 1
         assert all(kept <= allowed for kept, allowed in zip(held, shares, strict=True))
         # A domain with enough rows fills its share.
-        assert all(kept == allowed for kept, allowed, size in zip(held, shares, sizes, strict=False) if size >= capacity)
+        assert all(
+            kept == allowed
+            for kept, allowed, size in zip(held, shares, sizes, strict=False)
+            if size >= capacity
+        )
         assert memory.items == sum(held) <= capacity
         assert memory.bytes == memory.items * row_bytes(rows(1))
 
@@ -48,7 +65,7 @@ def test_bound_in_bytes_holds(max_bytes: int, domains: int) -> None:
     one = row_bytes(rows(1))
     for number in range(domains):
         if max_bytes // one < number + 1:
-            with pytest.raises(HoldfastError, match="memory_bytes"):
+            with pytest.raises(FarshoreError, match="memory_bytes"):
                 memory.add(f"d{number}", rows(50))
             return
         memory.add(f"d{number}", rows(50))
@@ -66,7 +83,7 @@ def test_more_domains_than_rows_is_refused() -> None:
     memory = PartitionedMemory(2)
     memory.add("a", rows(3))
     memory.add("b", rows(3))
-    with pytest.raises(HoldfastError, match="smaller than the number of domains"):
+    with pytest.raises(FarshoreError, match="smaller than the number of domains"):
         memory.add("c", rows(3))
     assert list(memory.partitions) == ["a", "b"]
 
@@ -86,7 +103,9 @@ def test_every_beginning_of_a_balanced_order_is_balanced(labels: list[int], seed
 
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=5), st.integers(1, 15), st.integers(0, 3))
-def test_draws_are_in_range_and_distinct_where_possible(sizes: list[int], count: int, seed: int) -> None:
+def test_draws_are_in_range_and_distinct_where_possible(
+    sizes: list[int], count: int, seed: int
+) -> None:
     index = positions(torch.tensor(sizes), count, generator(seed), max(sizes))
     assert index.shape == (len(sizes), count)
     for size, chosen in zip(sizes, index.tolist(), strict=True):
@@ -103,7 +122,9 @@ def test_draws_are_uniform() -> None:
 def test_one_row_is_the_first_of_what_a_longer_draw_takes() -> None:
     sizes = torch.tensor([6, 2, 9])
     for seed in range(20):
-        assert torch.equal(positions(sizes, 1, generator(seed), 9), positions(sizes, 2, generator(seed), 9)[:, :1])
+        assert torch.equal(
+            positions(sizes, 1, generator(seed), 9), positions(sizes, 2, generator(seed), 9)[:, :1]
+        )
 
 
 def test_a_draw_takes_each_domains_own_rows_and_what_was_stored_beside_them() -> None:
@@ -132,7 +153,9 @@ def test_a_subset_of_domains_is_drawn_when_asked_for() -> None:
 
 
 @given(st.integers(1, 12), st.lists(st.integers(1, 9), min_size=1, max_size=12), st.integers(0, 3))
-def test_reservoir_is_bounded_and_holds_only_rows_that_were_offered(capacity: int, batches: list[int], seed: int) -> None:
+def test_reservoir_is_bounded_and_holds_only_rows_that_were_offered(
+    capacity: int, batches: list[int], seed: int
+) -> None:
     memory, draw = ReservoirMemory(capacity), generator(seed)
     offered = 0
     for size in batches:
@@ -191,7 +214,7 @@ def test_state_round_trips_with_the_count_of_offered_rows() -> None:
 
 
 def test_a_capacity_below_one_is_refused() -> None:
-    with pytest.raises(HoldfastError, match="at least 1 row"):
+    with pytest.raises(FarshoreError, match="at least 1 row"):
         PartitionedMemory(0)
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from holdfast import systems
-from holdfast.benchmarks import BENCHMARKS
-from holdfast.benchmarks.rotated_digits import RotatedDigits
-from holdfast.data.domain import Domain
-from holdfast.data.scenario import Scenario
-from holdfast.errors import HoldfastError, SealedTargetError, StateError
-from holdfast.protocol import Result, Run, execute
+from farshore import catalog
+from farshore.benchmarks import BENCHMARKS
+from farshore.benchmarks.rotated_digits import RotatedDigits
+from farshore.data.domain import Domain
+from farshore.data.scenario import Scenario
+from farshore.errors import FarshoreError, SealedTargetError, StateError
+from farshore.protocol import Result, Run, execute
 
 FAST = {"benchmark": "heart-hospitals", "steps": 6}
 
@@ -27,9 +27,13 @@ class NoiseTarget(RotatedDigits):
     name = "noise-target"
 
     def make(self, sources, target, seed):
-        domains, make_target, notes = RotatedDigits().make(sources, target, seed)  # the domains' seeds depend on the name
+        domains, make_target, notes = RotatedDigits().make(
+            sources, target, seed
+        )  # the domains' seeds depend on the name
         real = make_target()
-        noise = torch.randint(0, 256, real.inputs.shape, generator=torch.Generator().manual_seed(9)).to(torch.uint8)
+        noise = torch.randint(
+            0, 256, real.inputs.shape, generator=torch.Generator().manual_seed(9)
+        ).to(torch.uint8)
         labels = real.labels.flip(0)
         return domains, lambda: Domain(target, noise, labels, real.train, real.validation), notes
 
@@ -41,10 +45,13 @@ def noise_target():
     BENCHMARKS.remove("noise-target")
 
 
-@pytest.mark.parametrize("method", systems.names())
+@pytest.mark.parametrize("method", catalog.names())
 def test_a_target_of_noise_changes_no_trained_weight(method: str, noise_target: str) -> None:
     short = {"stage_steps": 2} if method == "shot++" else {}
-    results = [execute(Run(benchmark=name, method=method, steps=3, settings=short)) for name in ("rotated-digits", noise_target)]
+    results = [
+        execute(Run(benchmark=name, method=method, steps=3, settings=short))
+        for name in ("rotated-digits", noise_target)
+    ]
     assert results[0].target is not None
     assert results[1].target is not None
     assert results[0].target.weights == results[1].target.weights
@@ -90,7 +97,15 @@ def test_a_domains_data_do_not_depend_on_method_batch_size_or_run_seed() -> None
     BENCHMARKS.add("recorder", Recorder)
     try:
         for method, seed, size in (("finetune", 0, 4), ("er", 1, 7)):
-            execute(Run(benchmark="recorder", method=method, seed=seed, steps=2, settings={"batch_size": size}))
+            execute(
+                Run(
+                    benchmark="recorder",
+                    method=method,
+                    seed=seed,
+                    steps=2,
+                    settings={"batch_size": size},
+                )
+            )
     finally:
         BENCHMARKS.remove("recorder")
     for one, two in zip(seen[0].sources, seen[1].sources, strict=True):
@@ -107,26 +122,43 @@ def test_the_result_says_what_was_measured() -> None:
     assert result.target.name == "va"
     assert result.target.rows == 200
     assert sum(map(sum, result.target.confusion)) == 200
-    assert set(result.target.scores) == {"accuracy", "macro_f1", "balanced_accuracy", "auroc", "log_loss", "calibration_error"}
+    assert set(result.target.scores) == {
+        "accuracy",
+        "macro_f1",
+        "balanced_accuracy",
+        "auroc",
+        "log_loss",
+        "calibration_error",
+    }
     assert result.target_score == result.target.scores["accuracy"]
     assert result.source_score(2) == pytest.approx(sum(result.matrices["train"][-1]) / 3)
     assert result.source_score(1) == pytest.approx(sum(result.matrices["validation"][-1]) / 3)
     assert result.memory_items == 100
-    assert result.memory_bytes == 100 * (4 * 39 + 8 + 4 * 2)  # 39 features, a label and two logits a row
+    assert result.memory_bytes == 100 * (
+        4 * 39 + 8 + 4 * 2
+    )  # 39 features, a label and two logits a row
     assert result.seconds["total"] >= result.seconds["training"] > 0
     assert len(result.step_milliseconds) == 3
     assert result.versions["torch"] == torch.__version__
 
 
 def test_order_and_target_are_settings() -> None:
-    result = execute(Run(method="finetune", target="cleveland", order=("va", "switzerland", "hungarian"), **FAST))
+    result = execute(
+        Run(method="finetune", target="cleveland", order=("va", "switzerland", "hungarian"), **FAST)
+    )
     assert result.sources == ["va", "switzerland", "hungarian"]
     assert result.target.name == "cleveland"
     assert result.target.rows == 303
 
 
 def test_a_diverged_run_is_a_result() -> None:
-    result = execute(Run(method="cl-vrex", settings={"penalty_weight": 1e5, "learning_rate": 1e20, "anneal_steps": 0}, **FAST))
+    result = execute(
+        Run(
+            method="cl-vrex",
+            settings={"penalty_weight": 1e5, "learning_rate": 1e20, "anneal_steps": 0},
+            **FAST,
+        )
+    )
     assert result.status == "diverged"
     assert "diverged" in result.message
     assert result.target is None
@@ -142,7 +174,7 @@ def test_a_result_round_trips(tmp_path: Path) -> None:
     (tmp_path / "cut.json").write_text((tmp_path / "deep" / "result.json").read_text()[:100])
     with pytest.raises(StateError, match="not a whole result"):
         Result.read(tmp_path / "cut.json")
-    from holdfast.learner import load
+    from farshore.learner import load
 
     assert load(tmp_path / "learner").steps_done == 18
 
@@ -163,14 +195,14 @@ def test_a_result_round_trips(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_with_a_run_is_said_before_the_first_step(values: dict, message: str) -> None:
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(FarshoreError, match=message):
         execute(Run.build(**{"benchmark": "heart-hospitals", "method": "er", **values}))
 
 
 FIRST = """
 import sys
-from holdfast.execution import warm_up
-from holdfast.protocol import Run, execute
+from farshore.execution import warm_up
+from farshore.protocol import Run, execute
 warm_up("cpu")
 before = set(sys.modules)
 result = execute(Run(benchmark="heart-hospitals", method="cl-coral", steps=2))
@@ -184,8 +216,12 @@ def test_a_first_run_is_timed_without_pytorchs_late_imports() -> None:
     assert found.stdout == "done []\n", found.stdout + found.stderr
 
 
-def test_a_run_that_is_not_promising_is_stopped_between_two_domains_with_the_target_sealed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.protocol._measure_target", lambda *_: pytest.fail("the target was opened"))
+def test_a_run_that_is_not_promising_is_stopped_between_two_domains_with_the_target_sealed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        "farshore.protocol._measure_target", lambda *_: pytest.fail("the target was opened")
+    )
     asked: list[list[list[float]]] = []
 
     def promising(matrix: list[list[float]]) -> bool:
@@ -193,7 +229,15 @@ def test_a_run_that_is_not_promising_is_stopped_between_two_domains_with_the_tar
         return len(matrix) < 2
 
     result = execute(Run(**FAST, method="er", halving=True), promising=promising)
-    assert (result.status, result.target, result.stages) == ("pruned", None, ["cleveland", "hungarian"])
+    assert (result.status, result.target, result.stages) == (
+        "pruned",
+        None,
+        ["cleveland", "hungarian"],
+    )
     assert result.message.startswith("stopped after hungarian")
     assert asked == [result.matrices["validation"][:1], result.matrices["validation"]]
-    assert (result.source_score(), result.backward_transfer(), result.target_score) == (None, None, None)
+    assert (result.source_score(), result.backward_transfer(), result.target_score) == (
+        None,
+        None,
+        None,
+    )

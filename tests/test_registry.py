@@ -6,13 +6,13 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from holdfast import registry as module
-from holdfast.errors import HoldfastError
-from holdfast.registry import Registry
+from farshore import registry as module
+from farshore.errors import FarshoreError
+from farshore.registry import Registry
 
 
 def registry() -> Registry:
-    return Registry("thing", "holdfast.things", {"path": "pathlib:Path"})
+    return Registry("thing", "farshore.things", {"path": "pathlib:Path"})
 
 
 def test_builtin_names_are_imported_when_asked_for() -> None:
@@ -23,22 +23,27 @@ def test_builtin_names_are_imported_when_asked_for() -> None:
 
 
 def test_entry_points_of_other_packages_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    points = [EntryPoint("ordered", "collections:OrderedDict", "holdfast.things"), EntryPoint("broken", "no.such:Thing", "holdfast.things")]
-    monkeypatch.setattr(module, "entry_points", lambda group: points if group == "holdfast.things" else [])
+    points = [
+        EntryPoint("ordered", "collections:OrderedDict", "farshore.things"),
+        EntryPoint("broken", "no.such:Thing", "farshore.things"),
+    ]
+    monkeypatch.setattr(
+        module, "entry_points", lambda group: points if group == "farshore.things" else []
+    )
     from collections import OrderedDict
 
     made = registry()
     assert made.names() == ["path", "ordered", "broken"]
     assert made.get("ordered") is OrderedDict
-    with pytest.raises(HoldfastError, match="cannot be imported"):
+    with pytest.raises(FarshoreError, match="cannot be imported"):
         made.get("broken")
 
 
 def test_a_taken_name_is_refused_and_an_unknown_one_gets_the_nearest() -> None:
     made = registry()
-    with pytest.raises(HoldfastError, match="taken"):
+    with pytest.raises(FarshoreError, match="taken"):
         made.add("path", 1)
-    with pytest.raises(HoldfastError, match="did you mean 'path'"):
+    with pytest.raises(FarshoreError, match="did you mean 'path'"):
         made.get("pth")
     made.add("other", 2)
     assert made.get("other") == 2
@@ -48,10 +53,12 @@ def test_a_taken_name_is_refused_and_an_unknown_one_gets_the_nearest() -> None:
 
 @pytest.mark.parametrize("group", ["methods", "adaptations", "benchmarks", "networks"])
 def test_the_registries_are_open(group: str) -> None:
-    from holdfast.adaptation import ADAPTATIONS
-    from holdfast.benchmarks import BENCHMARKS
-    from holdfast.methods import METHODS
-    from holdfast.networks import NETWORKS
+    from farshore.adaptation import ADAPTATIONS
+    from farshore.benchmarks import BENCHMARKS
+    from farshore.methods import METHODS
+    from farshore.networks import NETWORKS
 
-    found = {made.group: made for made in (METHODS, ADAPTATIONS, BENCHMARKS, NETWORKS)}[f"holdfast.{group}"]
+    found = {made.group: made for made in (METHODS, ADAPTATIONS, BENCHMARKS, NETWORKS)}[
+        f"farshore.{group}"
+    ]
     assert all(found.get(name) is not None for name in found.names())

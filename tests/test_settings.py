@@ -5,12 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from holdfast import systems
-from holdfast.errors import HoldfastError
-from holdfast.methods import METHODS
-from holdfast.settings import Choice, MethodSettings, Power, RunSettings, Uniform, UniformInt, divide, parse_assignments
+from farshore import catalog
+from farshore.errors import FarshoreError
+from farshore.methods import METHODS
+from farshore.settings import (
+    Choice,
+    MethodSettings,
+    Power,
+    RunSettings,
+    Uniform,
+    UniformInt,
+    divide,
+    parse_assignments,
+)
 
-# The paper's table of hyper-parameters: method, setting, default, distribution (on data sets that are small and short).
+# The paper's table of hyper-parameters: method, setting, default, distribution (on data sets that
+# are small and short).
 TABLE = [
     ("cl-coral", "penalty_weight", 1.0, Power(10, -1, 1)),
     ("cl-coral", "alignment_weight", 1.0, Power(10, -1, 1)),
@@ -54,9 +64,20 @@ def test_anneal_steps_depend_on_short(method: str) -> None:
 
 
 def test_shared_settings_depend_on_small() -> None:
-    assert MethodSettings.defaults(small=True) == {"learning_rate": 1e-3, "weight_decay": 0.0, "batch_size": 64}
-    assert MethodSettings.defaults(small=False) == {"learning_rate": 5e-5, "weight_decay": 0.0, "batch_size": 32}
-    assert MethodSettings.distributions(small=True) == {"learning_rate": Power(10, -4.5, -0.5), "batch_size": Power(2, 3, 8, whole=True)}
+    assert MethodSettings.defaults(small=True) == {
+        "learning_rate": 1e-3,
+        "weight_decay": 0.0,
+        "batch_size": 64,
+    }
+    assert MethodSettings.defaults(small=False) == {
+        "learning_rate": 5e-5,
+        "weight_decay": 0.0,
+        "batch_size": 32,
+    }
+    assert MethodSettings.distributions(small=True) == {
+        "learning_rate": Power(10, -4.5, -0.5),
+        "batch_size": Power(2, 3, 8, whole=True),
+    }
     assert MethodSettings.distributions(small=False) == {
         "learning_rate": Power(10, -5, -0.5),
         "weight_decay": Power(10, -6, -2),
@@ -74,7 +95,9 @@ def test_shared_settings_depend_on_small() -> None:
         (Choice((1, 7)), 1, 7),
     ],
 )
-def test_draws_stay_in_range_and_reach_both_ends(distribution: Uniform, low: float, high: float) -> None:
+def test_draws_stay_in_range_and_reach_both_ends(
+    distribution: Uniform, low: float, high: float
+) -> None:
     draws = [distribution.draw(np.random.default_rng(seed)) for seed in range(400)]
     assert all(low <= value <= high for value in draws)
     middle = (low * high) ** 0.5 if isinstance(distribution, Power) else (low + high) / 2
@@ -96,43 +119,53 @@ def test_draws_stay_in_range_and_reach_both_ends(distribution: Uniform, low: flo
     ],
 )
 def test_refusals_name_the_setting_and_what_is_allowed(values: dict, message: str) -> None:
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(FarshoreError, match=message):
         METHODS.get("cl-coral").Settings.build(values)
 
 
 def test_texts_of_a_command_line_are_read() -> None:
-    built = METHODS.get("cl-mmd").Settings.build({"learning_rate": "0.01", "batch_size": "8", "bandwidth": "2.5"})
+    built = METHODS.get("cl-mmd").Settings.build(
+        {"learning_rate": "0.01", "batch_size": "8", "bandwidth": "2.5"}
+    )
     assert (built.learning_rate, built.batch_size, built.bandwidth) == (0.01, 8, 2.5)
     assert METHODS.get("cl-mmd").Settings.build({"bandwidth": "median"}).bandwidth == "median"
-    with pytest.raises(HoldfastError, match="bandwidth"):
+    with pytest.raises(FarshoreError, match="bandwidth"):
         METHODS.get("cl-mmd").Settings.build({"bandwidth": "-1"})
 
 
 def test_assignments() -> None:
     assert parse_assignments(["a=1", "b = x=y"]) == {"a": "1", "b": "x=y"}
-    with pytest.raises(HoldfastError, match="name=value"):
+    with pytest.raises(FarshoreError, match="name=value"):
         parse_assignments(["novalue"])
 
 
 def test_settings_of_method_and_run_are_told_apart() -> None:
     kind = METHODS.get("cl-coral").Settings
-    assert divide({"penalty_weight": 2, "replay_budget": "total"}, kind) == ({"penalty_weight": 2}, {"replay_budget": "total"})
-    with pytest.raises(HoldfastError, match="did you mean 'replay_budget'"):
+    assert divide({"penalty_weight": 2, "replay_budget": "total"}, kind) == (
+        {"penalty_weight": 2},
+        {"replay_budget": "total"},
+    )
+    with pytest.raises(FarshoreError, match="did you mean 'replay_budget'"):
         divide({"replay_buget": "total"}, kind)
 
 
-@pytest.mark.parametrize("method", systems.names())
+@pytest.mark.parametrize("method", catalog.names())
 def test_no_setting_has_the_name_of_a_run_setting(method: str) -> None:
-    assert not set(systems.find(method).Settings.model_fields) & set(RunSettings.model_fields)
+    assert not set(catalog.find(method).Settings.model_fields) & set(RunSettings.model_fields)
 
 
-@pytest.mark.parametrize("method", systems.names())
+@pytest.mark.parametrize("method", catalog.names())
 def test_every_setting_is_explained_and_its_defaults_are_valid(method: str) -> None:
-    kind = systems.find(method).Settings
+    kind = catalog.find(method).Settings
     assert all(field.description for field in kind.model_fields.values())
     for small in (True, False):
         for short in (True, False):
             kind.build({}, small=small, short=short)
             rng = np.random.default_rng(0)
             for _ in range(20):
-                kind.build({name: search.draw(rng) for name, search in kind.distributions(small=small, short=short).items()})
+                kind.build(
+                    {
+                        name: search.draw(rng)
+                        for name, search in kind.distributions(small=small, short=short).items()
+                    }
+                )

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from holdfast import state as module
-from holdfast.errors import StateError
-from holdfast.state import load_state, save_state
+from farshore import state as module
+from farshore.errors import StateError
+from farshore.state import load_state, save_state
 
 TREE = {
     "numbers": [1, 2.5, True, None, "text"],
@@ -43,7 +43,9 @@ def test_saving_again_replaces_and_leaves_no_old_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fails_at", [1, 2, 3])
-def test_a_full_disk_leaves_the_previous_state_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: int) -> None:
+def test_a_full_disk_leaves_the_previous_state_readable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: int
+) -> None:
     save_state(tmp_path, {"n": 1}, kind="test")
     real, calls = os.fsync, []
 
@@ -83,7 +85,9 @@ def damaged(folder: Path, how: str) -> None:
         (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
-@pytest.mark.parametrize("how", ["flipped", "cut", "missing", "manifest", "no manifest", "version", "outside"])
+@pytest.mark.parametrize(
+    "how", ["flipped", "cut", "missing", "manifest", "no manifest", "version", "outside"]
+)
 def test_a_damaged_folder_is_refused(tmp_path: Path, how: str) -> None:
     save_state(tmp_path, TREE, kind="test")
     damaged(tmp_path, how)

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 import torch
 
-from holdfast import systems
-from holdfast.adaptation import ADAPTATIONS
-from holdfast.adaptation.adaptation import Adaptation
-from holdfast.benchmarks import BENCHMARKS
-from holdfast.benchmarks.heart_hospitals import HeartHospitals
-from holdfast.benchmarks.rotated_digits import RotatedDigits
-from holdfast.data.domain import Domain
-from holdfast.data.inputs import Inputs
-from holdfast.errors import SealedTargetError
-from holdfast.learner import load
-from holdfast.methods.method import Method
-from holdfast.protocol import Result, Run, execute
-from holdfast.settings import MethodSettings
+from farshore import catalog
+from farshore.adaptation import ADAPTATIONS
+from farshore.adaptation.adaptation import Adaptation
+from farshore.benchmarks import BENCHMARKS
+from farshore.benchmarks.heart_hospitals import HeartHospitals
+from farshore.benchmarks.rotated_digits import RotatedDigits
+from farshore.data.domain import Domain
+from farshore.data.inputs import Inputs
+from farshore.errors import SealedTargetError
+from farshore.learner import load
+from farshore.methods.method import Method
+from farshore.protocol import Result, Run, execute
+from farshore.settings import MethodSettings
 
 ADAPTATION = pytest.mark.parametrize("name", ADAPTATIONS.names())
 SHORT = {"shot++": {"stage_steps": 6}, "cotta": {"augmentations": 2, "confidence_threshold": 1.0}}
@@ -29,7 +29,15 @@ SHORT = {"shot++": {"stage_steps": 6}, "cotta": {"augmentations": 2, "confidence
 
 def run(benchmark: str, name: str, **values) -> Result:
     settings = {**SHORT.get(name, {}), **values.pop("settings", {})}
-    return execute(Run(benchmark=benchmark, method=name, steps=values.pop("steps", 5), settings=settings, **values))
+    return execute(
+        Run(
+            benchmark=benchmark,
+            method=name,
+            steps=values.pop("steps", 5),
+            settings=settings,
+            **values,
+        )
+    )
 
 
 @pytest.fixture
@@ -79,7 +87,9 @@ def test_scrambled_target_labels_change_nothing(name: str, benchmark: type, kept
     assert right.target.weights == wrong.target.weights
     assert right.notes == wrong.notes
     assert right.target.scores["accuracy"] != wrong.target.scores["accuracy"]
-    predicted = [np.array(result.target.confusion).sum(axis=0).tolist() for result in (right, wrong)]
+    predicted = [
+        np.array(result.target.confusion).sum(axis=0).tolist() for result in (right, wrong)
+    ]
     assert predicted[0] == predicted[1]
 
 
@@ -89,14 +99,19 @@ def test_deterministic_and_marked(name: str) -> None:
     assert first.target.scores == second.target.scores
     assert first.kind == "adaptation"
     assert first.target.rows == sum(map(sum, first.target.confusion)) == 359
-    assert first.matrices == run("rotated-digits", "finetune").matrices  # the source model is the fine-tuned one
+    assert (
+        first.matrices == run("rotated-digits", "finetune").matrices
+    )  # the source model is the fine-tuned one
     assert any("score" in note for note in first.notes)
     assert Result.model_validate_json(first.model_dump_json()) == first
 
 
 @ADAPTATION
 def test_the_source_model_is_that_of_finetune_and_stays_frozen(name: str, tmp_path: Path) -> None:
-    result = execute(Run(benchmark="heart-hospitals", method=name, steps=4, settings=SHORT.get(name, {})), save_model=tmp_path)
+    result = execute(
+        Run(benchmark="heart-hospitals", method=name, steps=4, settings=SHORT.get(name, {})),
+        save_model=tmp_path,
+    )
     plain = execute(Run(benchmark="heart-hospitals", method="finetune", steps=4))
     assert result.target.weights == plain.target.weights
     assert load(tmp_path).method_type.name == "finetune"
@@ -142,7 +157,12 @@ def test_it_is_no_method_and_takes_inputs_alone(name: str) -> None:
     kind = ADAPTATIONS.get(name)
     assert issubclass(kind, Adaptation)
     assert not issubclass(kind, Method)
-    assert list(inspect.signature(kind.adapt).parameters) == ["self", "network", "target", "generator"]
+    assert list(inspect.signature(kind.adapt).parameters) == [
+        "self",
+        "network",
+        "target",
+        "generator",
+    ]
     text = inspect.getdoc(kind) or ""
     assert "Equation:" in text
     assert "Paper:" in text
@@ -162,15 +182,24 @@ def test_global_random_numbers_are_left_alone(name: str) -> None:
 
 
 def test_logits_are_scored_against_the_labels_of_their_own_rows() -> None:
-    """The digits' network has no batch statistics: without learning rate TENT is fine-tuning, row by row."""
-    still = run("rotated-digits", "tent", steps=40, settings={"adaptation_rate": 0.0, "adaptation_batch": 50})
+    """The digits' network has no batch statistics: without learning rate TENT is fine-tuning,
+    row by row.
+    """
+    still = run(
+        "rotated-digits",
+        "tent",
+        steps=40,
+        settings={"adaptation_rate": 0.0, "adaptation_batch": 50},
+    )
     plain = execute(Run(benchmark="rotated-digits", method="finetune", steps=40))
     assert still.target.confusion == plain.target.confusion
     assert still.target.scores["log_loss"] == pytest.approx(plain.target.scores["log_loss"])
     assert plain.target.scores["accuracy"] > 0.2
 
 
-def test_the_target_comes_shuffled_by_the_scenarios_seed_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_target_comes_shuffled_by_the_scenarios_seed_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     seen = []
     kind = ADAPTATIONS.get("tent")
     real = kind.adapt
@@ -187,14 +216,16 @@ def test_the_target_comes_shuffled_by_the_scenarios_seed_alone(monkeypatch: pyte
     assert torch.equal(seen[0], seen[2])
     frozen = RotatedDigits().make(["0"], "75", 0)[1]()
     assert not torch.equal(seen[0], frozen.inputs)
-    assert sorted(seen[0].flatten(1).sum(1).tolist()) == sorted(frozen.inputs.flatten(1).sum(1).tolist())
+    assert sorted(seen[0].flatten(1).sum(1).tolist()) == sorted(
+        frozen.inputs.flatten(1).sum(1).tolist()
+    )
 
 
 def test_while_it_adapts_no_target_opens(monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = RotatedDigits().scenario()
 
     def reach(self, network, target, draws):
-        from holdfast.data.seal import FrozenModel
+        from farshore.data.seal import FrozenModel
 
         return scenario.target.open(FrozenModel(network))
 
@@ -223,7 +254,7 @@ def test_adaptations_of_other_packages_are_found_by_their_name() -> None:
 
     ADAPTATIONS.add("mute", Mute)
     try:
-        assert "mute" in systems.names()
+        assert "mute" in catalog.names()
         result = run("rotated-digits", "mute")
     finally:
         ADAPTATIONS.remove("mute")

@@ -7,7 +7,16 @@ import colorsys
 import pytest
 import torch
 
-from holdfast.adaptation.augmentation import augment, blur, grey, in_unit_range, move, quarter_turns, shift, turn_hue
+from farshore.adaptation.augmentation import (
+    augment,
+    blur,
+    grey,
+    in_unit_range,
+    move,
+    quarter_turns,
+    shift,
+    turn_hue,
+)
 
 
 def images(count: int = 4, channels: int = 3, height: int = 8, width: int = 8) -> torch.Tensor:
@@ -28,9 +37,13 @@ class Fixed:
 
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("flips", [False, True])
-def test_the_chain_keeps_form_and_range_and_depends_on_its_generator_alone(channels: int, flips: bool) -> None:
+def test_the_chain_keeps_form_and_range_and_depends_on_its_generator_alone(
+    channels: int, flips: bool
+) -> None:
     x = images(channels=channels, height=8, width=10)
-    first, same, other = (augment(x, torch.Generator().manual_seed(seed), flips=flips) for seed in (0, 0, 1))
+    first, same, other = (
+        augment(x, torch.Generator().manual_seed(seed), flips=flips) for seed in (0, 0, 1)
+    )
     assert first.shape == x.shape
     assert float(first.min()) >= 0
     assert float(first.max()) <= 1
@@ -64,7 +77,9 @@ def test_hue_turns_as_in_colorsys() -> None:
             for i in range(3):
                 for j in range(3):
                     h, s, v = colorsys.rgb_to_hsv(*x[n, :, i, j].tolist())
-                    assert made[n, :, i, j].tolist() == pytest.approx(colorsys.hsv_to_rgb((h + turn) % 1, s, v), abs=1e-5)
+                    assert made[n, :, i, j].tolist() == pytest.approx(
+                        colorsys.hsv_to_rgb((h + turn) % 1, s, v), abs=1e-5
+                    )
 
 
 def test_grey_is_luminance() -> None:
@@ -75,9 +90,13 @@ def test_grey_is_luminance() -> None:
 def test_moving_by_nothing_changes_nothing_and_shifts_are_in_parts_of_the_side() -> None:
     x = images(height=16, width=16)
     torch.testing.assert_close(move(x, Fixed(0, 1, 0, 0)), x, rtol=1e-4, atol=1e-5)
-    moved = move(x, Fixed(0, 1, 1 / 16, 0))  # one pixel of sixteen: each place shows its right neighbour
+    moved = move(
+        x, Fixed(0, 1, 1 / 16, 0)
+    )  # one pixel of sixteen: each place shows its right neighbour
     torch.testing.assert_close(moved[..., :-1], x[..., 1:], rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(moved[..., -1], x[..., -1], rtol=1e-4, atol=1e-5)  # the edge is repeated
+    torch.testing.assert_close(
+        moved[..., -1], x[..., -1], rtol=1e-4, atol=1e-5
+    )  # the edge is repeated
     uneven = images(height=8, width=16)
     assert move(uneven, Fixed(15, 1.1, 0, 0)).shape == uneven.shape
 
@@ -95,8 +114,12 @@ def test_blur() -> None:
     point[0, 0, 4, 4] = 1
     made = blur(point, sigma=0.5)[0, 0]
     assert float(made.sum()) == pytest.approx(1, abs=1e-5)
-    assert float(made[4, 5] / made[4, 4]) == pytest.approx(float(torch.exp(torch.tensor(-2.0))), abs=1e-5)
-    torch.testing.assert_close(blur(torch.full((1, 2, 5, 5), 0.3), sigma=0.5), torch.full((1, 2, 5, 5), 0.3))
+    assert float(made[4, 5] / made[4, 4]) == pytest.approx(
+        float(torch.exp(torch.tensor(-2.0))), abs=1e-5
+    )
+    torch.testing.assert_close(
+        blur(torch.full((1, 2, 5, 5), 0.3), sigma=0.5), torch.full((1, 2, 5, 5), 0.3)
+    )
 
 
 def test_shifts_move_each_image_by_itself_by_a_pixel_at_most_where_they_are_small() -> None:
@@ -105,7 +128,12 @@ def test_shifts_move_each_image_by_itself_by_a_pixel_at_most_where_they_are_smal
     padded = torch.nn.functional.pad(x, (1, 1, 1, 1), mode="replicate")
     found = set()
     for before, after in zip(padded, made, strict=True):
-        places = [(i, j) for i in range(3) for j in range(3) if torch.equal(before[:, i : i + 8, j : j + 8], after)]
+        places = [
+            (i, j)
+            for i in range(3)
+            for j in range(3)
+            if torch.equal(before[:, i : i + 8, j : j + 8], after)
+        ]
         assert places
         found.update(places)
     assert len(found) == 9

@@ -10,10 +10,10 @@ import torch
 from adapted import adapt, changed, source_model, target_inputs
 from torch import nn
 
-from holdfast.adaptation.clustering import pseudo_labels
-from holdfast.adaptation.mixmatch import confident_rows, mix, mixmatch_loss, sharpen
-from holdfast.adaptation.shot import SHOTPP, decay, decay_factor, descent, epochs, information
-from holdfast.data.inputs import Inputs
+from farshore.adaptation.clustering import pseudo_labels
+from farshore.adaptation.mixmatch import confident_rows, mix, mixmatch_loss, sharpen
+from farshore.adaptation.shot import SHOTPP, decay, decay_factor, descent, epochs, information
+from farshore.data.inputs import Inputs
 
 FAST = {"adaptation_batch": 10, "labelling_batch": 6, "hypothesis_epochs": 2, "labelling_epochs": 2}
 
@@ -32,7 +32,9 @@ def test_information_maximisation() -> None:
     certain = -(diverse * (diverse + 1e-5).log()).sum(1).mean()
     assert float(certain) == pytest.approx(0.32506, abs=1e-5)
     assert float(certain - information(diverse)) == pytest.approx(0.69313, abs=1e-5)
-    assert float(information(tensor([[0.9, 0.1], [0.9, 0.1]]))) == pytest.approx(0, abs=1e-12)  # collapse is not rewarded
+    assert float(information(tensor([[0.9, 0.1], [0.9, 0.1]]))) == pytest.approx(
+        0, abs=1e-12
+    )  # collapse is not rewarded
     assert float(information(tensor([[0.5, 0.5], [0.5, 0.5]]))) == pytest.approx(0, abs=1e-12)
 
 
@@ -56,15 +58,23 @@ def test_clustering_equals_a_loop() -> None:
         for label in set(probabilities.argmax(1).tolist()):
             total = sum(row[label] for row in weights)
             if total > 0:
-                centroids[label] = sum(row[label] * place for row, place in zip(weights, places, strict=True)) / total
-        labels = [max(centroids, key=lambda k, p=place: float(p @ centroids[k] / centroids[k].norm())) for place in places]
+                centroids[label] = (
+                    sum(row[label] * place for row, place in zip(weights, places, strict=True))
+                    / total
+                )
+        labels = [
+            max(centroids, key=lambda k, p=place: float(p @ centroids[k] / centroids[k].norm()))
+            for place in places
+        ]
         weights = [[float(label == k) for k in range(5)] for label in labels]
     assert pseudo_labels(features, probabilities).tolist() == labels
     assert 4 not in labels
 
 
 def test_learning_rates_decay() -> None:
-    assert [decay_factor(done) for done in (0, 0.5, 1)] == pytest.approx([1, 0.26085, 0.16556], abs=1e-5)
+    assert [decay_factor(done) for done in (0, 0.5, 1)] == pytest.approx(
+        [1, 0.26085, 0.16556], abs=1e-5
+    )
     optimizer = descent([{"params": [nn.Parameter(torch.ones(1))], "lr": 0.02}])
     for _ in range(2):  # from the first rate, not from the last one
         decay(optimizer, 0.5)
@@ -82,17 +92,33 @@ def test_every_epoch_takes_every_row_once_in_another_order() -> None:
 
 
 def test_sharpening() -> None:
-    assert sharpen(tensor([[0.6, 0.4]]), 0.5)[0].tolist() == pytest.approx([0.69231, 0.30769], abs=1e-5)
+    assert sharpen(tensor([[0.6, 0.4]]), 0.5)[0].tolist() == pytest.approx(
+        [0.69231, 0.30769], abs=1e-5
+    )
     assert sharpen(tensor([[0.6, 0.4]]), 1.0)[0].tolist() == pytest.approx([0.6, 0.4])
 
 
 def test_the_surest_rows_of_every_class_count_as_labelled() -> None:
     entropies = tensor([0.1, 0.2, 0.3, 1.0])
-    assert confident_rows(entropies, torch.zeros(4, dtype=torch.long)).tolist() == [True, True, True, False]  # share .75
+    assert confident_rows(entropies, torch.zeros(4, dtype=torch.long)).tolist() == [
+        True,
+        True,
+        True,
+        False,
+    ]  # share .75
     # The share holds in each class: three of four, and int(.75 * 2) = 1 of two.
     entropies = tensor([0.1, 0.2, 0.3, 9.0, 9.0, 0.25, 0.26, 0.27])
     predicted = torch.tensor([0, 0, 0, 0, 1, 1, 2, 2])
-    assert confident_rows(entropies, predicted).tolist() == [True, True, True, False, False, True, True, False]
+    assert confident_rows(entropies, predicted).tolist() == [
+        True,
+        True,
+        True,
+        False,
+        False,
+        True,
+        True,
+        False,
+    ]
     assert not bool(confident_rows(tensor([0.5, 0.5]), torch.tensor([0, 1])).any())
 
 
@@ -103,7 +129,9 @@ def test_mixing_and_its_loss() -> None:
     assert mixed_targets.tolist() == [[0.75, 0.25], [0.25, 0.75]]
     logits = tensor([[0.0, 0.0], [math.log(3), 0.0]])
     loss = mixmatch_loss(logits, mixed_targets, labelled=1, weight=10)
-    assert float(loss) == pytest.approx(math.log(2) + 10 * 0.25)  # soft labels cost ln 2; (.75 - .25)² in both classes
+    assert float(loss) == pytest.approx(
+        math.log(2) + 10 * 0.25
+    )  # soft labels cost ln 2; (.75 - .25)² in both classes
 
 
 @pytest.mark.parametrize("kind", ["group", "batch", "none"])
@@ -120,18 +148,24 @@ def test_hypothesis_transfer_leaves_the_classifier(kind: str) -> None:
 def test_labelling_transfer_moves_features_and_classifier() -> None:
     network, inputs = source_model("group"), target_inputs("group")
     built().labelling_transfer(network, Inputs(inputs), torch.Generator().manual_seed(0))
-    assert changed(source_model("group"), network) == {name for name, _ in network.named_parameters()}
+    assert changed(source_model("group"), network) == {
+        name for name, _ in network.named_parameters()
+    }
 
 
 def test_hypothesis_transfer_makes_rows_certain_and_diverse() -> None:
     network, inputs = source_model("group"), target_inputs("group", 60)
     before = float(information(network(inputs).softmax(1)))
-    built(hypothesis_epochs=15, rotation_weight=0).hypothesis_transfer(network, Inputs(inputs), torch.Generator().manual_seed(0))
+    built(hypothesis_epochs=15, rotation_weight=0).hypothesis_transfer(
+        network, Inputs(inputs), torch.Generator().manual_seed(0)
+    )
     assert float(information(network(inputs).softmax(1))) < before - 0.05
 
 
 def test_the_first_step_is_the_gradient_of_all_three_losses() -> None:
-    """By hand: IM, pseudo-labels and the rotation head, whose loss reaches f through the turned images alone."""
+    """By hand: IM, pseudo-labels and the rotation head, whose loss reaches f through the turned
+    images alone.
+    """
     network, inputs = source_model("group"), target_inputs("group", 10)
     adaptation = built(stage_steps=1, rotation_weight=0.5, pseudo_label_weight=0.4)
     head = adaptation.rotation_head(network, Inputs(inputs), torch.Generator().manual_seed(0))
@@ -148,25 +182,47 @@ def test_the_first_step_is_the_gradient_of_all_three_losses() -> None:
     x = inputs[rows]
     features = twin.extract(x)
     p = twin.classifier(features).softmax(1)
-    turned = torch.stack([torch.rot90(image, int(turn), dims=(1, 2)) for image, turn in zip(x, turns, strict=True)])
+    turned = torch.stack(
+        [torch.rot90(image, int(turn), dims=(1, 2)) for image, turn in zip(x, turns, strict=True)]
+    )
     seen = torch.cat([features.detach(), twin.extract(turned)], dim=1)
     certain = -(p * (p + 1e-5).log()).sum(1).mean()
     diverse = -(p.mean(0) * (p.mean(0) + 1e-5).log()).sum()
-    loss = certain - diverse + 0.4 * nn.functional.nll_loss(p.log(), labels) + 0.5 * nn.functional.cross_entropy(head(seen), turns)
+    loss = (
+        certain
+        - diverse
+        + 0.4 * nn.functional.nll_loss(p.log(), labels)
+        + 0.5 * nn.functional.cross_entropy(head(seen), turns)
+    )
     parameters = list(twin.features.parameters())
     gradients = torch.autograd.grad(loss, parameters)
-    for old, gradient, new in zip(parameters, gradients, network.features.parameters(), strict=True):
-        # The first step of SGD with Nesterov momentum moves by 1.9 times the gradient (with weight decay).
-        torch.testing.assert_close(new, old.detach() - 0.01 * 1.9 * (gradient + 1e-3 * old.detach()), rtol=1e-3, atol=1e-6)
+    for old, gradient, new in zip(
+        parameters, gradients, network.features.parameters(), strict=True
+    ):
+        # The first step of SGD with Nesterov momentum moves by 1.9 times the gradient (with weight
+        # decay).
+        torch.testing.assert_close(
+            new, old.detach() - 0.01 * 1.9 * (gradient + 1e-3 * old.detach()), rtol=1e-3, atol=1e-6
+        )
 
 
 def test_the_rotation_head_learns_to_tell_turns() -> None:
     inputs = torch.zeros(40, 1, 8, 8, dtype=torch.uint8)
-    inputs[:, :, :3] = torch.randint(150, 255, (40, 1, 3, 8), generator=torch.Generator().manual_seed(0)).to(torch.uint8)  # bright top
+    inputs[:, :, :3] = torch.randint(
+        150, 255, (40, 1, 3, 8), generator=torch.Generator().manual_seed(0)
+    ).to(torch.uint8)  # bright top
     network = source_model("batch")
-    head = built(hypothesis_epochs=60).rotation_head(network, Inputs(inputs), torch.Generator().manual_seed(0))
+    head = built(hypothesis_epochs=60).rotation_head(
+        network, Inputs(inputs), torch.Generator().manual_seed(0)
+    )
     still = network.extract(inputs)
-    right = [head(torch.cat([still, network.extract(torch.rot90(inputs, turn, dims=(2, 3)))], 1)).argmax(1) == turn for turn in range(4)]
+    right = [
+        head(torch.cat([still, network.extract(torch.rot90(inputs, turn, dims=(2, 3)))], 1)).argmax(
+            1
+        )
+        == turn
+        for turn in range(4)
+    ]
     assert float(torch.cat(right).double().mean()) > 0.9
     assert changed(source_model("batch"), network) == set()
 
@@ -174,7 +230,9 @@ def test_the_rotation_head_learns_to_tell_turns() -> None:
 def test_rotation_is_for_square_images_and_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     real = SHOTPP.rotation_head
-    monkeypatch.setattr(SHOTPP, "rotation_head", lambda self, *rest: (asked.append(1), real(self, *rest))[1])
+    monkeypatch.setattr(
+        SHOTPP, "rotation_head", lambda self, *rest: (asked.append(1), real(self, *rest))[1]
+    )
     adapt("shot++", source_model("group"), target_inputs("group"), **FAST)
     assert len(asked) == 1
     adapt("shot++", source_model("group"), target_inputs("group"), rotation_weight=0, **FAST)
@@ -184,14 +242,22 @@ def test_rotation_is_for_square_images_and_can_be_left_out(monkeypatch: pytest.M
 
 
 def test_labels_come_from_predictions_alone() -> None:
-    assert set(inspect.signature(SHOTPP.adapt).parameters) == {"self", "network", "target", "generator"}
+    assert set(inspect.signature(SHOTPP.adapt).parameters) == {
+        "self",
+        "network",
+        "target",
+        "generator",
+    }
     inputs = Inputs(target_inputs("group"))
     assert not [name for name in dir(inputs) if "label" in name]
 
 
 @pytest.mark.parametrize("kind", ["group", "batch", "layer", "none"])
 def test_the_whole_way_is_deterministic_and_finite(kind: str) -> None:
-    runs = [adapt("shot++", source_model(kind), target_inputs(kind), seed=seed, **FAST)[0] for seed in (0, 0, 1)]
+    runs = [
+        adapt("shot++", source_model(kind), target_inputs(kind), seed=seed, **FAST)[0]
+        for seed in (0, 0, 1)
+    ]
     assert torch.equal(runs[0], runs[1])
     assert not torch.equal(runs[0], runs[2])
     assert bool(torch.isfinite(runs[0]).all())
@@ -199,12 +265,18 @@ def test_the_whole_way_is_deterministic_and_finite(kind: str) -> None:
 
 def test_noise_on_tables_and_a_fresh_classifier_are_settings() -> None:
     plain, _, _ = adapt("shot++", source_model("none"), target_inputs("none"), **FAST)
-    noisy, _, _ = adapt("shot++", source_model("none"), target_inputs("none"), table_noise=0.1, **FAST)
+    noisy, _, _ = adapt(
+        "shot++", source_model("none"), target_inputs("none"), table_noise=0.1, **FAST
+    )
     assert not torch.equal(plain, noisy)
-    _, fresh, _ = adapt("shot++", source_model("none"), target_inputs("none"), labelling_classifier="fresh", **FAST)
+    _, fresh, _ = adapt(
+        "shot++", source_model("none"), target_inputs("none"), labelling_classifier="fresh", **FAST
+    )
     _, kept, _ = adapt("shot++", source_model("none"), target_inputs("none"), **FAST)
     source = source_model("none").classifier.weight
-    assert float((kept.classifier.weight - source).norm()) < float((fresh.classifier.weight - source).norm())
+    assert float((kept.classifier.weight - source).norm()) < float(
+        (fresh.classifier.weight - source).norm()
+    )
 
 
 @pytest.mark.parametrize("rows", [1, 2, 11])
@@ -216,7 +288,13 @@ def test_few_rows(rows: int) -> None:
 
 
 def test_steps_can_be_bounded_and_stages_left_out() -> None:
-    _, none, _ = adapt("shot++", source_model("group"), target_inputs("group"), hypothesis_epochs=0, labelling_epochs=0)
+    _, none, _ = adapt(
+        "shot++",
+        source_model("group"),
+        target_inputs("group"),
+        hypothesis_epochs=0,
+        labelling_epochs=0,
+    )
     assert changed(source_model("group"), none) == set()
     assert built(stage_steps=5)._plan(100, 10, 15) == (10, 5)
     assert built()._plan(101, 10, 15) == (11, 165)
@@ -227,4 +305,8 @@ def test_defaults_are_the_repositorys_for_digits_and_for_objects() -> None:
     names = ("pseudo_label_weight", "rotation_weight", "mixup", "labelling_epochs", "feature_rate")
     assert [digits[name] for name in names] == [0.1, 0.2, 0.1, 30, 1.0]
     assert [objects[name] for name in names] == [0.3, 0.6, 0.75, 50, 0.1]
-    assert (digits["hypothesis_epochs"], digits["adaptation_batch"], digits["labelling_batch"]) == (15, 64, 36)
+    assert (digits["hypothesis_epochs"], digits["adaptation_batch"], digits["labelling_batch"]) == (
+        15,
+        64,
+        36,
+    )

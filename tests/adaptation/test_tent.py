@@ -11,8 +11,8 @@ from adapted import adapt, changed, source_model, target_inputs
 from torch import nn
 from torch.optim import Adam
 
-from holdfast.adaptation.adaptation import entropy
-from holdfast.networks.build import build_network
+from farshore.adaptation.adaptation import entropy
+from farshore.networks.build import build_network
 
 
 def test_entropy_and_its_gradient() -> None:
@@ -37,8 +37,14 @@ def test_entropy_of_sure_and_unsure_rows_is_finite() -> None:
 def test_only_scale_and_shift_of_normalisation_layers_change(kind: str) -> None:
     network = source_model(kind)
     _, adapted, adaptation = adapt("tent", network, target_inputs(kind), adaptation_batch=10)
-    layers = [name for name, module in network.named_modules() if isinstance(module, nn.GroupNorm | nn.BatchNorm2d | nn.LayerNorm)]
-    assert changed(network, adapted) == {f"{name}.{part}" for name in layers for part in ("weight", "bias")}
+    layers = [
+        name
+        for name, module in network.named_modules()
+        if isinstance(module, nn.GroupNorm | nn.BatchNorm2d | nn.LayerNorm)
+    ]
+    assert changed(network, adapted) == {
+        f"{name}.{part}" for name in layers for part in ("weight", "bias")
+    }
     assert not any("not adapted" in note for note in adaptation.notes)
 
 
@@ -57,7 +63,9 @@ def test_without_learning_rate_it_is_the_source_model(kind: str) -> None:
     assert changed(network, adapted) == set()
 
 
-def test_with_batchnorm_and_without_learning_rate_it_is_the_source_model_on_batch_statistics() -> None:
+def test_with_batchnorm_and_without_learning_rate_it_is_the_source_model_on_batch_statistics() -> (
+    None
+):
     network, inputs = source_model("batch"), target_inputs("batch")
     logits, adapted, _ = adapt("tent", network, inputs, adaptation_rate=0, adaptation_batch=15)
     with network.batchnorm("no_update"):
@@ -68,11 +76,18 @@ def test_with_batchnorm_and_without_learning_rate_it_is_the_source_model_on_batc
 
 
 def test_a_second_implementation() -> None:
-    """Each batch is predicted before the step that it causes, by a model that learned from all batches before."""
+    """Each batch is predicted before the step that it causes, by a model that learned from all
+    batches before.
+    """
     network, inputs = source_model("group"), target_inputs("group")
     logits, adapted, _ = adapt("tent", network, inputs, adaptation_batch=10, adaptation_rate=0.05)
     model = deepcopy(network).requires_grad_(True)
-    norms = [p for module in model.modules() if isinstance(module, nn.GroupNorm) for p in module.parameters()]
+    norms = [
+        p
+        for module in model.modules()
+        if isinstance(module, nn.GroupNorm)
+        for p in module.parameters()
+    ]
     optimizer, parts = Adam(norms, lr=0.05), []
     for batch in inputs.split(10):
         z = model(batch)
@@ -84,7 +99,9 @@ def test_a_second_implementation() -> None:
     torch.testing.assert_close(logits, torch.cat(parts), rtol=1e-4, atol=1e-5)
     assert torch.equal(logits[:10], network(inputs[:10]))
     assert not torch.allclose(logits[10:], network(inputs[10:]), atol=1e-3)
-    torch.testing.assert_close(dict(adapted.state_dict()), dict(model.state_dict()), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        dict(adapted.state_dict()), dict(model.state_dict()), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_steps_lower_the_entropy() -> None:
@@ -119,9 +136,11 @@ def test_a_network_without_normalisation_predicts_unadapted_and_says_so() -> Non
 def test_a_batch_of_one_row_is_no_trap(rows: int, size: int) -> None:
     """BatchNorm1d refuses to normalise one row by itself."""
     torch.manual_seed(0)
-    from holdfast.networks.network import Network
+    from farshore.networks.network import Network
 
-    network = Network(nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU()), nn.Linear(6, 3)).eval()
+    network = Network(
+        nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU()), nn.Linear(6, 3)
+    ).eval()
     inputs = target_inputs("none", rows)
     logits, _, _ = adapt("tent", network, inputs, adaptation_batch=size)
     assert logits.shape == (rows, 3)
@@ -131,7 +150,10 @@ def test_a_batch_of_one_row_is_no_trap(rows: int, size: int) -> None:
 
 
 def test_dropout_stays_off() -> None:
-    runs = [adapt("tent", source_model("batch"), target_inputs("batch"), adaptation_batch=10)[0] for _ in range(2)]
+    runs = [
+        adapt("tent", source_model("batch"), target_inputs("batch"), adaptation_batch=10)[0]
+        for _ in range(2)
+    ]
     assert torch.equal(*runs)
 
 

@@ -8,11 +8,14 @@ import pytest
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """Real files for development: $HOLDFAST_SHARED, or shared/data beside the checkout."""
+    """Real files for development: $FARSHORE_SHARED, or shared/data beside the checkout."""
     beside = Path(__file__).resolve().parents[3] / "shared" / "data"
-    folder = Path(os.environ.get("HOLDFAST_SHARED", beside))
+    folder = Path(os.environ.get("FARSHORE_SHARED", beside))
     if not folder.is_dir():
-        pytest.skip("the real data are not here: set HOLDFAST_SHARED to the folder that holds mnist/ and covertype/")
+        pytest.skip(
+            "the real data are not here: set FARSHORE_SHARED to the folder that holds mnist/ and "
+            "covertype/"
+        )
     return folder
 
 
@@ -27,5 +30,5 @@ def root(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def data_root(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("HOLDFAST_DATA", str(root))
+    monkeypatch.setenv("FARSHORE_DATA", str(root))
     return root

@@ -11,18 +11,23 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import Run, execute
-from holdfast.benchmarks import covertype
-from holdfast.benchmarks.covertype import Covertype, balance, read_covertype, validation_rows
-from holdfast.benchmarks.source import make_scenario
-from holdfast.data.seal import FrozenModel
-from holdfast.errors import HoldfastError
-from holdfast.randomness import generator
+from farshore import Run, execute
+from farshore.benchmarks import covertype
+from farshore.benchmarks.covertype import Covertype, balance, read_covertype, validation_rows
+from farshore.benchmarks.source import make_scenario
+from farshore.data.seal import FrozenModel
+from farshore.errors import FarshoreError
+from farshore.randomness import generator
 
 
 def test_the_papers_counts(data_root: Path) -> None:
     prepared = Covertype().prepare()
-    assert prepared.domains == {"rawah": 15124, "neota": 6912, "comanche": 34272, "cache-la-poudre": 9078}
+    assert prepared.domains == {
+        "rawah": 15124,
+        "neota": 6912,
+        "comanche": 34272,
+        "cache-la-poudre": 9078,
+    }
     assert sum(prepared.domains.values()) == 65386
     classes = {domain["name"]: domain["classes"] for domain in prepared.manifest["domains"]}
     assert classes["rawah"] == {"0": 3781, "1": 3781, "3": 3781, "5": 3781}
@@ -36,9 +41,18 @@ def test_scenario_has_the_papers_numbers(data_root: Path) -> None:
     assert [domain.name for domain in scenario.sources] == ["rawah", "neota", "comanche"]
     assert sum(len(domain.train) for domain in scenario.sources) == 45046
     assert all(domain.inputs.shape[1] == 50 for domain in scenario.sources)
-    assert (len(scenario.classes), scenario.steps, scenario.memory, scenario.network) == (6, 500, 1000, "mlp")
+    assert (len(scenario.classes), scenario.steps, scenario.memory, scenario.network) == (
+        6,
+        500,
+        1000,
+        "mlp",
+    )
     target = scenario.target.open(FrozenModel(torch.nn.Linear(1, 1)))
-    assert (len(target), target.inputs.shape[1], sorted(set(target.labels.tolist()))) == (9078, 50, [1, 2, 4])
+    assert (len(target), target.inputs.shape[1], sorted(set(target.labels.tolist()))) == (
+        9078,
+        50,
+        [1, 2, 4],
+    )
     # The first source fixes the scale: its measured columns have deviation 1, the others' have not.
     first, last = scenario.sources[0], scenario.sources[2]
     assert torch.allclose(first.inputs[first.train, :10].std(dim=0), torch.ones(10), atol=0.05)
@@ -73,28 +87,36 @@ def test_all_sources_is_named_non_continual(data_root: Path) -> None:
     scenario = make_scenario("covertype", preprocess="all-sources")
     assert any("not continual" in note for note in scenario.notes)
     assert make_scenario("covertype").notes == ()
-    with pytest.raises(HoldfastError, match="--preprocess is for covertype and for your own tables"):
+    with pytest.raises(
+        FarshoreError, match="--preprocess is for covertype and for your own tables"
+    ):
         make_scenario("rotated-digits", preprocess="all-sources")
 
 
-def test_official_file_and_archive_are_read_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_official_file_and_archive_are_read_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = np.arange(70 * 55).reshape(70, 55) % 1000
     rows[:, 54] = np.repeat(np.arange(1, 8), 10)
     packed = gzip.compress("\n".join(",".join(map(str, row)) for row in rows).encode(), mtime=0)
     (tmp_path / "covtype.data.gz").write_bytes(packed)
-    with pytest.raises(HoldfastError, match="not the published file"):
+    with pytest.raises(FarshoreError, match="not the published file"):
         read_covertype(tmp_path)
     (tmp_path / "covtype.data.gz").unlink()
     with zipfile.ZipFile(tmp_path / "covertype.zip", "w") as archive:
         archive.writestr("covtype.info", "about")
         archive.writestr("covtype.data.gz", packed)
-    with pytest.raises(HoldfastError, match="not the published file"):
+    with pytest.raises(FarshoreError, match="not the published file"):
         read_covertype(tmp_path)
     import hashlib
     from dataclasses import replace
 
-    monkeypatch.setattr(Covertype, "files", (replace(Covertype.files[0], sha256=hashlib.sha256(packed).hexdigest()),))
-    with pytest.raises(HoldfastError, match="published 581,012 rows"):
+    monkeypatch.setattr(
+        Covertype,
+        "files",
+        (replace(Covertype.files[0], sha256=hashlib.sha256(packed).hexdigest()),),
+    )
+    with pytest.raises(FarshoreError, match="published 581,012 rows"):
         read_covertype(tmp_path)
     monkeypatch.setattr(covertype, "PUBLISHED", (10,) * 7)
     table, cover = read_covertype(tmp_path)
@@ -104,12 +126,12 @@ def test_official_file_and_archive_are_read_alike(tmp_path: Path, monkeypatch: p
 
 def test_a_damaged_npz_is_refused(tmp_path: Path) -> None:
     (tmp_path / "covtype.npz").write_bytes(b"no archive")
-    with pytest.raises(HoldfastError, match=r"covtype\.npz cannot be read"):
+    with pytest.raises(FarshoreError, match=r"covtype\.npz cannot be read"):
         read_covertype(tmp_path)
     buffer = io.BytesIO()
     np.savez(buffer, X=np.zeros((3, 54), np.int16), y=np.ones(3, np.uint8))
     (tmp_path / "covtype.npz").write_bytes(buffer.getvalue())
-    with pytest.raises(HoldfastError, match="published 581,012 rows"):
+    with pytest.raises(FarshoreError, match="published 581,012 rows"):
         read_covertype(tmp_path)
 
 

@@ -1,16 +1,18 @@
-"""The two embedded benchmarks: counts, disjoint images, order, target, and data that never depend on anything else."""
+"""The two embedded benchmarks: counts, disjoint images, order, target, and data that never
+depend on anything else.
+"""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from holdfast.benchmarks import BENCHMARKS
-from holdfast.benchmarks.heart_hospitals import HeartHospitals
-from holdfast.benchmarks.rotated_digits import RotatedDigits, _digits
-from holdfast.data.domain import Domain
-from holdfast.data.images import rotate
-from holdfast.data.seal import FrozenModel
+from farshore.benchmarks import BENCHMARKS
+from farshore.benchmarks.heart_hospitals import HeartHospitals
+from farshore.benchmarks.rotated_digits import RotatedDigits, _digits
+from farshore.data.domain import Domain
+from farshore.data.images import rotate
+from farshore.data.seal import FrozenModel
 
 
 def target_of(scenario) -> Domain:
@@ -22,13 +24,20 @@ def test_rotated_digits_counts_and_defaults() -> None:
     assert [domain.name for domain in scenario.sources] == ["0", "15", "30", "45"]
     assert [len(domain) for domain in scenario.sources] == [360, 360, 359, 359]
     assert len(target_of(scenario)) == 359
-    assert (scenario.steps, scenario.memory, scenario.settings["batch_size"], scenario.network_settings["width"]) == (100, 200, 32, 16)
+    assert (
+        scenario.steps,
+        scenario.memory,
+        scenario.settings["batch_size"],
+        scenario.network_settings["width"],
+    ) == (100, 200, 32, 16)
     assert all(domain.inputs.dtype == torch.uint8 for domain in scenario.sources)
     assert [len(domain.validation) for domain in scenario.sources] == [72, 72, 72, 72]
 
 
 def test_each_picture_stands_in_one_domain_only() -> None:
-    """Every source picture is a turned original; the parts of the originals are disjoint and make up all of them."""
+    """Every source picture is a turned original; the parts of the originals are disjoint and
+    make up all of them.
+    """
     images, labels = _digits()
     scenario = RotatedDigits().scenario()
     found: list[int] = []
@@ -46,8 +55,13 @@ def test_each_picture_stands_in_one_domain_only() -> None:
 def test_the_seed_decides_the_data_and_the_order_only_the_order(name: str) -> None:
     make = BENCHMARKS.get(name)
     first, same, other = (make().scenario(seed=seed) for seed in (0, 0, 1))
-    assert all(torch.equal(a.inputs, b.inputs) and torch.equal(a.train, b.train) for a, b in zip(first.sources, same.sources, strict=True))
-    assert any(not torch.equal(a.train, b.train) for a, b in zip(first.sources, other.sources, strict=True))
+    assert all(
+        torch.equal(a.inputs, b.inputs) and torch.equal(a.train, b.train)
+        for a, b in zip(first.sources, same.sources, strict=True)
+    )
+    assert any(
+        not torch.equal(a.train, b.train) for a, b in zip(first.sources, other.sources, strict=True)
+    )
     turned = make().scenario(order=[domain.name for domain in first.sources][::-1])
     by_name = {domain.name: domain for domain in turned.sources}
     for domain in first.sources:
@@ -57,7 +71,11 @@ def test_the_seed_decides_the_data_and_the_order_only_the_order(name: str) -> No
 
 def test_heart_hospitals_counts() -> None:
     scenario = HeartHospitals().scenario()
-    assert [(domain.name, len(domain)) for domain in scenario.sources] == [("cleveland", 303), ("hungarian", 294), ("switzerland", 123)]
+    assert [(domain.name, len(domain)) for domain in scenario.sources] == [
+        ("cleveland", 303),
+        ("hungarian", 294),
+        ("switzerland", 123),
+    ]
     assert [int(domain.labels.sum()) for domain in scenario.sources] == [139, 106, 115]
     assert len(target_of(scenario)) == 200
     assert int(target_of(scenario).labels.sum()) == 149

@@ -10,18 +10,18 @@ import torch
 from official import use_made_frost, wafers, write_hospitals
 from sweeping import experiment, planned, swept
 
-from holdfast import Run, execute
-from holdfast.benchmarks import BENCHMARKS
-from holdfast.benchmarks.camelyon17 import Camelyon17, Camelyon17Extended
-from holdfast.benchmarks.cifar10_c import BATCHES, CIFAR10C, TARGET, TEST, TRAIN
-from holdfast.benchmarks.corrupted import GENERATED, PAIRS
-from holdfast.benchmarks.source import make_scenario
-from holdfast.benchmarks.tinyimagenet_c import TinyImageNetC
-from holdfast.benchmarks.wm811k import WM811K, WM811KExtended, cut_lots, resize
-from holdfast.data.inert_pickle import read_inert
-from holdfast.data.seal import FrozenModel
-from holdfast.errors import HoldfastError
-from holdfast.sweep.store import Store
+from farshore import Run, execute
+from farshore.benchmarks import BENCHMARKS
+from farshore.benchmarks.camelyon17 import Camelyon17, Camelyon17Extended
+from farshore.benchmarks.cifar10_c import BATCHES, CIFAR10C, TARGET, TEST, TRAIN
+from farshore.benchmarks.corrupted import GENERATED, PAIRS
+from farshore.benchmarks.source import make_scenario
+from farshore.benchmarks.tinyimagenet_c import TinyImageNetC
+from farshore.benchmarks.wm811k import WM811K, WM811KExtended, cut_lots, resize
+from farshore.data.inert_pickle import read_inert
+from farshore.data.seal import FrozenModel
+from farshore.errors import FarshoreError
+from farshore.store.store import Store
 
 
 def opened(scenario):
@@ -35,11 +35,13 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(BENCHMARKS.get(name), "network_settings", {"width": 8})
 
 
-# ---- cifar10-c ------------------------------------------------------------------------------------------------------
+# ---- cifar10-c -----------------------------------------------------------------------------------
 
 
 class FewCIFAR10C(CIFAR10C):
-    """Each image is told by its first pixels: 100 training and 50 test images stand for the official numbers."""
+    """Each image is told by its first pixels: 100 training and 50 test images stand for the
+    official numbers.
+    """
 
     def read_train(self, raw: Path) -> tuple[np.ndarray, np.ndarray]:
         return self._few(0, 100)
@@ -59,7 +61,7 @@ class FewCIFAR10C(CIFAR10C):
 def few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A root with made-up frost, since the real photographs are not shipped."""
     use_made_frost(tmp_path, monkeypatch)
-    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path))
+    monkeypatch.setenv("FARSHORE_DATA", str(tmp_path))
     return tmp_path
 
 
@@ -72,10 +74,19 @@ def scenario(**settings):
 
 def test_cifar10_c_has_the_papers_domains(few: Path) -> None:
     made = scenario()
-    assert [(domain.name, len(domain)) for domain in made.sources] == [("clean", 100), *((name, 80) for name in PAIRS)]
+    assert [(domain.name, len(domain)) for domain in made.sources] == [
+        ("clean", 100),
+        *((name, 80) for name in PAIRS),
+    ]
     target = opened(made)
     assert (target.name, len(target)) == (TARGET, 50)
-    assert (made.steps, made.memory, made.small, made.short, made.metric) == (1200, 5000, True, False, "accuracy")
+    assert (made.steps, made.memory, made.small, made.short, made.metric) == (
+        1200,
+        5000,
+        True,
+        False,
+        "accuracy",
+    )
     assert "generated" in made.notes[0]
     assert "CIFAR-10-C" in made.notes[0]
     assert made.notes[-1] == "resnet18 starts from scratch, as asked: no pretrained weights"
@@ -87,16 +98,21 @@ def test_no_image_of_the_target_stands_in_a_source(few: Path) -> None:
     images, labels = made.read_test(few)
     known = {image.tobytes(): row for row, image in enumerate(images)}
     exchanged = scenario(target="brightness+contrast", severity=1)
-    # Corrupted images cannot be found back, so the labels, in the order of the parts, must be those of the two parts.
+    # Corrupted images cannot be found back, so the labels, in the order of the parts, must be those
+    # of the two parts.
     held = {known[image.tobytes()] for image in images[_split(0)[0]]}
     kept = {known[image.tobytes()] for image in images[_split(0)[1]]}
     assert (len(held), len(kept), held & kept) == (10, 40, set())
-    assert torch.equal(exchanged.sources[1].labels, torch.from_numpy(np.tile(labels[sorted(kept)], 2)).long())
-    assert torch.equal(opened(scenario()).labels, torch.from_numpy(np.tile(labels[sorted(held)], 5)).long())
+    assert torch.equal(
+        exchanged.sources[1].labels, torch.from_numpy(np.tile(labels[sorted(kept)], 2)).long()
+    )
+    assert torch.equal(
+        opened(scenario()).labels, torch.from_numpy(np.tile(labels[sorted(held)], 5)).long()
+    )
 
 
 def _split(seed: int) -> tuple[np.ndarray, np.ndarray]:
-    from holdfast.randomness import generator
+    from farshore.randomness import generator
 
     order = torch.randperm(50, generator=generator(seed, "cifar10-c", "images")).numpy()
     return np.sort(order[:10]), np.sort(order[10:])
@@ -105,7 +121,10 @@ def _split(seed: int) -> tuple[np.ndarray, np.ndarray]:
 def test_validation_images_are_the_same_in_all_corrupted_sources(few: Path) -> None:
     made = scenario()
     for domain in made.sources[1:]:
-        train, validation = set((domain.train % 40).tolist()), set((domain.validation % 40).tolist())
+        train, validation = (
+            set((domain.train % 40).tolist()),
+            set((domain.validation % 40).tolist()),
+        )
         assert not train & validation
         assert validation == set((made.sources[1].validation % 40).tolist())
         assert (len(domain.train), len(domain.validation)) == (64, 16)
@@ -113,7 +132,12 @@ def test_validation_images_are_the_same_in_all_corrupted_sources(few: Path) -> N
 
 def test_another_target_takes_the_held_out_images(few: Path) -> None:
     made = scenario(target="frost+fog")
-    assert [domain.name for domain in made.sources] == ["clean", *PAIRS[:4], TARGET, PAIRS[5]]  # in the freed place
+    assert [domain.name for domain in made.sources] == [
+        "clean",
+        *PAIRS[:4],
+        TARGET,
+        PAIRS[5],
+    ]  # in the freed place
     sizes = {domain.name: len(domain) for domain in made.sources}
     assert sizes[TARGET] == 40 * 5
     assert sizes[PAIRS[0]] == 80
@@ -124,7 +148,9 @@ def test_another_target_takes_the_held_out_images(few: Path) -> None:
     assert np.array_equal(np.asarray(made.sources[1].inputs), np.asarray(usual.sources[1].inputs))
 
 
-def test_same_seed_same_bytes_other_severity_other_bytes(few: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_same_seed_same_bytes_other_severity_other_bytes(
+    few: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     other_root = tmp_path_factory.mktemp("other")
     (other_root / "frost").symlink_to(few / "frost", target_is_directory=True)
     here, there = FewCIFAR10C().prepare(), FewCIFAR10C().prepare(other_root)
@@ -133,11 +159,11 @@ def test_same_seed_same_bytes_other_severity_other_bytes(few: Path, tmp_path_fac
     mild = FewCIFAR10C()
     mild.severity = 1
     assert mild.prepare().folder != here.folder
-    with pytest.raises(HoldfastError, match="severity = 9"):
+    with pytest.raises(FarshoreError, match="severity = 9"):
         make_scenario("cifar10-c", severity=9, weights="none")
-    with pytest.raises(HoldfastError, match="for benchmarks of corruptions"):
+    with pytest.raises(FarshoreError, match="for benchmarks of corruptions"):
         make_scenario("heart-hospitals", severity=1)
-    with pytest.raises(HoldfastError, match="for resnet18"):
+    with pytest.raises(FarshoreError, match="for resnet18"):
         make_scenario("heart-hospitals", weights="none")
 
 
@@ -147,27 +173,41 @@ def test_published_arrays_are_used_where_they_are(few: Path) -> None:
     folder.mkdir(parents=True)
     np.save(folder / "labels.npy", np.tile(labels, 5))
     for place, name in enumerate([*"+".join(PAIRS).split("+"), *TARGET.split("+")]):
-        rows = np.stack([np.full_like(images, 5 * place + severity) for severity in range(5)]).reshape(-1, 3, 32, 32)
+        rows = np.stack(
+            [np.full_like(images, 5 * place + severity) for severity in range(5)]
+        ).reshape(-1, 3, 32, 32)
         np.save(folder / f"{name}.npy", rows.transpose(0, 2, 3, 1))
     made = scenario(severity=2)
     assert made.notes[0] == "corruptions of severity 2 are those of the published CIFAR-10-C"
-    assert np.unique(made.sources[1].inputs).tolist() == [1, 6]  # second severity of the first two corruptions
+    assert np.unique(made.sources[1].inputs).tolist() == [
+        1,
+        6,
+    ]  # second severity of the first two corruptions
     np.save(folder / "labels.npy", np.tile(labels[::-1], 5))
-    with pytest.raises(HoldfastError, match="do not fit"):
+    with pytest.raises(FarshoreError, match="do not fit"):
         scenario(severity=3)
 
 
 def test_cifar10_c_runs(few: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FewCIFAR10C, "network_settings", {"width": 8})
     monkeypatch.setitem(BENCHMARKS._loaded, "cifar10-c", FewCIFAR10C)
-    result = execute(Run(benchmark="cifar10-c", method="er", steps=2, weights="none", memory=20, settings={"batch_size": 4}))
+    result = execute(
+        Run(
+            benchmark="cifar10-c",
+            method="er",
+            steps=2,
+            weights="none",
+            memory=20,
+            settings={"batch_size": 4},
+        )
+    )
     assert result.target is not None
     assert result.network == {"name": "resnet18", "width": 8, "weights": "none"}
     assert any(GENERATED in note for note in result.notes)
     assert result.data["set"] == "cifar10-c-seed-0"
     assert len(result.data["sha256"]) == 64
     assert any("from scratch" in note for note in result.notes)
-    with pytest.raises(HoldfastError, match="ImageNet weights"):
+    with pytest.raises(FarshoreError, match="ImageNet weights"):
         execute(Run(benchmark="cifar10-c", method="er", steps=2))
 
 
@@ -175,17 +215,22 @@ def test_official_batches_are_counted(tmp_path: Path) -> None:
     (tmp_path / "cifar10" / BATCHES).mkdir(parents=True)
     for name in (*TRAIN, *TEST):
         (tmp_path / "cifar10" / BATCHES / name).write_bytes(b"\0" * 3073)
-    with pytest.raises(HoldfastError, match="not the official ones"):
+    with pytest.raises(FarshoreError, match="not the official ones"):
         CIFAR10C().read_test(tmp_path / "cifar10")
 
 
-# ---- tinyimagenet-c -------------------------------------------------------------------------------------------------
+# ---- tinyimagenet-c ------------------------------------------------------------------------------
 
 
-def test_forty_classes_of_tinyimagenet(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forty_classes_of_tinyimagenet(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if not (shared / "tinyimagenet").is_dir():
-        pytest.skip("the 40-class part of TinyImageNet is not here: set HOLDFAST_SHARED to the folder that holds tinyimagenet/")
-    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path))
+        pytest.skip(
+            "the 40-class part of TinyImageNet is not here: set FARSHORE_SHARED to the folder "
+            "that holds tinyimagenet/"
+        )
+    monkeypatch.setenv("FARSHORE_DATA", str(tmp_path))
     made = TinyImageNetC()
     made.about = {}
     images, labels = made.read_test(shared / "tinyimagenet")
@@ -193,30 +238,47 @@ def test_forty_classes_of_tinyimagenet(shared: Path, tmp_path: Path, monkeypatch
     assert np.bincount(labels).tolist() == [50] * 40
     assert len(made.about["classes"]) == 40
     assert made.about["file"] == "tiny-imagenet-40.zip"
-    assert (TinyImageNetC.steps, TinyImageNetC.small, TinyImageNetC.short, len(TinyImageNetC.classes)) == (2500, False, False, 200)
+    assert (
+        TinyImageNetC.steps,
+        TinyImageNetC.small,
+        TinyImageNetC.short,
+        len(TinyImageNetC.classes),
+    ) == (2500, False, False, 200)
 
 
-# ---- wm811k ---------------------------------------------------------------------------------------------------------
+# ---- wm811k --------------------------------------------------------------------------------------
 
 
-def test_wafers_in_ranges_of_lots(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wafers_in_ranges_of_lots(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if not (shared / "wm811k").is_dir():
-        pytest.skip("the wafer maps are not here: set HOLDFAST_SHARED to the folder that holds wm811k/")
+        pytest.skip(
+            "the wafer maps are not here: set FARSHORE_SHARED to the folder that holds wm811k/"
+        )
     (tmp_path / "wm811k").symlink_to(shared / "wm811k", target_is_directory=True)
-    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path))
+    monkeypatch.setenv("FARSHORE_DATA", str(tmp_path))
     made = make_scenario("wm811k", weights="none")
     counts = [len(domain) for domain in made.sources]
     assert counts == [12657, 12262, 11949, 13272]
     target = opened(made)
     assert len(target) == 11995
-    assert (made.metric, made.steps, made.memory, made.small, made.short) == ("macro_f1", 500, 5000, False, False)
+    assert (made.metric, made.steps, made.memory, made.small, made.short) == (
+        "macro_f1",
+        500,
+        5000,
+        False,
+        False,
+    )
     assert made.sources[0].inputs.shape[1:] == (1, 48, 48)
     assert np.unique(made.sources[0].inputs[:200]).tolist() == [0, 128, 255]
     assert made.notes[0].startswith("113 of 62248 wafers were left out")
     lots = WM811K().open(0).about["lots"]
     ends = [end for name in lots for end in lots[name]]
     assert ends == sorted(set(ends))  # ranges follow one another and share no lot
-    by_class = np.bincount(np.concatenate([d.labels.numpy() for d in (*made.sources, target)]), minlength=9)
+    by_class = np.bincount(
+        np.concatenate([d.labels.numpy() for d in (*made.sources, target)]), minlength=9
+    )
     assert by_class.sum() == 62248 - 113
     long = WM811KExtended()
     long.weights = "none"
@@ -225,7 +287,9 @@ def test_wafers_in_ranges_of_lots(shared: Path, tmp_path: Path, monkeypatch: pyt
 
 
 def old_pickle(table: pd.DataFrame) -> bytes:
-    """The table in the form of pandas before 0.25: records of modules that today's pandas no longer has."""
+    """The table in the form of pandas before 0.25: records of modules that today's pandas no
+    longer has.
+    """
     import sys
     import types
 
@@ -236,7 +300,11 @@ def old_pickle(table: pd.DataFrame) -> bytes:
         def __reduce__(self):  # type: ignore[no-untyped-def]
             return type(self), self.args, self.state
 
-    places = {"DataFrame": "pandas.core.frame_", "BlockManager": "pandas.core.internals_", "_new_Index": "pandas.indexes.base"}
+    places = {
+        "DataFrame": "pandas.core.frame_",
+        "BlockManager": "pandas.core.internals_",
+        "_new_Index": "pandas.indexes.base",
+    }
     kinds = {}
     for name, module in places.items():
         kinds[name] = type(name, (Old,), {"__module__": module, "__qualname__": name})
@@ -251,8 +319,13 @@ def old_pickle(table: pd.DataFrame) -> bytes:
     numbers = np.stack([table.iloc[:, place].to_numpy() for place in other])
     names = np.array(list(table.columns), dtype=object)
     axes = [kinds["_new_Index"](args=("Index", {"data": names, "name": None}))]
-    blocks = [{"values": values, "mgr_locs": np.array(where)}, {"values": numbers, "mgr_locs": slice(other[0], other[0] + 1, 1)}]
-    manager = kinds["BlockManager"](state=(axes, [], [], {"0.14.1": {"axes": axes, "blocks": blocks}}))
+    blocks = [
+        {"values": values, "mgr_locs": np.array(where)},
+        {"values": numbers, "mgr_locs": slice(other[0], other[0] + 1, 1)},
+    ]
+    manager = kinds["BlockManager"](
+        state=(axes, [], [], {"0.14.1": {"axes": axes, "blocks": blocks}})
+    )
     frame = kinds["DataFrame"](state={"_data": manager, "_typ": "dataframe"})
     try:
         return pickle.dumps(frame, protocol=2)
@@ -262,7 +335,9 @@ def old_pickle(table: pd.DataFrame) -> bytes:
 
 
 @pytest.mark.parametrize("form", ["old", "new"])
-def test_the_authors_pickle_is_read_without_running_it(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_authors_pickle_is_read_without_running_it(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = wafers()
     data = old_pickle(table) if form == "old" else pickle.dumps(table)
     columns = read_inert(data)
@@ -270,9 +345,11 @@ def test_the_authors_pickle_is_read_without_running_it(form: str, tmp_path: Path
     assert np.array_equal(columns["waferMap"][7], table["waferMap"][7])
     (tmp_path / "wm811k").mkdir()
     (tmp_path / "wm811k" / "LSWMD.pkl").write_bytes(data)
-    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path))
+    monkeypatch.setenv("FARSHORE_DATA", str(tmp_path))
     made = make_scenario("wm811k", weights="none")
-    assert sum(len(domain) for domain in (*made.sources, opened(made))) == 45  # every fourth wafer has no label
+    assert (
+        sum(len(domain) for domain in (*made.sources, opened(made))) == 45
+    )  # every fourth wafer has no label
     assert made.notes[:-1] == ()
 
 
@@ -283,12 +360,12 @@ def test_a_pickle_that_would_run_code_is_refused(tmp_path: Path) -> None:
         def __reduce__(self):  # type: ignore[no-untyped-def]
             return os.mkdir, (str(tmp_path / "was-run"),)
 
-    with pytest.raises(HoldfastError, match="refused"):
+    with pytest.raises(FarshoreError, match="refused"):
         read_inert(pickle.dumps({"a": Evil()}))
     assert not (tmp_path / "was-run").exists()
-    with pytest.raises(HoldfastError, match="cannot be read"):
+    with pytest.raises(FarshoreError, match="cannot be read"):
         read_inert(b"not a pickle")
-    with pytest.raises(HoldfastError, match="no table"):
+    with pytest.raises(FarshoreError, match="no table"):
         read_inert(pickle.dumps([1, 2]))
 
 
@@ -296,7 +373,7 @@ def test_cuts_lie_between_lots() -> None:
     lots = np.repeat(np.arange(1, 101), 7)
     cuts = cut_lots(lots, lots)
     assert cuts.tolist() == [21, 41, 61, 81]
-    with pytest.raises(HoldfastError, match="too few lots"):
+    with pytest.raises(FarshoreError, match="too few lots"):
         cut_lots(np.ones(50, int), np.ones(50, int))
     wafer = np.array([[0, 1], [2, 1]], np.uint8)
     assert resize(wafer)[[0, 0, 47, 47], [0, 47, 0, 47]].tolist() == [0, 128, 255, 128]
@@ -304,53 +381,80 @@ def test_cuts_lie_between_lots() -> None:
 
 def test_without_files_the_error_says_what_to_put_where(tmp_path: Path) -> None:
     for kind, file in ((WM811K, "LSWMD.pkl"), (Camelyon17, "metadata.csv")):
-        with pytest.raises(HoldfastError, match=file):
+        with pytest.raises(FarshoreError, match=file):
             kind().prepare(tmp_path)
 
 
-# ---- camelyon17 -----------------------------------------------------------------------------------------------------
+# ---- camelyon17 ----------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def hospitals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_hospitals(tmp_path)
-    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path))
+    monkeypatch.setenv("FARSHORE_DATA", str(tmp_path))
     return tmp_path
 
 
 def test_hospitals_of_camelyon17(hospitals: Path, narrow: None) -> None:
     made = make_scenario("camelyon17", weights="none")
     assert [(domain.name, len(domain)) for domain in made.sources] == [
-        ("center-0", 10), ("center-1", 12), ("center-3", 10), ("center-4", 10),
-    ]  # fmt: skip
+        ("center-0", 10),
+        ("center-1", 12),
+        ("center-3", 10),
+        ("center-4", 10),
+    ]
     target = opened(made)
     assert (target.name, len(target)) == ("center-2", 12)
     for domain in (*made.sources, target):
         assert {int(pixel) for pixel in domain.inputs[:, 0, 0, 0]} == {int(domain.name[-1])}
-        assert torch.equal(domain.labels, torch.from_numpy(np.asarray(domain.inputs[:, 1, 0, 0]) % 2).long())
+        assert torch.equal(
+            domain.labels, torch.from_numpy(np.asarray(domain.inputs[:, 1, 0, 0]) % 2).long()
+        )
     assert made.sources[0].inputs.shape[1:] == (3, 96, 96)
     assert (made.steps, made.memory, made.small, made.short) == (1000, 5000, False, True)
     assert made.notes[0].startswith("6 patches")
-    result = execute(Run(benchmark="camelyon17", method="cl-coral", steps=2, weights="none", settings={"batch_size": 4}))
+    result = execute(
+        Run(
+            benchmark="camelyon17",
+            method="cl-coral",
+            steps=2,
+            weights="none",
+            settings={"batch_size": 4},
+        )
+    )
     assert result.target is not None
     assert result.target.rows == 12
 
 
 @pytest.mark.parametrize("method", ["urm", "tent", "cotta", "shot++"])
-def test_what_is_no_continual_method_runs_on_resnet18_too(method: str, hospitals: Path, narrow: None) -> None:
+def test_what_is_no_continual_method_runs_on_resnet18_too(
+    method: str, hospitals: Path, narrow: None
+) -> None:
     settings = {"batch_size": 4, **({"stage_steps": 2} if method == "shot++" else {})}
-    result = execute(Run(benchmark="camelyon17", method=method, steps=2, weights="none", settings=settings))
+    result = execute(
+        Run(benchmark="camelyon17", method=method, steps=2, weights="none", settings=settings)
+    )
     assert result.status == "done"
     assert result.target_score is not None
 
 
 def test_a_sweep_of_an_image_benchmark(hospitals: Path, narrow: None) -> None:
     found = experiment(
-        search={"trials": 1, "seeds": 1}, part={"benchmarks": ["camelyon17", "heart-hospitals"], "methods": ["er"], "weights": "none"}
+        search={"trials": 1, "seeds": 1},
+        part={
+            "benchmarks": ["camelyon17", "heart-hospitals"],
+            "methods": ["er"],
+            "weights": "none",
+        },
     )
     _, progress = swept(found, hospitals / "runs")
     assert (progress.done, progress.failures) == (2, [])
-    assert "starts from scratch" in Store(hospitals / "runs").read(next(iter(planned(found, hospitals / "runs").unique()))).notes[-1]
+    assert (
+        "starts from scratch"
+        in Store(hospitals / "runs")
+        .read(next(iter(planned(found, hospitals / "runs").unique())))
+        .notes[-1]
+    )
 
 
 def test_extended_hospitals(hospitals: Path) -> None:
@@ -361,5 +465,5 @@ def test_extended_hospitals(hospitals: Path) -> None:
     assert len(set(names)) == 15
     assert names[:5] == ["center-0-1", "center-1-1", "center-3-1", "center-4-1", "center-0-2"]
     assert torch.equal(found.sources[0].train, found.sources[4].train)
-    with pytest.raises(HoldfastError, match="not unseen"):
+    with pytest.raises(FarshoreError, match="not unseen"):
         made.scenario(target="center-0-1")

@@ -1,6 +1,8 @@
-"""Full-size counts of the corrupted benchmarks, images told apart by number, and the published folders of Tiny-ImageNet-C.
+"""Full-size counts of the corrupted benchmarks, images told apart by number, and the published
+folders of Tiny-ImageNet-C.
 
-Corrupting 100,000 images takes minutes, so here a corruption leaves the image as it is: what is counted is who stands where.
+Corrupting 100,000 images takes minutes, so here a corruption leaves the image as it is: what is
+counted is who stands where.
 """
 
 from __future__ import annotations
@@ -11,18 +13,20 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from holdfast.benchmarks import corrupted
-from holdfast.benchmarks.cifar10_c import CIFAR10C
-from holdfast.benchmarks.corrupted import CLEAN, PAIRS, CorruptedImages
-from holdfast.benchmarks.tinyimagenet_c import TinyImageNetC
-from holdfast.benchmarks.wm811k import WM811K
-from holdfast.errors import HoldfastError
+from farshore.benchmarks import corrupted
+from farshore.benchmarks.cifar10_c import CIFAR10C
+from farshore.benchmarks.corrupted import CLEAN, PAIRS, CorruptedImages
+from farshore.benchmarks.tinyimagenet_c import TinyImageNetC
+from farshore.benchmarks.wm811k import WM811K
+from farshore.errors import FarshoreError
 
 
 def numbered(count: int) -> tuple[np.ndarray, np.ndarray]:
     """Images of three bytes that spell their number."""
     numbers = np.arange(count)
-    images = np.stack([numbers >> 16, (numbers >> 8) & 255, numbers & 255], axis=1).astype(np.uint8)[:, :, None, None]
+    images = np.stack([numbers >> 16, (numbers >> 8) & 255, numbers & 255], axis=1).astype(
+        np.uint8
+    )[:, :, None, None]
     return images, (numbers % 10).astype(np.uint8)
 
 
@@ -31,7 +35,10 @@ def number_of(images: np.ndarray) -> np.ndarray:
     return spelled[:, 0] * 65536 + spelled[:, 1] * 256 + spelled[:, 2]
 
 
-@pytest.fixture(params=[(CIFAR10C, 50_000, 10_000), (TinyImageNetC, 100_000, 6_000)], ids=["cifar10-c", "tinyimagenet-c"])
+@pytest.fixture(
+    params=[(CIFAR10C, 50_000, 10_000), (TinyImageNetC, 100_000, 6_000)],
+    ids=["cifar10-c", "tinyimagenet-c"],
+)
 def built(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """A maker of the domains of a seed and exchanged target, and the counts of clean and target."""
     kind, clean, target = request.param
@@ -40,10 +47,15 @@ def built(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr(kind, "read_train", lambda self, raw: numbered(clean))
     monkeypatch.setattr(kind, "read_test", lambda self, raw: numbered(10_000))
 
-    def make(seed: int = 0, exchanged: str | None = None) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    def make(
+        seed: int = 0, exchanged: str | None = None
+    ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         benchmark: CorruptedImages = kind()
         benchmark.origin, benchmark.exchanged = "generated", exchanged
-        return {name: (images, labels) for name, images, labels in benchmark.build_domains(tmp_path, seed)}
+        return {
+            name: (images, labels)
+            for name, images, labels in benchmark.build_domains(tmp_path, seed)
+        }
 
     return make, kind, clean, target
 
@@ -63,7 +75,9 @@ def test_no_image_of_the_target_stands_in_a_source_and_every_image_is_used(built
     assert len(held) == 2_000
     for name in PAIRS:
         kept = number_of(domains[name][0])
-        assert np.array_equal(kept[:8_000], kept[8_000:])  # each image once under each of the two corruptions
+        assert np.array_equal(
+            kept[:8_000], kept[8_000:]
+        )  # each image once under each of the two corruptions
         assert not held & set(kept.tolist())
         assert held | set(kept.tolist()) == set(range(10_000))
         assert np.array_equal(domains[name][1], kept % 10)  # labels follow their images
@@ -88,13 +102,22 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_others(built) -> Non
 
 
 def test_published_folders_of_tiny_imagenet_c_are_read_by_class_and_name(tmp_path: Path) -> None:
-    """The official layouts, made small: two classes, two validation images each; the colour tells which file was read."""
+    """The official layouts, made small: two classes, two validation images each; the colour
+    tells which file was read.
+    """
     classes, raw = ["n02", "n01"], tmp_path / "tinyimagenet"
     top = raw / "tiny-imagenet-200"
-    listed = [("val_0.JPEG", "n01"), ("val_1.JPEG", "n02"), ("val_2.JPEG", "n01"), ("val_3.JPEG", "n02")]
+    listed = [
+        ("val_0.JPEG", "n01"),
+        ("val_1.JPEG", "n02"),
+        ("val_2.JPEG", "n01"),
+        ("val_3.JPEG", "n02"),
+    ]
     (top / "val" / "images").mkdir(parents=True)
     (top / "wnids.txt").write_text("\n".join(classes))
-    (top / "val" / "val_annotations.txt").write_text("".join(f"{file}\t{name}\t0\t0\t63\t63\n" for file, name in listed))
+    (top / "val" / "val_annotations.txt").write_text(
+        "".join(f"{file}\t{name}\t0\t0\t63\t63\n" for file, name in listed)
+    )
     for name in classes:
         (top / "train" / name / "images").mkdir(parents=True)
         grey(0).save(top / "train" / name / "images" / f"{name}_0.JPEG")
@@ -111,7 +134,7 @@ def test_published_folders_of_tiny_imagenet_c_are_read_by_class_and_name(tmp_pat
     images = made.read_published(raw, "fog", labels)
     assert np.abs(images.mean(axis=(1, 2, 3)) - [0, 50, 100, 150]).max() < 2
     (raw / "Tiny-ImageNet-C" / "fog" / "3" / "n02" / "val_3.JPEG").unlink()
-    with pytest.raises(HoldfastError, match=r"val_3\.JPEG is absent"):
+    with pytest.raises(FarshoreError, match=r"val_3\.JPEG is absent"):
         made.read_published(raw, "fog", labels)
 
 
@@ -122,11 +145,18 @@ def grey(value: int) -> Image.Image:
 @pytest.mark.soak
 def test_wafers_are_the_same_bytes_whenever_they_are_prepared(shared: Path, tmp_path: Path) -> None:
     if not (shared / "wm811k").is_dir():
-        pytest.skip("the wafer maps are not here: set HOLDFAST_SHARED to the folder that holds wm811k/")
+        pytest.skip(
+            "the wafer maps are not here: set FARSHORE_SHARED to the folder that holds wm811k/"
+        )
     built = []
     for _ in range(2):
         made = WM811K()
         made.about = {}
-        built.append({name: (images.tobytes(), labels.tobytes()) for name, images, labels in made.build_domains(shared / "wm811k", 0)})
+        built.append(
+            {
+                name: (images.tobytes(), labels.tobytes())
+                for name, images, labels in made.build_domains(shared / "wm811k", 0)
+            }
+        )
     assert list(built[0]) == list(WM811K.domains)
     assert built[0] == built[1]

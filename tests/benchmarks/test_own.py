@@ -9,12 +9,12 @@ import pytest
 import torch
 from PIL import Image
 
-from holdfast import Run, execute
-from holdfast.benchmarks.own import own_scenario
-from holdfast.data.own import OwnData
-from holdfast.data.scenario import Scenario
-from holdfast.data.seal import FrozenModel
-from holdfast.errors import HoldfastError
+from farshore import Run, execute
+from farshore.benchmarks.own import own_scenario
+from farshore.data.own import OwnData
+from farshore.data.scenario import Scenario
+from farshore.data.seal import FrozenModel
+from farshore.errors import FarshoreError
 
 
 def table(rows: int = 40, seed: int = 0) -> pd.DataFrame:
@@ -28,8 +28,15 @@ def table(rows: int = 40, seed: int = 0) -> pd.DataFrame:
             "pressure": rng.normal(np.repeat([0, 5, 9], rows), 1) + (label == "sick"),
             "colour": rng.choice(["red", "green", "blue"], len(site)),
             "depth": np.where(rng.random(len(site)) < 0.3, np.nan, rng.normal(100, 20, len(site))),
-            "day": np.concatenate([rng.permutation(pd.date_range("2026-01-01", periods=rows).strftime("%Y-%m-%d")) for _ in range(3)]),
-            "patient": [f"{s}{number // 4}" for s, number in zip(site, np.arange(len(site)), strict=True)],
+            "day": np.concatenate(
+                [
+                    rng.permutation(pd.date_range("2026-01-01", periods=rows).strftime("%Y-%m-%d"))
+                    for _ in range(3)
+                ]
+            ),
+            "patient": [
+                f"{s}{number // 4}" for s, number in zip(site, np.arange(len(site)), strict=True)
+            ],
             "outcome": label,
         }
     )
@@ -42,8 +49,16 @@ def scenario(frame: pd.DataFrame, tmp_path: Path, **options: Any) -> Scenario:
 
 
 def from_path(path: Path, **options: Any) -> Scenario:
-    outer = {key: options.pop(key) for key in ("target", "order", "seed", "preprocess", "domain_by", "count") if key in options}
-    chosen = {"domain": "site", "label": "outcome", "drop": ("day", "patient")} | options if path.is_file() else options
+    outer = {
+        key: options.pop(key)
+        for key in ("target", "order", "seed", "preprocess", "domain_by", "count")
+        if key in options
+    }
+    chosen = (
+        {"domain": "site", "label": "outcome", "drop": ("day", "patient")} | options
+        if path.is_file()
+        else options
+    )
     return own_scenario(OwnData(path=str(path), **chosen), **outer)
 
 
@@ -54,14 +69,23 @@ def opened(made: Scenario) -> Any:
 def test_a_table_becomes_domains(tmp_path: Path) -> None:
     made = scenario(table(), tmp_path, target="east")
     assert [domain.name for domain in made.sources] == ["north", "south"]
-    assert (made.classes, made.network, made.small, made.short, made.steps, made.memory) == (("sick", "well"), "mlp", True, True, 500, 1000)
+    assert (made.classes, made.network, made.small, made.short, made.steps, made.memory) == (
+        ("sick", "well"),
+        "mlp",
+        True,
+        True,
+        500,
+        1000,
+    )
     first = made.sources[0]
     # pressure and depth with an indicator each; three colours, `other` and missing
     assert first.inputs.shape == (40, 2 * 2 + 5)
     assert torch.isfinite(first.inputs).all()
     assert (len(first.train), len(first.validation)) == (32, 8)
     assert abs(np.median(first.inputs[first.train, 0])) < 1e-6
-    assert made.sources[1].inputs[:, 0].median() > 2  # frozen on the first domain: the second lies elsewhere
+    assert (
+        made.sources[1].inputs[:, 0].median() > 2
+    )  # frozen on the first domain: the second lies elsewhere
     assert len(opened(made)) == 40
 
 
@@ -84,17 +108,24 @@ def test_all_sources_is_named_non_continual(tmp_path: Path) -> None:
 
 def test_time_orders_domains_and_splits(tmp_path: Path) -> None:
     frame = table()
-    frame["day"] = pd.to_datetime(frame["day"]) + pd.to_timedelta(frame["site"].map({"north": 400, "south": 0, "east": 800}), unit="D")
+    frame["day"] = pd.to_datetime(frame["day"]) + pd.to_timedelta(
+        frame["site"].map({"north": 400, "south": 0, "east": 800}), unit="D"
+    )
     made = scenario(frame, tmp_path, target="east", time="day", drop=("patient",))
     assert [domain.name for domain in made.sources] == ["south", "north"]
     south = frame[frame["site"] == "south"]["day"].reset_index(drop=True)
-    assert south[made.sources[0].train.numpy()].max() <= south[made.sources[0].validation.numpy()].min()
+    assert (
+        south[made.sources[0].train.numpy()].max()
+        <= south[made.sources[0].validation.numpy()].min()
+    )
     assert made.sources[0].inputs.shape[1] == 9  # the time is no input
 
 
 def test_groups_stay_together(tmp_path: Path) -> None:
     frame = table()
-    frame.loc[40:47, "patient"] = frame.loc[0:7, "patient"].to_numpy()  # two patients of north come to south
+    frame.loc[40:47, "patient"] = frame.loc[
+        0:7, "patient"
+    ].to_numpy()  # two patients of north come to south
     made = scenario(frame, tmp_path, target="east", group="patient", drop=("day",))
     sides: dict[str, set[str]] = {"train": set(), "validation": set()}
     for domain in made.sources:
@@ -111,7 +142,12 @@ def test_rows_of_both_sides_are_counted_and_can_be_left_out(tmp_path: Path) -> N
     same = ["pressure", "colour", "depth"]
     frame.loc[80:82, same] = frame.loc[[3, 4, 50], same].to_numpy()
     kept = scenario(frame, tmp_path, target="east")
-    assert any(note.startswith("warning: 3 source rows have the same inputs as rows of the target (3 there)") for note in kept.notes)
+    assert any(
+        note.startswith(
+            "warning: 3 source rows have the same inputs as rows of the target (3 there)"
+        )
+        for note in kept.notes
+    )
     assert [len(domain) for domain in kept.sources] == [40, 40]
     without = scenario(frame, tmp_path, target="east", shared_rows="leave-out")
     assert [len(domain) for domain in without.sources] == [38, 39]
@@ -120,7 +156,10 @@ def test_rows_of_both_sides_are_counted_and_can_be_left_out(tmp_path: Path) -> N
     assert not set(pressure.tolist()) & set(opened(without).inputs[:3, 0].tolist())
     frame.loc[83, "patient"] = "north1"
     grouped = scenario(frame, tmp_path, target="east", group="patient", drop=("day",))
-    assert any("4 source rows belong to 1 groups that stand in the target too" in note for note in grouped.notes)
+    assert any(
+        "4 source rows belong to 1 groups that stand in the target too" in note
+        for note in grouped.notes
+    )
 
 
 def test_the_target_never_reaches_training(tmp_path: Path) -> None:
@@ -128,8 +167,15 @@ def test_the_target_never_reaches_training(tmp_path: Path) -> None:
     weights = []
     for _ in range(2):
         frame.to_csv(tmp_path / "t.csv", index=False)
-        data = {"path": str(tmp_path / "t.csv"), "domain": "site", "label": "outcome", "drop": ["day", "patient"]}
-        result = execute(Run.build(benchmark="t.csv", method="er", data=data, target="east", steps=5))
+        data = {
+            "path": str(tmp_path / "t.csv"),
+            "domain": "site",
+            "label": "outcome",
+            "drop": ["day", "patient"],
+        }
+        result = execute(
+            Run.build(benchmark="t.csv", method="er", data=data, target="east", steps=5)
+        )
         assert result.target is not None
         weights.append(result.target.weights)
         east = frame["site"] == "east"
@@ -138,7 +184,9 @@ def test_the_target_never_reaches_training(tmp_path: Path) -> None:
         frame.loc[east, "colour"] = "never seen"
         frame.loc[east, "outcome"] = rng.permutation(frame.loc[east, "outcome"].to_numpy())
     assert weights[0] == weights[1]
-    assert Run.model_validate(result.run.model_dump()) == result.run  # a result says what it was made from
+    assert (
+        Run.model_validate(result.run.model_dump()) == result.run
+    )  # a result says what it was made from
     assert any("sha256" in note for note in result.notes)
 
 
@@ -152,30 +200,115 @@ def change(column: str, value: Any, rows: Any = 5) -> Any:
 
 
 REFUSALS: list[tuple[str, Any, dict[str, Any], str]] = [
-    ("unknown domain column", None, {"domain": "sites"}, "unknown column in --domain 'sites': did you mean 'site'?"),
+    (
+        "unknown domain column",
+        None,
+        {"domain": "sites"},
+        "unknown column in --domain 'sites': did you mean 'site'?",
+    ),
     ("unknown label column", None, {"label": "outcom"}, "did you mean 'outcome'?"),
-    ("unknown dropped column", None, {"drop": ("dy",)}, "unknown column in --drop 'dy': did you mean 'day'?"),
-    ("unknown time column", None, {"time": "dya"}, "unknown column in --time 'dya': did you mean 'day'?"),
+    (
+        "unknown dropped column",
+        None,
+        {"drop": ("dy",)},
+        "unknown column in --drop 'dy': did you mean 'day'?",
+    ),
+    (
+        "unknown time column",
+        None,
+        {"time": "dya"},
+        "unknown column in --time 'dya': did you mean 'day'?",
+    ),
     ("unknown group column", None, {"group": "patients"}, "did you mean 'patient'?"),
     ("no label", None, {"label": None}, "--label is not given"),
     ("no domain", None, {"domain": None}, "--domain is not given"),
-    ("no target", None, {"target": None}, r"--target is not given: .* north \(40 rows\), south \(40 rows\), east \(40 rows\)"),
+    (
+        "no target",
+        None,
+        {"target": None},
+        r"--target is not given: .* north \(40 rows\), south \(40 rows\), east \(40 rows\)",
+    ),
     ("unknown target", None, {"target": "est"}, "unknown target 'est': did you mean 'east'?"),
-    ("one row", change("site", "lonely"), {}, "domain 'lonely' has 1 row: a domain needs at least 2"),
-    ("one class", change("outcome", "well", slice(0, 39)), {}, "domain 'north' has one class only .'well'.: join it"),
-    ("class of the target only", change("outcome", "dead", [100, 101]), {}, r"class 'dead' exists only in the target 'east' \(2 rows\)"),
-    ("text for a number", change("pressure", "high"), {}, "column 'pressure', row 5: 'high' is not a number: mend it"),
-    ("text for a number in the target", change("pressure", "high", 100), {}, "column 'pressure', row 100: 'high' is not a number"),
-    ("missing labels", None, {"label": "depth", "drop": ()}, "--label depth: .* rows have no value there"),
-    ("regression", None, {"label": "pressure"}, "looks like a quantity: holdfast only classifies"),
-    ("missing domain", change("site", None), {}, "--domain site: 1 rows have no value there, the first is row 5"),
-    ("bad date", change("day", "someday"), {"time": "day", "drop": ()}, "row 5: 'someday' is neither a number nor a date"),
+    (
+        "one row",
+        change("site", "lonely"),
+        {},
+        "domain 'lonely' has 1 row: a domain needs at least 2",
+    ),
+    (
+        "one class",
+        change("outcome", "well", slice(0, 39)),
+        {},
+        "domain 'north' has one class only .'well'.: join it",
+    ),
+    (
+        "class of the target only",
+        change("outcome", "dead", [100, 101]),
+        {},
+        r"class 'dead' exists only in the target 'east' \(2 rows\)",
+    ),
+    (
+        "text for a number",
+        change("pressure", "high"),
+        {},
+        "column 'pressure', row 5: 'high' is not a number: mend it",
+    ),
+    (
+        "text for a number in the target",
+        change("pressure", "high", 100),
+        {},
+        "column 'pressure', row 100: 'high' is not a number",
+    ),
+    (
+        "missing labels",
+        None,
+        {"label": "depth", "drop": ()},
+        "--label depth: .* rows have no value there",
+    ),
+    ("regression", None, {"label": "pressure"}, "looks like a quantity: farshore only classifies"),
+    (
+        "missing domain",
+        change("site", None),
+        {},
+        "--domain site: 1 rows have no value there, the first is row 5",
+    ),
+    (
+        "bad date",
+        change("day", "someday"),
+        {"time": "day", "drop": ()},
+        "row 5: 'someday' is neither a number nor a date",
+    ),
     ("order with the target", None, {"order": ["east", "north"]}, "which is the target"),
-    ("order with auto", None, {"domain": "auto", "domain_by": "blocks", "order": ["a"], "target": "last"}, "--order cannot be used"),
-    ("auto target", None, {"domain": "auto", "domain_by": "blocks", "target": "east"}, "write `last` for the last fifth"),
-    ("auto column", None, {"domain": "auto", "domain_by": "blocks", "target": "sit=east"}, "did you mean 'site'?"),
-    ("auto value", None, {"domain": "auto", "domain_by": "blocks", "target": "site=est"}, "no row has 'est' in column 'site'"),
-    ("nothing left", None, {"drop": ("day", "patient", "pressure", "colour", "depth")}, "no column is left to learn from"),
+    (
+        "order with auto",
+        None,
+        {"domain": "auto", "domain_by": "blocks", "order": ["a"], "target": "last"},
+        "--order cannot be used",
+    ),
+    (
+        "auto target",
+        None,
+        {"domain": "auto", "domain_by": "blocks", "target": "east"},
+        "write `last` for the last fifth",
+    ),
+    (
+        "auto column",
+        None,
+        {"domain": "auto", "domain_by": "blocks", "target": "sit=east"},
+        "did you mean 'site'?",
+    ),
+    (
+        "auto value",
+        None,
+        {"domain": "auto", "domain_by": "blocks", "target": "site=est"},
+        "no row has 'est' in column 'site'",
+    ),
+    (
+        "nothing left",
+        None,
+        {"drop": ("day", "patient", "pressure", "colour", "depth")},
+        "no column is left to learn from",
+    ),
     (
         "identifier",
         lambda f: f.assign(name=[f"n{i}" for i in range(len(f))]),
@@ -185,11 +318,17 @@ REFUSALS: list[tuple[str, Any, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("spoil", "options", "message"), [case[1:] for case in REFUSALS], ids=[case[0] for case in REFUSALS])
-def test_refusals_are_one_clear_line(spoil: Any, options: dict[str, Any], message: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("spoil", "options", "message"),
+    [case[1:] for case in REFUSALS],
+    ids=[case[0] for case in REFUSALS],
+)
+def test_refusals_are_one_clear_line(
+    spoil: Any, options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
     frame = table(rows=120) if "different texts" in message else table()
     frame = spoil(frame) if spoil is not None else frame
-    with pytest.raises(HoldfastError, match=message) as told:
+    with pytest.raises(FarshoreError, match=message) as told:
         scenario(frame, tmp_path, **({"target": "east"} | options))
     assert "\n" not in str(told.value)
 
@@ -204,19 +343,31 @@ def test_domains_are_constructed(tmp_path: Path) -> None:
     assert [len(domain) for domain in made.sources] == [40, 40]
     assert any("2 found, boundaries at rows 40 of 80" in note for note in made.notes)
     assert made.sources[0].inputs.shape[1] == 9  # `site` names the target and is no input
-    last = scenario(table(), tmp_path, domain="auto", domain_by="time", count=2, time="day", drop=("site", "patient"))
+    last = scenario(
+        table(),
+        tmp_path,
+        domain="auto",
+        domain_by="time",
+        count=2,
+        time="day",
+        drop=("site", "patient"),
+    )
     assert (last.target.name, len(opened(last))) == ("last", 24)
     assert sum(len(domain) for domain in last.sources) == 96
 
 
-def images(folder: Path, sites: dict[str, int], classes: tuple[str, ...] = ("dark", "bright")) -> Path:
+def images(
+    folder: Path, sites: dict[str, int], classes: tuple[str, ...] = ("dark", "bright")
+) -> Path:
     rng = np.random.default_rng(0)
     for site, shift in sites.items():
         for place, name in enumerate(classes):
             (folder / site / name).mkdir(parents=True)
             for number in range(12):
                 size = rng.integers(10, 30, 2)
-                pixels = np.clip(rng.normal(60 + 100 * place + shift, 20, size), 0, 255).astype(np.uint8)
+                pixels = np.clip(rng.normal(60 + 100 * place + shift, 20, size), 0, 255).astype(
+                    np.uint8
+                )
                 Image.fromarray(pixels).save(folder / site / name / f"{number:02d}.png")
     return folder
 
@@ -226,7 +377,10 @@ def test_a_folder_of_images_becomes_domains(tmp_path: Path) -> None:
     made = from_path(folder, target="c", size=16)
     assert [domain.name for domain in made.sources] == ["a", "b"]
     assert (made.network, made.small, made.short) == ("cnn", False, False)
-    assert (made.sources[0].inputs.shape, made.sources[0].inputs.dtype) == ((24, 1, 16, 16), torch.uint8)
+    assert (made.sources[0].inputs.shape, made.sources[0].inputs.dtype) == (
+        (24, 1, 16, 16),
+        torch.uint8,
+    )
     target = opened(made)
     assert (len(target), made.classes) == (24, ("bright", "dark"))
     bright = target.inputs[target.labels == 0].float().mean()
@@ -245,34 +399,39 @@ def test_domains_of_images_are_constructed(tmp_path: Path) -> None:
 
 def test_refusals_of_folders(tmp_path: Path) -> None:
     folder = images(tmp_path / "pictures", {"a": 0, "b": 20, "c": 40})
-    with pytest.raises(HoldfastError, match="--label is for tables"):
+    with pytest.raises(FarshoreError, match="--label is for tables"):
         from_path(folder, target="c", label="class")
-    with pytest.raises(HoldfastError, match="--domain site is for tables"):
+    with pytest.raises(FarshoreError, match="--domain site is for tables"):
         from_path(folder, target="c", domain="site")
-    with pytest.raises(HoldfastError, match="class/file without domains"):
+    with pytest.raises(FarshoreError, match="class/file without domains"):
         from_path(folder / "a", target="c")
     (folder / "b" / "dark" / "03.png").write_bytes(b"broken")
-    with pytest.raises(HoldfastError, match=r"1 images cannot be read: .*b/dark/03\.png"):
+    with pytest.raises(FarshoreError, match=r"1 images cannot be read: .*b/dark/03\.png"):
         from_path(folder, target="c")
 
 
 def test_duplicate_images_are_counted(tmp_path: Path) -> None:
     folder = images(tmp_path / "pictures", {"a": 0, "b": 20, "c": 40})
-    (folder / "c" / "dark" / "copy.png").write_bytes((folder / "a" / "dark" / "05.png").read_bytes())
+    (folder / "c" / "dark" / "copy.png").write_bytes(
+        (folder / "a" / "dark" / "05.png").read_bytes()
+    )
     made = from_path(folder, target="c")
-    assert any("1 source rows have the same inputs as rows of the target (1 there)" in note for note in made.notes)
+    assert any(
+        "1 source rows have the same inputs as rows of the target (1 there)" in note
+        for note in made.notes
+    )
 
 
 def test_files_that_are_no_tables(tmp_path: Path) -> None:
     (tmp_path / "table.xlsx").write_bytes(b"x")
-    with pytest.raises(HoldfastError, match="is not a table that can be read"):
+    with pytest.raises(FarshoreError, match="is not a table that can be read"):
         from_path(tmp_path / "table.xlsx", target="a")
     (tmp_path / "empty.csv").write_text("site,outcome\n")
-    with pytest.raises(HoldfastError, match="has no rows"):
+    with pytest.raises(FarshoreError, match="has no rows"):
         from_path(tmp_path / "empty.csv", target="a")
     (tmp_path / "nothing.csv").write_text("")
-    with pytest.raises(HoldfastError, match="cannot be read as a table"):
+    with pytest.raises(FarshoreError, match="cannot be read as a table"):
         from_path(tmp_path / "nothing.csv", target="a")
     (tmp_path / "broken.parquet").write_bytes(b"no parquet")
-    with pytest.raises(HoldfastError, match="cannot be read as a table"):
+    with pytest.raises(FarshoreError, match="cannot be read as a table"):
         from_path(tmp_path / "broken.parquet", target="a")

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holdfast.benchmarks.prepared import PreparedBenchmark
-from holdfast.data import prepared as sets
-from holdfast.data.public_files import PublicFile, data_root, fetch
-from holdfast.errors import HoldfastError
+from farshore.benchmarks.prepared import PreparedBenchmark
+from farshore.data import prepared as sets
+from farshore.data.public_files import PublicFile, data_root, fetch
+from farshore.errors import FarshoreError
 
 CONTENT = b"the official bytes " * 1000
 FACTS = {"set": "tiny", "seed": 0}
@@ -36,7 +36,9 @@ def server(tmp_path: Path) -> Iterator[str]:
     folder.mkdir()
     (folder / "official.bin").write_bytes(CONTENT)
     (folder / "broken.bin").write_bytes(CONTENT[:-1])
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as running:
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Quiet, directory=str(folder))
+    ) as running:
         threading.Thread(target=running.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{running.server_address[1]}/"
         running.shutdown()
@@ -62,39 +64,54 @@ class Bar:
 
 def test_download_is_checked_and_shown(server: str, tmp_path: Path) -> None:
     bars: dict[str, Bar] = {}
-    file = public(server + "gone.bin", server + "official.bin")  # the first address fails, the second serves
-    paths = fetch([file], tmp_path / "raw", again="holdfast prepare tiny", bar=lambda name: bars.setdefault(name, Bar()))
+    file = public(
+        server + "gone.bin", server + "official.bin"
+    )  # the first address fails, the second serves
+    paths = fetch(
+        [file],
+        tmp_path / "raw",
+        again="farshore prepare tiny",
+        bar=lambda name: bars.setdefault(name, Bar()),
+    )
     assert paths[0].read_bytes() == CONTENT
     assert bars["official.bin"].seen >= len(CONTENT)
 
 
 def test_a_download_with_another_checksum_is_refused(server: str, tmp_path: Path) -> None:
-    with pytest.raises(HoldfastError, match="another checksum"):
-        fetch([public(server + "broken.bin")], tmp_path / "raw", again="holdfast prepare tiny")
+    with pytest.raises(FarshoreError, match="another checksum"):
+        fetch([public(server + "broken.bin")], tmp_path / "raw", again="farshore prepare tiny")
     assert not list((tmp_path / "raw").glob("official*"))
 
 
 def test_without_a_network_the_error_says_what_to_put_where(tmp_path: Path) -> None:
     folder = tmp_path / "raw"
-    files = [public("http://127.0.0.1:9/official.bin"), public("http://127.0.0.1:9/other.bin", name="other.bin")]
-    with pytest.raises(HoldfastError) as told:
-        fetch(files, folder, again="holdfast prepare tiny --root there")
+    files = [
+        public("http://127.0.0.1:9/official.bin"),
+        public("http://127.0.0.1:9/other.bin", name="other.bin"),
+    ]
+    with pytest.raises(FarshoreError) as told:
+        fetch(files, folder, again="farshore prepare tiny --root there")
     message = str(told.value)
     assert "\n" not in message
-    for part in ("official.bin (19,000 bytes)", "other.bin", str(folder), "`holdfast prepare tiny --root there`"):
+    for part in (
+        "official.bin (19,000 bytes)",
+        "other.bin",
+        str(folder),
+        "`farshore prepare tiny --root there`",
+    ):
         assert part in message
 
 
 def test_a_wrong_file_in_place_is_refused(tmp_path: Path) -> None:
     (tmp_path / "official.bin").write_bytes(b"something else")
-    with pytest.raises(HoldfastError, match="not the published file"):
-        fetch([public("http://127.0.0.1:9/official.bin")], tmp_path, again="holdfast prepare tiny")
+    with pytest.raises(FarshoreError, match="not the published file"):
+        fetch([public("http://127.0.0.1:9/official.bin")], tmp_path, again="farshore prepare tiny")
 
 
 def test_the_data_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("HOLDFAST_DATA", raising=False)
-    assert data_root().name == "holdfast"
-    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path / "a"))
+    monkeypatch.delenv("FARSHORE_DATA", raising=False)
+    assert data_root().name == "farshore"
+    monkeypatch.setenv("FARSHORE_DATA", str(tmp_path / "a"))
     assert data_root() == tmp_path / "a"
     assert data_root(tmp_path / "b") == tmp_path / "b"
 
@@ -102,7 +119,11 @@ def test_the_data_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def domains(rows: int = 50) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     rng = np.random.default_rng(0)
     for name in ("a", "b"):
-        yield name, rng.integers(0, 255, (rows, 1, 4, 4), dtype=np.uint8), np.arange(rows, dtype=np.uint8) % 3
+        yield (
+            name,
+            rng.integers(0, 255, (rows, 1, 4, 4), dtype=np.uint8),
+            np.arange(rows, dtype=np.uint8) % 3,
+        )
 
 
 def test_a_built_set_is_mapped_and_described(tmp_path: Path) -> None:
@@ -135,7 +156,7 @@ def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
         yield next(domains())
         raise OSError(28, "No space left on device")
 
-    with pytest.raises(HoldfastError, match="the disk is full"):
+    with pytest.raises(FarshoreError, match="the disk is full"):
         sets.build(tmp_path / "set", FACTS, failing())
     assert list(tmp_path.iterdir()) == []
 
@@ -162,9 +183,11 @@ class Tiny(PreparedBenchmark):
         raise NotImplementedError
 
 
-def test_a_run_prepares_if_the_files_are_there_and_else_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path))
-    with pytest.raises(HoldfastError, match="type `holdfast prepare tiny` first"):
+def test_a_run_prepares_if_the_files_are_there_and_else_says_how(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FARSHORE_DATA", str(tmp_path))
+    with pytest.raises(FarshoreError, match="type `farshore prepare tiny` first"):
         Tiny().open(0)
     (tmp_path / "tiny").mkdir()
     (tmp_path / "tiny" / "official.bin").write_bytes(CONTENT)
@@ -190,7 +213,7 @@ def test_prepare_mends_changed_bytes(tmp_path: Path) -> None:
 BUILD = """
 import sys, time, numpy as np
 from pathlib import Path
-from holdfast.data.prepared import build
+from farshore.data.prepared import build
 def domains():
     for name in ("a", "b"):
         yield name, np.zeros((2000, 1000), np.uint8), np.zeros(2000, np.uint8)
@@ -202,7 +225,11 @@ build(Path(sys.argv[1]), {"set": "tiny", "seed": 0}, domains())
 
 @pytest.mark.soak
 def test_a_killed_build_never_looks_whole(tmp_path: Path) -> None:
-    running = subprocess.Popen([sys.executable, "-c", BUILD, str(tmp_path / "set"), "60"], stdout=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        [sys.executable, "-c", BUILD, str(tmp_path / "set"), "60"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert running.stdout is not None
     assert running.stdout.readline() == "written\n"
     os.kill(running.pid, signal.SIGKILL)
@@ -216,10 +243,16 @@ def test_a_killed_build_never_looks_whole(tmp_path: Path) -> None:
 
 @pytest.mark.soak
 def test_a_full_disk_leaves_nothing_and_says_so(tmp_path: Path) -> None:
-    limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000000, 1000000))\n" + BUILD
+    limited = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000000, 1000000))\n" + BUILD
+    )
     began = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-c", limited, str(tmp_path / "set"), "0"], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", limited, str(tmp_path / "set"), "0"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert done.returncode != 0
     assert "the disk is full" in done.stderr
@@ -231,4 +264,9 @@ def test_the_manifest_is_plain_json(tmp_path: Path) -> None:
     sets.build(tmp_path / "set", FACTS, domains())
     manifest = json.loads((tmp_path / "set" / "manifest.json").read_text())
     assert manifest["settings"] == FACTS
-    assert set(manifest["files"]) == {"00-inputs.npy", "00-labels.npy", "01-inputs.npy", "01-labels.npy"}
+    assert set(manifest["files"]) == {
+        "00-inputs.npy",
+        "00-labels.npy",
+        "01-inputs.npy",
+        "01-labels.npy",
+    }

@@ -11,9 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from official import use_made_frost, wafers, write_hospitals, write_tiny_imagenet, write_wafer_arrays
+from official import (
+    use_made_frost,
+    wafers,
+    write_hospitals,
+    write_tiny_imagenet,
+    write_wafer_arrays,
+)
 
-from holdfast.benchmarks import BENCHMARKS
+from farshore.benchmarks import BENCHMARKS
 
 
 def write_wafer_pickle(root: Path) -> None:
@@ -21,7 +27,8 @@ def write_wafer_pickle(root: Path) -> None:
     (root / "wm811k" / "LSWMD.pkl").write_bytes(pickle.dumps(wafers()))
 
 
-# cifar10-c, whose official files cannot be made small, has its own test in test_image_benchmarks.py.
+# cifar10-c, whose official files cannot be made small, has its own test in
+# test_image_benchmarks.py.
 SMALL: dict[str, tuple[str, Callable[[Path], None]]] = {
     "tinyimagenet-c": ("tinyimagenet-c", write_tiny_imagenet),
     "wm811k from the pickle": ("wm811k", write_wafer_pickle),
@@ -35,7 +42,9 @@ def arrays(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("case", SMALL)
-def test_a_second_prepare_is_the_same_bytes(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_prepare_is_the_same_bytes(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name, write = SMALL[case]
     made = []
     for place in ("here", "there"):
@@ -58,18 +67,22 @@ def test_real_data_in_two_processes(name: str, shared: Path, tmp_path: Path) -> 
     """As a user types it, with another hash seed and another number of threads the second time."""
     raw = "tinyimagenet" if name == "tinyimagenet-c" else name
     if not (shared / raw).is_dir():
-        pytest.skip(f"the real files are not here: set HOLDFAST_SHARED to the folder that holds {raw}/")
+        pytest.skip(
+            f"the real files are not here: set FARSHORE_SHARED to the folder that holds {raw}/"
+        )
     manifests = []
     for number in ("1", "2"):
         root = tmp_path / number
         root.mkdir()
         for folder in (raw, "frost"):
             (root / folder).symlink_to(shared / folder, target_is_directory=True)
-        words = [sys.executable, "-m", "holdfast", "prepare", name, "--root", str(root)]
+        words = [sys.executable, "-m", "farshore", "prepare", name, "--root", str(root)]
         environment = {**os.environ, "PYTHONHASHSEED": number, "OMP_NUM_THREADS": number}
         found = subprocess.run(words, env=environment, capture_output=True, text=True)
         assert found.returncode == 0, found.stderr
         assert f"prepared {name}" in found.stdout
-        manifests.append(json.loads((root / "prepared" / f"{name}-seed-0" / "manifest.json").read_text()))
+        manifests.append(
+            json.loads((root / "prepared" / f"{name}-seed-0" / "manifest.json").read_text())
+        )
     assert manifests[0]["files"] == manifests[1]["files"]
     assert len(manifests[0]["files"]) == 2 * len(BENCHMARKS.get(name).domains)

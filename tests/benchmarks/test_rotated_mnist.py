@@ -7,20 +7,36 @@ import numpy as np
 import pytest
 import torch
 
-from holdfast import Run, execute
-from holdfast.benchmarks.rotated_mnist import RotatedMNIST, RotatedMNISTExtended, read_idx
-from holdfast.benchmarks.source import make_scenario
-from holdfast.data.images import rotate
-from holdfast.data.seal import FrozenModel
-from holdfast.errors import HoldfastError
+from farshore import Run, execute
+from farshore.benchmarks.rotated_mnist import RotatedMNIST, RotatedMNISTExtended, read_idx
+from farshore.benchmarks.source import make_scenario
+from farshore.data.images import rotate
+from farshore.data.seal import FrozenModel
+from farshore.errors import FarshoreError
 
 
 def test_five_disjoint_parts_of_the_official_digits(data_root: Path) -> None:
     prepared = RotatedMNIST().prepare()
     assert prepared.domains == {"0": 14000, "15": 14000, "30": 14000, "45": 14000, "75": 14000}
     digits = np.concatenate([prepared.read(name)[1].numpy() for name in prepared.domains])
-    assert np.bincount(digits).tolist() == [6903, 7877, 6990, 7141, 6824, 6313, 6876, 7293, 6825, 6958]  # of all 70,000
-    raw = np.concatenate([read_idx(data_root / "mnist" / f"{kind}-images-idx3-ubyte.gz") for kind in ("train", "t10k")])
+    assert np.bincount(digits).tolist() == [
+        6903,
+        7877,
+        6990,
+        7141,
+        6824,
+        6313,
+        6876,
+        7293,
+        6825,
+        6958,
+    ]  # of all 70,000
+    raw = np.concatenate(
+        [
+            read_idx(data_root / "mnist" / f"{kind}-images-idx3-ubyte.gz")
+            for kind in ("train", "t10k")
+        ]
+    )
     known = {image.tobytes() for image in raw}
     upright = {image.tobytes() for image in np.asarray(prepared.read("0")[0])}
     assert upright <= known
@@ -47,8 +63,15 @@ def test_scenario_has_the_papers_numbers(data_root: Path) -> None:
     scenario = RotatedMNIST().scenario()
     assert time.perf_counter() - began < 2
     assert [domain.name for domain in scenario.sources] == ["0", "15", "30", "45"]
-    assert [(len(domain.train), len(domain.validation)) for domain in scenario.sources] == [(11200, 2800)] * 4
-    assert (scenario.target.name, scenario.steps, scenario.memory, scenario.network) == ("75", 1000, 1000, "cnn")
+    assert [(len(domain.train), len(domain.validation)) for domain in scenario.sources] == [
+        (11200, 2800)
+    ] * 4
+    assert (scenario.target.name, scenario.steps, scenario.memory, scenario.network) == (
+        "75",
+        1000,
+        1000,
+        "cnn",
+    )
     assert scenario.small
     assert scenario.short
     upright = RotatedMNIST().scenario(target="0", order=["75", "15", "45", "30"])
@@ -63,7 +86,10 @@ def test_same_seed_same_bytes(data_root: Path, tmp_path: Path) -> None:
     here, there = RotatedMNIST().prepare(), RotatedMNIST().prepare(tmp_path)
     assert here.manifest["files"] == there.manifest["files"]
     other = RotatedMNIST().prepare(tmp_path, seed=1)
-    assert other.manifest["files"]["00-inputs.npy"]["sha256"] != here.manifest["files"]["00-inputs.npy"]["sha256"]
+    assert (
+        other.manifest["files"]["00-inputs.npy"]["sha256"]
+        != here.manifest["files"]["00-inputs.npy"]["sha256"]
+    )
 
 
 def test_drift_finds_the_angles_of_the_stream(data_root: Path) -> None:
@@ -74,7 +100,9 @@ def test_drift_finds_the_angles_of_the_stream(data_root: Path) -> None:
 
 
 def test_it_runs_from_the_memory_map(data_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RotatedMNIST, "network", "mlp")  # the cnn scores 70,000 digits too slowly for a test on a CPU
+    monkeypatch.setattr(
+        RotatedMNIST, "network", "mlp"
+    )  # the cnn scores 70,000 digits too slowly for a test on a CPU
     monkeypatch.setattr(RotatedMNIST, "network_settings", {"width": 16})
     result = execute(Run(benchmark="rotated-mnist", method="er", steps=100))
     assert result.target is not None
@@ -90,5 +118,5 @@ def test_extended_repeats_the_sources(data_root: Path) -> None:
     assert names[:5] == ["0-1", "15-1", "30-1", "45-1", "0-2"]
     assert torch.equal(scenario.sources[4].train, scenario.sources[0].train)
     assert scenario.target.name == "75"
-    with pytest.raises(HoldfastError, match="not unseen"):
+    with pytest.raises(FarshoreError, match="not unseen"):
         RotatedMNISTExtended().scenario(target="0-1")

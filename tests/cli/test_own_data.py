@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-import holdfast
-from holdfast import Result
-from holdfast.cli.app import main
-from holdfast.methods import METHODS
+import farshore
+from farshore import Result
+from farshore.cli.app import main
+from farshore.methods import METHODS
 
 
 def type_in(line: str, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -27,116 +27,196 @@ def type_in(line: str, monkeypatch: pytest.MonkeyPatch) -> int:
 @pytest.fixture
 def heart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    with as_file(files("holdfast.benchmarks") / "files" / "heart.csv") as path:
+    with as_file(files("farshore.benchmarks") / "files" / "heart.csv") as path:
         shutil.copy(path, tmp_path / "heart.csv")
     return tmp_path
 
 
 @pytest.mark.parametrize("method", ["er", "cl-coral"])
-def test_heart_as_a_user_types_it(method: str, heart: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_heart_as_a_user_types_it(
+    method: str, heart: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     if method not in METHODS.names():
         pytest.skip(f"{method} is not there yet")
-    line = f"holdfast run heart.csv {method} --domain hospital --label num --target va --steps 20 --out out"
+    line = (
+        f"farshore run heart.csv {method} --domain hospital --label num --target va --steps "
+        "20 --out out"
+    )
     assert type_in(line, monkeypatch) == 0
     printed = capsys.readouterr().out
     assert "target va (unseen, 200 rows)" in printed
     assert "heart.csv: 920 rows, 13 input columns" in printed
     result = Result.read(heart / "out" / "result.json")
     assert result.run.data is not None
-    assert (result.run.data.path, result.run.data.domain, result.run.data.label) == ("heart.csv", "hospital", "num")
+    assert (result.run.data.path, result.run.data.domain, result.run.data.label) == (
+        "heart.csv",
+        "hospital",
+        "num",
+    )
     assert result.classes == ["0", "1", "2", "3", "4"]
     assert result.sources == ["cleveland", "hungarian", "switzerland"]
-    learner = holdfast.load(heart / "out" / "learner")
+    learner = farshore.load(heart / "out" / "learner")
     assert result.target is not None
     va = pd.read_csv("heart.csv", na_values="?").query("hospital == 'va'")
     right = float((learner.predict(va) == va["num"].astype(str)).mean())
-    assert right == pytest.approx(result.target_score)  # the saved preprocessing and model give the same on raw rows
+    assert right == pytest.approx(
+        result.target_score
+    )  # the saved preprocessing and model give the same on raw rows
 
 
-def test_images_as_a_user_types_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_images_as_a_user_types_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     for site in ("a", "b", "c"):
         for place, name in enumerate(("cat", "dog")):
             Path("pictures", site, name).mkdir(parents=True)
             for number in range(10):
-                stripes = np.tile(np.repeat([[40], [200]], 2, axis=0), (4, 16)) if place else np.tile([[40, 40, 200, 200]], (16, 4))
+                stripes = (
+                    np.tile(np.repeat([[40], [200]], 2, axis=0), (4, 16))
+                    if place
+                    else np.tile([[40, 40, 200, 200]], (16, 4))
+                )
                 pixels = (stripes[..., None] + rng.integers(0, 40, (16, 16, 3))).astype(np.uint8)
                 Image.fromarray(pixels).save(Path("pictures", site, name, f"{number}.png"))
-    line = "holdfast run pictures er --target c --size 16 --steps 30 --set learning_rate=0.003 --out out"
+    line = (
+        "farshore run pictures er --target c --size 16 --steps 30 --set learning_rate=0.003 "
+        "--out out"
+    )
     assert type_in(line, monkeypatch) == 0
     assert "pictures: 60 images as 16x16 RGB" in capsys.readouterr().out
     result = Result.read(tmp_path / "out" / "result.json")
     assert result.target_score is not None
     assert result.target_score > 0.9
-    assert holdfast.load("out/learner").preprocessing is not None
+    assert farshore.load("out/learner").preprocessing is not None
 
 
-def test_domains_are_found_as_a_user_types_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert type_in(f"holdfast run rotated-digits er --domain auto --steps 3 --out {tmp_path}", monkeypatch) == 0
+def test_domains_are_found_as_a_user_types_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert (
+        type_in(
+            f"farshore run rotated-digits er --domain auto --steps 3 --out {tmp_path}", monkeypatch
+        )
+        == 0
+    )
     assert "4 found, boundaries at rows 360, 720, 1079 of 1438" in capsys.readouterr().out
     result = Result.read(tmp_path / "result.json")
-    assert (result.run.domain_by, result.sources) == ("drift", ["part 1", "part 2", "part 3", "part 4"])
+    assert (result.run.domain_by, result.sources) == (
+        "drift",
+        ["part 1", "part 2", "part 3", "part 4"],
+    )
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("holdfast run heart.csv er --domain hospitl --label num --target va", "did you mean 'hospital'?"),
-        ("holdfast run heart.csv er --label num", "--domain is not given"),
-        ("holdfast run hart.csv er --domain hospital --label num", "there is no file or folder 'hart.csv'"),
-        ("holdfast run rotated-digits er --label num", "--label is for your own data: 'rotated-digits' is a benchmark"),
-        ("holdfast run rotated-digits er --shared-rows keep", "--shared-rows is for your own data"),
-        ("holdfast run rotated-digits er --domain-by drift", "it needs --domain auto"),
-        ("holdfast run rotated-digits er --domain auto --domain-by dirft", "domain_by = 'dirft' is not allowed"),
-        ("holdfast run heart.csv er --domain hospital --label num --target va --preprocess some", "preprocess = 'some' is not allowed"),
-        ("holdfast run heart.csv er --domain hospital --label num --target va --shared-rows x", "is not allowed: it should be 'keep'"),
-        ("holdfast run heart.csv er --domain hospital --label num --target va --size 0", "size = 0 is not allowed"),
-        ("holdfast run rotated-mnist er --root nowhere", "--root 'nowhere' is no folder"),
-        ("holdfast run rotated-mnist er", "type `holdfast prepare rotated-mnist` first"),
-        ("holdfast run rotated-mnist-extended er", "type `holdfast prepare rotated-mnist` first"),
-        ("holdfast prepare rotated-mnst", "did you mean 'rotated-mnist'?"),
+        (
+            "farshore run heart.csv er --domain hospitl --label num --target va",
+            "did you mean 'hospital'?",
+        ),
+        ("farshore run heart.csv er --label num", "--domain is not given"),
+        (
+            "farshore run hart.csv er --domain hospital --label num",
+            "there is no file or folder 'hart.csv'",
+        ),
+        (
+            "farshore run rotated-digits er --label num",
+            "--label is for your own data: 'rotated-digits' is a benchmark",
+        ),
+        ("farshore run rotated-digits er --shared-rows keep", "--shared-rows is for your own data"),
+        ("farshore run rotated-digits er --domain-by drift", "it needs --domain auto"),
+        (
+            "farshore run rotated-digits er --domain auto --domain-by dirft",
+            "domain_by = 'dirft' is not allowed",
+        ),
+        (
+            "farshore run heart.csv er --domain hospital --label num --target va --preprocess some",
+            "preprocess = 'some' is not allowed",
+        ),
+        (
+            "farshore run heart.csv er --domain hospital --label num --target va --shared-rows x",
+            "is not allowed: it should be 'keep'",
+        ),
+        (
+            "farshore run heart.csv er --domain hospital --label num --target va --size 0",
+            "size = 0 is not allowed",
+        ),
+        ("farshore run rotated-mnist er --root nowhere", "--root 'nowhere' is no folder"),
+        ("farshore run rotated-mnist er", "type `farshore prepare rotated-mnist` first"),
+        ("farshore run rotated-mnist-extended er", "type `farshore prepare rotated-mnist` first"),
+        ("farshore prepare rotated-mnst", "did you mean 'rotated-mnist'?"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_code_2(
-    line: str, message: str, heart: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    line: str,
+    message: str,
+    heart: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("HOLDFAST_DATA", str(heart / "empty"))
+    monkeypatch.setenv("FARSHORE_DATA", str(heart / "empty"))
     assert type_in(line, monkeypatch) == 2
     printed = capsys.readouterr()
     assert message in printed.err
-    assert printed.err.startswith("holdfast: error: ")
+    assert printed.err.startswith("farshore: error: ")
     assert printed.err.count("\n") == 1
 
 
-def test_prepare_what_is_shipped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert type_in("holdfast prepare rotated-digits", monkeypatch) == 0
+def test_prepare_what_is_shipped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert type_in("farshore prepare rotated-digits", monkeypatch) == 0
     assert "nothing to prepare" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("name", "shown"), [("covertype", "holdfast prepare covertype"), ("rotated-digits", "shipped with holdfast")])
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("covertype", "farshore prepare covertype"), ("rotated-digits", "shipped with farshore")],
+)
 def test_benchmarks_say_where_their_data_are(
     name: str, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert type_in(f"holdfast benchmarks {name}", monkeypatch) == 0
+    assert type_in(f"farshore benchmarks {name}", monkeypatch) == 0
     assert shown in capsys.readouterr().out
 
 
 def test_prepare_without_a_network_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from holdfast.benchmarks.rotated_mnist import RotatedMNIST
-    from holdfast.data.public_files import PublicFile
+    from farshore.benchmarks.rotated_mnist import RotatedMNIST
+    from farshore.data.public_files import PublicFile
 
-    monkeypatch.setattr(RotatedMNIST, "files", (PublicFile("train-images-idx3-ubyte.gz", ("http://127.0.0.1:9/t.gz",), "0" * 64, 9912422),))
-    assert type_in(f"holdfast prepare rotated-mnist --root {tmp_path}", monkeypatch) == 2
+    monkeypatch.setattr(
+        RotatedMNIST,
+        "files",
+        (
+            PublicFile(
+                "train-images-idx3-ubyte.gz", ("http://127.0.0.1:9/t.gz",), "0" * 64, 9912422
+            ),
+        ),
+    )
+    assert type_in(f"farshore prepare rotated-mnist --root {tmp_path}", monkeypatch) == 2
     told = capsys.readouterr().err
     assert f"put train-images-idx3-ubyte.gz (9.9 MB) into {tmp_path}/mnist" in told
-    assert f"`holdfast prepare rotated-mnist --root {tmp_path}`" in told
+    assert f"`farshore prepare rotated-mnist --root {tmp_path}`" in told
 
 
-def test_help_names_the_options(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert type_in("holdfast run --help", monkeypatch) == 0
+def test_help_names_the_options(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert type_in("farshore run --help", monkeypatch) == 0
     printed = capsys.readouterr().out
-    for option in ("--domain", "--label", "--target", "--drop", "--time", "--group", "--preprocess", "--domain-by", "--root"):
+    for option in (
+        "--domain",
+        "--label",
+        "--target",
+        "--drop",
+        "--time",
+        "--group",
+        "--preprocess",
+        "--domain-by",
+        "--root",
+    ):
         assert option in printed

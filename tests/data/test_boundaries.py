@@ -6,10 +6,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.benchmarks.rotated_digits import RotatedDigits
-from holdfast.benchmarks.source import make_scenario
-from holdfast.data.boundaries import Constructed, construct, join_small
-from holdfast.errors import HoldfastError
+from farshore.benchmarks.rotated_digits import RotatedDigits
+from farshore.benchmarks.source import make_scenario
+from farshore.data.boundaries import Constructed, construct, join_small
+from farshore.errors import FarshoreError
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -33,7 +33,9 @@ def test_drift_follows_the_order_of_the_stream() -> None:
     assert [len(domain) for domain in found.sources] == [359, 360, 359, 360]
 
 
-def rows(rng: np.random.Generator, count: int, shift: float = 0.0, scale: float = 1.0, twist: float = 0.0) -> np.ndarray:
+def rows(
+    rng: np.random.Generator, count: int, shift: float = 0.0, scale: float = 1.0, twist: float = 0.0
+) -> np.ndarray:
     values = rng.standard_normal((count, 5)) * scale + shift
     values[:, 1] = twist * values[:, 0] + np.sqrt(1 - twist**2) * values[:, 1]
     return values
@@ -56,7 +58,9 @@ def test_drift_finds_nothing_where_nothing_changes(seed: int) -> None:
 
 def test_drift_takes_a_number_and_works_on_large_streams() -> None:
     rng = np.random.default_rng(0)
-    stream = np.concatenate([rows(rng, 5000), rows(rng, 3000, shift=0.5), rows(rng, 4000, shift=-0.5)])
+    stream = np.concatenate(
+        [rows(rng, 5000), rows(rng, 3000, shift=0.5), rows(rng, 4000, shift=-0.5)]
+    )
     found = construct(stream, "drift")
     ends = np.flatnonzero(np.diff(found.domain)) + 1
     assert len(ends) == 2
@@ -69,7 +73,9 @@ def test_large_images_are_averaged_down() -> None:
     rng = np.random.default_rng(0)
     dark = rng.integers(0, 120, (200, 3, 40, 40), dtype=np.uint8)
     bright = rng.integers(100, 255, (150, 3, 40, 40), dtype=np.uint8)
-    assert np.flatnonzero(np.diff(construct(np.concatenate([dark, bright]), "drift").domain)).tolist() == [199]
+    assert np.flatnonzero(
+        np.diff(construct(np.concatenate([dark, bright]), "drift").domain)
+    ).tolist() == [199]
 
 
 def test_blocks_and_periods() -> None:
@@ -92,13 +98,13 @@ def test_clusters_are_found_wherever_they_stand() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(HoldfastError, match="add --time COLUMN"):
+    with pytest.raises(FarshoreError, match="add --time COLUMN"):
         construct(np.zeros((10, 2)), "time")
-    with pytest.raises(HoldfastError, match="between 1 and the number of rows"):
+    with pytest.raises(FarshoreError, match="between 1 and the number of rows"):
         construct(np.zeros((10, 2)), "blocks", count=11)
-    with pytest.raises(HoldfastError, match="it needs --domain auto"):
+    with pytest.raises(FarshoreError, match="it needs --domain auto"):
         make_scenario("rotated-digits", domains=3)
-    with pytest.raises(HoldfastError, match="which rotated-digits has not"):
+    with pytest.raises(FarshoreError, match="which rotated-digits has not"):
         make_scenario("rotated-digits", domain_by="time")
 
 

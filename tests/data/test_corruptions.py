@@ -7,12 +7,19 @@ import numpy as np
 import pytest
 from corrupting import photographs, pictures
 
-from holdfast.data.corruptions.blur import disk
-from holdfast.data.corruptions.corrupt import CONSTANTS, CORRUPTIONS, SEVERITIES, check_severity, corrupt, read_photographs
-from holdfast.data.corruptions.draws import Draws
-from holdfast.data.corruptions.sampling import bilinear, gaussian, line_blur, zoomed
-from holdfast.data.corruptions.weather import plasma
-from holdfast.errors import HoldfastError
+from farshore.data.corruptions.blur import disk
+from farshore.data.corruptions.corrupt import (
+    CONSTANTS,
+    CORRUPTIONS,
+    SEVERITIES,
+    check_severity,
+    corrupt,
+    read_photographs,
+)
+from farshore.data.corruptions.draws import Draws
+from farshore.data.corruptions.sampling import bilinear, gaussian, line_blur, zoomed
+from farshore.data.corruptions.weather import plasma
+from farshore.errors import FarshoreError
 
 ALL = sorted(CORRUPTIONS)
 
@@ -32,17 +39,33 @@ def test_the_same_bytes_in_any_batch(name: str, size: int, frost: dict) -> None:
     images = pictures(size)
     made = {s: corrupt(images, name, s, seed=3, photographs=frost[size]) for s in SEVERITIES}
     assert all(each.dtype == np.uint8 and each.shape == images.shape for each in made.values())
-    again = corrupt(images[5:12], name, 5, seed=3, numbers=range(5, 12), photographs=frost[size], batch=3)
+    again = corrupt(
+        images[5:12], name, 5, seed=3, numbers=range(5, 12), photographs=frost[size], batch=3
+    )
     assert np.array_equal(again, made[5][5:12])
     assert min(damage(images, each) for each in made.values()) > 0.1
 
 
-@pytest.mark.parametrize("name", ["gaussian_noise", "snow", "fog", "elastic_transform", "spatter", "glass_blur", "motion_blur", "frost"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gaussian_noise",
+        "snow",
+        "fog",
+        "elastic_transform",
+        "spatter",
+        "glass_blur",
+        "motion_blur",
+        "frost",
+    ],
+)
 def test_another_seed_or_number_draws_otherwise(name: str, frost: dict) -> None:
     images = pictures(32, rows=2)
     first = corrupt(images, name, 5, seed=0, photographs=frost[32])
     assert not np.array_equal(first, corrupt(images, name, 5, seed=1, photographs=frost[32]))
-    assert not np.array_equal(first, corrupt(images, name, 5, seed=0, numbers=[5, 6], photographs=frost[32]))
+    assert not np.array_equal(
+        first, corrupt(images, name, 5, seed=0, numbers=[5, 6], photographs=frost[32])
+    )
 
 
 def test_noises_have_their_formulas() -> None:
@@ -53,9 +76,13 @@ def test_noises_have_their_formulas() -> None:
         assert changed.std() == pytest.approx(deviation, rel=0.02)
         assert changed.mean() == pytest.approx(127.5 / 255, abs=0.002)  # cut to bytes, not rounded
         shot = corrupt(flat, "shot_noise", severity, seed=0) / 255
-        assert shot.std() == pytest.approx(np.sqrt(128 / 255 / CONSTANTS[32]["shot_noise"][severity - 1]), rel=0.03)
+        assert shot.std() == pytest.approx(
+            np.sqrt(128 / 255 / CONSTANTS[32]["shot_noise"][severity - 1]), rel=0.03
+        )
         speckle = corrupt(flat, "speckle_noise", severity, seed=0) / 255
-        assert speckle.std() == pytest.approx(128 / 255 * CONSTANTS[32]["speckle_noise"][severity - 1], rel=0.02)
+        assert speckle.std() == pytest.approx(
+            128 / 255 * CONSTANTS[32]["speckle_noise"][severity - 1], rel=0.02
+        )
         impulse = corrupt(flat, "impulse_noise", severity, seed=0)
         amount = CONSTANTS[32]["impulse_noise"][severity - 1]
         assert (impulse == 0).mean() == pytest.approx(amount / 2, rel=0.1)
@@ -105,7 +132,9 @@ def test_blurs_have_their_formulas() -> None:
     assert zoomed(flat, 1.17) == pytest.approx(flat)
     ramp = np.broadcast_to(np.arange(32.0), (1, 1, 32, 32))
     assert zoomed(ramp, 1.0) == pytest.approx(ramp)
-    assert zoomed(ramp, 1.25)[0, 0, 0] == pytest.approx(np.linspace(3, 28, 32))  # 26 pixels of the middle over 32
+    assert zoomed(ramp, 1.25)[0, 0, 0] == pytest.approx(
+        np.linspace(3, 28, 32)
+    )  # 26 pixels of the middle over 32
 
 
 def test_glass_copies_neighbours_and_zoom_keeps_flat_images() -> None:
@@ -114,9 +143,20 @@ def test_glass_copies_neighbours_and_zoom_keeps_flat_images() -> None:
     for image, moved in zip(images, changed, strict=True):
         known = {tuple(pixel) for pixel in image.reshape(3, -1).T.tolist()}
         assert {tuple(pixel) for pixel in moved.reshape(3, -1).T.tolist()} <= known
-    assert np.array_equal(changed[..., :2, :], images[..., :2, :])  # the walk ends above the first rows
+    assert np.array_equal(
+        changed[..., :2, :], images[..., :2, :]
+    )  # the walk ends above the first rows
     flat = np.full((1, 3, 32, 32), 90, np.uint8)
-    for name in ("zoom_blur", "gaussian_blur", "defocus_blur", "motion_blur", "glass_blur", "elastic_transform", "pixelate", "contrast"):
+    for name in (
+        "zoom_blur",
+        "gaussian_blur",
+        "defocus_blur",
+        "motion_blur",
+        "glass_blur",
+        "elastic_transform",
+        "pixelate",
+        "contrast",
+    ):
         assert np.abs(corrupt(flat, name, 5, seed=0).astype(int) - 90).max() <= 1, name
 
 
@@ -124,7 +164,10 @@ def test_fog_maps_and_resampling() -> None:
     maps = plasma(32, 2.0, Draws(0, range(3)))
     assert maps.min(axis=(1, 2)).tolist() == [0, 0, 0]
     assert maps.max(axis=(1, 2)).tolist() == [1, 1, 1]
-    smooth, rough = (np.abs(np.diff(plasma(32, decay, Draws(0, range(20))), axis=1)).mean() for decay in (3.0, 1.75))
+    smooth, rough = (
+        np.abs(np.diff(plasma(32, decay, Draws(0, range(20))), axis=1)).mean()
+        for decay in (3.0, 1.75)
+    )
     assert smooth < rough
     rows, columns = np.mgrid[:8, :8].astype(float)
     images = np.random.default_rng(0).uniform(size=(2, 3, 8, 8))
@@ -132,29 +175,37 @@ def test_fog_maps_and_resampling() -> None:
     assert np.array_equal(bilinear(images, *places, border="mirror"), images)
     left = bilinear(images, places[0], places[1] - 1, border="mirror")
     assert np.array_equal(left[..., 0], images[..., 1])
-    assert np.array_equal(bilinear(images, places[0], places[1] - 1, border="reflect")[..., 0], images[..., 0])
+    assert np.array_equal(
+        bilinear(images, places[0], places[1] - 1, border="reflect")[..., 0], images[..., 0]
+    )
 
 
 def test_what_is_wrong_is_refused() -> None:
     images = pictures(32, rows=1)
-    with pytest.raises(HoldfastError, match="severity = 6"):
+    with pytest.raises(FarshoreError, match="severity = 6"):
         check_severity(6)
-    with pytest.raises(HoldfastError, match="rain"):
+    with pytest.raises(FarshoreError, match="rain"):
         corrupt(images, "rain", 1, seed=0)
-    with pytest.raises(HoldfastError, match="photographs"):
+    with pytest.raises(FarshoreError, match="photographs"):
         corrupt(images, "frost", 1, seed=0)
-    with pytest.raises(HoldfastError, match="cannot be corrupted"):
+    with pytest.raises(FarshoreError, match="cannot be corrupted"):
         corrupt(images[..., :30, :30], "fog", 1, seed=0)
 
 
 def test_the_real_photographs() -> None:
     beside = Path(__file__).resolve().parents[3] / "shared" / "data"
-    folder = Path(os.environ.get("HOLDFAST_SHARED", beside)) / "frost"
+    folder = Path(os.environ.get("FARSHORE_SHARED", beside)) / "frost"
     if not folder.is_dir():
-        pytest.skip("the frost photographs are not here: set HOLDFAST_SHARED to the folder that holds frost/")
+        pytest.skip(
+            "the frost photographs are not here: set FARSHORE_SHARED to the folder that holds "
+            "frost/"
+        )
     for size in (32, 64):
         found = read_photographs(folder, size)
         assert len(found) == 5
-        assert all(each.shape[0] == 3 and min(each.shape[1:]) > size and 0 <= each.min() < each.max() <= 1 for each in found)
+        assert all(
+            each.shape[0] == 3 and min(each.shape[1:]) > size and 0 <= each.min() < each.max() <= 1
+            for each in found
+        )
         changed = corrupt(pictures(size), "frost", 5, seed=0, photographs=found)
         assert damage(pictures(size), changed) > 5

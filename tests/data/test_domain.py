@@ -10,26 +10,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from holdfast.data.domain import Domain, Rows
-from holdfast.data.images import rotate
-from holdfast.data.scenario import arrange
-from holdfast.data.seal import FrozenModel, SealedTarget, fingerprint
-from holdfast.data.table import TablePreprocessing
-from holdfast.errors import HoldfastError, SealedTargetError
+from farshore.data.domain import Domain, Rows
+from farshore.data.images import rotate
+from farshore.data.scenario import arrange
+from farshore.data.seal import FrozenModel, SealedTarget, fingerprint
+from farshore.data.table import TablePreprocessing
+from farshore.errors import FarshoreError, SealedTargetError
 
 
 @given(st.integers(2, 60), st.floats(0, 0.9), st.integers(0, 50))
 def test_a_split_uses_every_row_once(rows: int, share: float, seed: int) -> None:
-    domain = Domain.divided("d", torch.zeros(rows, 1), torch.zeros(rows), validation=share, seed=seed)
+    domain = Domain.divided(
+        "d", torch.zeros(rows, 1), torch.zeros(rows), validation=share, seed=seed
+    )
     assert sorted([*domain.train.tolist(), *domain.validation.tolist()]) == list(range(rows))
     assert len(domain.validation) == round(rows * share)
 
 
 def test_a_split_depends_on_its_seed_alone_and_takes_exact_counts() -> None:
-    first, same, other = (Domain.divided("d", torch.zeros(50, 1), torch.zeros(50), seed=seed) for seed in (1, 1, 2))
+    first, same, other = (
+        Domain.divided("d", torch.zeros(50, 1), torch.zeros(50), seed=seed) for seed in (1, 1, 2)
+    )
     assert torch.equal(first.train, same.train)
     assert not torch.equal(first.train, other.train)
-    assert len(Domain.divided("d", torch.zeros(50, 1), torch.zeros(50), validation=7).validation) == 7
+    assert (
+        len(Domain.divided("d", torch.zeros(50, 1), torch.zeros(50), validation=7).validation) == 7
+    )
 
 
 def test_memory_mapped_rows_are_taken_like_tensors(tmp_path) -> None:
@@ -84,13 +90,20 @@ def test_a_quarter_turn_is_counter_clockwise_and_exact() -> None:
 
 def test_rotation_equals_a_loop_over_pixels() -> None:
     """Bilinear, zero outside, against a slow implementation."""
-    image = torch.randint(0, 256, (7, 6), generator=torch.Generator().manual_seed(0)).numpy().astype(float)
+    image = (
+        torch.randint(0, 256, (7, 6), generator=torch.Generator().manual_seed(0))
+        .numpy()
+        .astype(float)
+    )
     angle = np.deg2rad(30)
     expected = np.zeros((7, 6))
     for row in range(7):
         for column in range(6):
             y, x = row - 3, column - 2.5
-            source_x, source_y = x * np.cos(angle) - y * np.sin(angle) + 2.5, x * np.sin(angle) + y * np.cos(angle) + 3
+            source_x, source_y = (
+                x * np.cos(angle) - y * np.sin(angle) + 2.5,
+                x * np.sin(angle) + y * np.cos(angle) + 3,
+            )
             left, top = int(np.floor(source_x)), int(np.floor(source_y))
             for dy in (0, 1):
                 for dx in (0, 1):
@@ -110,12 +123,14 @@ def test_the_order_of_sources() -> None:
         (["a", "a"], "every source once"),
         (["x"], "unknown"),
     ):
-        with pytest.raises(HoldfastError, match=message):
+        with pytest.raises(FarshoreError, match=message):
             arrange(["a", "b", "c"], "b", order)
 
 
 def table() -> pd.DataFrame:
-    return pd.DataFrame({"age": [30, 40, None, 50], "blood": ["A", "B", None, "A"], "empty": [None] * 4})
+    return pd.DataFrame(
+        {"age": [30, 40, None, 50], "blood": ["A", "B", None, "A"], "empty": [None] * 4}
+    )
 
 
 def test_preprocessing_is_learned_once_and_frozen() -> None:
@@ -138,7 +153,7 @@ def test_preprocessing_is_learned_once_and_frozen() -> None:
 
 def test_tables_are_refused_clearly() -> None:
     made = TablePreprocessing(["age"]).learn(table())
-    with pytest.raises(HoldfastError, match="no column 'age'"):
+    with pytest.raises(FarshoreError, match="no column 'age'"):
         made.transform(table().drop(columns="age"))
-    with pytest.raises(HoldfastError, match="column 'age', row 1: 'old' is not a number"):
+    with pytest.raises(FarshoreError, match="column 'age', row 1: 'old' is not a number"):
         made.transform(pd.DataFrame({"age": ["3", "old"]}))

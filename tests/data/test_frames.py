@@ -9,19 +9,21 @@ import torch
 from PIL import Image
 from torch.utils.data import Dataset, IterableDataset, TensorDataset
 
-import holdfast
-from holdfast import Learner
-from holdfast.data.convert import from_dataset
-from holdfast.data.image_folder import ImagePreprocessing
-from holdfast.data.table import TablePreprocessing
-from holdfast.errors import HoldfastError
+import farshore
+from farshore import Learner
+from farshore.data.convert import from_dataset
+from farshore.data.image_folder import ImagePreprocessing
+from farshore.data.table import TablePreprocessing
+from farshore.errors import FarshoreError
 
 
 def patients(shift: float, rows: int = 60) -> tuple[pd.DataFrame, pd.Series]:
     rng = np.random.default_rng(int(shift))
     sick = rng.random(rows) < 0.5
     age = np.where(rng.random(rows) < 0.2, np.nan, 50 + shift + 20 * sick + rng.normal(0, 3, rows))
-    return pd.DataFrame({"age": age, "ward": np.where(sick, "A", "B"), 7: rng.normal(size=rows)}), pd.Series(np.where(sick, "ill", "well"))
+    return pd.DataFrame(
+        {"age": age, "ward": np.where(sick, "A", "B"), 7: rng.normal(size=rows)}
+    ), pd.Series(np.where(sick, "ill", "well"))
 
 
 def test_a_data_frame_with_texts_and_gaps_is_learned_saved_and_gone_on_with(tmp_path: Path) -> None:
@@ -35,7 +37,7 @@ def test_a_data_frame_with_texts_and_gaps_is_learned_saved_and_gone_on_with(tmp_
     x, _ = patients(9)
     x.loc[0, "ward"] = "a ward nobody has seen"
     learner.save(tmp_path / "model")
-    again = holdfast.load(tmp_path / "model")
+    again = farshore.load(tmp_path / "model")
     assert np.array_equal(learner.predict_proba(x), again.predict_proba(x))
     again.learn(*patients(9), domain="third", steps=2)
     assert again.predict(x).shape == (60,)
@@ -54,16 +56,16 @@ def test_the_preprocessing_is_learned_on_training_rows_only() -> None:
 
 def test_what_cannot_be_learned_changes_nothing() -> None:
     learner = Learner(network="mlp", network_settings={"width": 8}, memory=5)
-    with pytest.raises(HoldfastError, match="60 rows of inputs and 59 labels"):
+    with pytest.raises(FarshoreError, match="60 rows of inputs and 59 labels"):
         learner.learn(patients(0)[0], patients(0)[1][:-1])
     assert learner.preprocessing is None
     learner.learn(*patients(0), steps=1)
-    with pytest.raises(HoldfastError, match="the table has no column 'age'"):
+    with pytest.raises(FarshoreError, match="the table has no column 'age'"):
         learner.learn(patients(1)[0].drop(columns="age"), patients(1)[1])
     wrong = patients(1)[0]
     wrong["age"] = wrong["age"].astype(object)
     wrong.loc[3, "age"] = "old"
-    with pytest.raises(HoldfastError, match="column 'age', row 3: 'old' is not a number"):
+    with pytest.raises(FarshoreError, match="column 'age', row 3: 'old' is not a number"):
         learner.predict(wrong)
     assert len(learner.domains) == 1
 
@@ -108,13 +110,13 @@ class Ragged(Pictures):
 
 
 def test_refused_datasets() -> None:
-    with pytest.raises(HoldfastError, match="holds its labels itself"):
+    with pytest.raises(FarshoreError, match="holds its labels itself"):
         from_dataset(Pictures(), [1])
-    with pytest.raises(HoldfastError, match="without a length"):
+    with pytest.raises(FarshoreError, match="without a length"):
         from_dataset(Endless())
-    with pytest.raises(HoldfastError, match="different shapes"):
+    with pytest.raises(FarshoreError, match="different shapes"):
         from_dataset(Ragged())
-    with pytest.raises(HoldfastError, match="is empty"):
+    with pytest.raises(FarshoreError, match="is empty"):
         from_dataset(TensorDataset(torch.zeros(0, 2), torch.zeros(0)))
 
 
@@ -123,4 +125,4 @@ def test_image_preprocessing_travels_with_the_model(tmp_path: Path) -> None:
     learner.learn(Pictures(), steps=1)
     learner.preprocessing = ImagePreprocessing(8, 3)
     learner.save(tmp_path / "model")
-    assert holdfast.load(tmp_path / "model").preprocessing == ImagePreprocessing(8, 3)
+    assert farshore.load(tmp_path / "model").preprocessing == ImagePreprocessing(8, 3)

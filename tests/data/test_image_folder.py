@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from holdfast.data import image_folder
-from holdfast.data.image_folder import ImagePreprocessing, list_images, read_images
-from holdfast.errors import HoldfastError
+from farshore.data import image_folder
+from farshore.data.image_folder import ImagePreprocessing, list_images, read_images
+from farshore.errors import FarshoreError
 
 
 def save(path: Path, pixels: np.ndarray, **options: object) -> str:
@@ -23,7 +23,11 @@ def test_layout_gives_domain_and_class(tmp_path: Path) -> None:
     (tmp_path / "site a" / "cat" / "notes.txt").write_text("not an image")
     (tmp_path / "site a" / "cat" / ".hidden.png").write_text("ignored")
     frame, notes = list_images(tmp_path)
-    assert frame[["domain", "class"]].to_numpy().tolist() == [["site a", "cat"], ["site a", "dog"], ["site b", "cat"]]
+    assert frame[["domain", "class"]].to_numpy().tolist() == [
+        ["site a", "cat"],
+        ["site a", "dog"],
+        ["site b", "cat"],
+    ]
     assert notes == ["1 files are no images by their names and were left out: site a/cat/notes.txt"]
 
 
@@ -40,20 +44,30 @@ def test_images_come_in_the_order_of_their_names(tmp_path: Path) -> None:
 
 
 def test_other_layouts_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(HoldfastError, match="no image file"):
+    with pytest.raises(FarshoreError, match="no image file"):
         list_images(tmp_path)
     save(tmp_path / "cat" / "1.png", np.zeros((4, 4), np.uint8))
     assert "domain" not in list_images(tmp_path)[0]
     save(tmp_path / "site" / "cat" / "1.png", np.zeros((4, 4), np.uint8))
-    with pytest.raises(HoldfastError, match="images 1 folders and 2 folders deep: images must lie as domain/class/file"):
+    with pytest.raises(
+        FarshoreError,
+        match="images 1 folders and 2 folders deep: images must lie as domain/class/file",
+    ):
         list_images(tmp_path)
 
 
 def test_any_size_becomes_one(tmp_path: Path) -> None:
     wide = np.tile(np.linspace(0, 255, 60).astype(np.uint8), (20, 1))
-    files = [save(tmp_path / "wide.png", wide), save(tmp_path / "white.png", np.full((7, 9), 255, np.uint8))]
+    files = [
+        save(tmp_path / "wide.png", wide),
+        save(tmp_path / "white.png", np.full((7, 9), 255, np.uint8)),
+    ]
     images, preprocessing = read_images(files, 16)
-    assert (images.shape, images.dtype, preprocessing) == ((2, 1, 16, 16), np.uint8, ImagePreprocessing(16, 1))
+    assert (images.shape, images.dtype, preprocessing) == (
+        (2, 1, 16, 16),
+        np.uint8,
+        ImagePreprocessing(16, 1),
+    )
     assert (images[1] == 255).all()
     assert (np.diff(images[0, 0, 8].astype(int)) > 0).all()  # still a ramp from left to right
 
@@ -61,7 +75,10 @@ def test_any_size_becomes_one(tmp_path: Path) -> None:
 def test_colour_is_kept_if_any_image_has_it(tmp_path: Path) -> None:
     red = np.zeros((5, 5, 3), np.uint8)
     red[..., 0] = 200
-    files = [save(tmp_path / "grey.png", np.full((5, 5), 50, np.uint8)), save(tmp_path / "red.png", red)]
+    files = [
+        save(tmp_path / "grey.png", np.full((5, 5), 50, np.uint8)),
+        save(tmp_path / "red.png", red),
+    ]
     images, preprocessing = read_images(files, 5)
     assert preprocessing.channels == 3
     assert images[1, :, 0, 0].tolist() == [200, 0, 0]
@@ -76,7 +93,11 @@ def test_deep_grey_is_scaled_not_cut(tmp_path: Path) -> None:
 
 
 def test_palettes(tmp_path: Path) -> None:
-    colours = Image.fromarray(np.dstack([np.arange(16).reshape(4, 4) * 10, np.zeros((4, 4)), np.zeros((4, 4))]).astype(np.uint8))
+    colours = Image.fromarray(
+        np.dstack([np.arange(16).reshape(4, 4) * 10, np.zeros((4, 4)), np.zeros((4, 4))]).astype(
+            np.uint8
+        )
+    )
     colours.convert("P").save(tmp_path / "colour.gif")
     Image.fromarray(np.arange(16, dtype=np.uint8).reshape(4, 4) * 10).save(tmp_path / "grey.gif")
     assert read_images([str(tmp_path / "colour.gif")], 4)[1].channels == 3
@@ -89,24 +110,32 @@ def test_unreadable_images_are_listed(tmp_path: Path) -> None:
     for number in range(7):
         (tmp_path / f"bad{number}.png").write_bytes(b"no picture")
         bad.append(str(tmp_path / f"bad{number}.png"))
-    with pytest.raises(HoldfastError, match=r"7 images cannot be read: .*bad0\.png.*bad4\.png and 2 more"):
+    with pytest.raises(
+        FarshoreError, match=r"7 images cannot be read: .*bad0\.png.*bad4\.png and 2 more"
+    ):
         read_images([good, *bad], 8)
     cut = tmp_path / "cut.png"
-    noisy = save(tmp_path / "noisy.png", np.random.default_rng(0).integers(0, 255, (30, 30), dtype=np.uint8))
+    noisy = save(
+        tmp_path / "noisy.png", np.random.default_rng(0).integers(0, 255, (30, 30), dtype=np.uint8)
+    )
     cut.write_bytes(Path(noisy).read_bytes()[:400])
-    with pytest.raises(HoldfastError, match=r"1 images cannot be read: .*cut\.png"):
+    with pytest.raises(FarshoreError, match=r"1 images cannot be read: .*cut\.png"):
         read_images([good, str(cut)], 8)
 
 
-def test_a_picture_too_large_to_be_true_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_picture_too_large_to_be_true_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     big = save(tmp_path / "big.png", np.zeros((50, 50), np.uint8))
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
-    with pytest.raises(HoldfastError, match="1 images cannot be read"):
+    with pytest.raises(FarshoreError, match="1 images cannot be read"):
         read_images([big], 8)
 
 
 def test_a_large_set_is_memory_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = [save(tmp_path / f"{number}.png", np.full((4, 4), number, np.uint8)) for number in range(5)]
+    files = [
+        save(tmp_path / f"{number}.png", np.full((4, 4), number, np.uint8)) for number in range(5)
+    ]
     monkeypatch.setattr(image_folder, "LARGEST_IN_MEMORY", 10)
     images, _ = read_images(files, 4)
     assert isinstance(images, np.memmap)

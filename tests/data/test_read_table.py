@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.data.read_table import as_classes, as_texts, as_times, plan_columns, read_table
-from holdfast.data.table import TablePreprocessing
-from holdfast.errors import HoldfastError
+from farshore.data.read_table import as_classes, as_texts, as_times, plan_columns, read_table
+from farshore.data.table import TablePreprocessing
+from farshore.errors import FarshoreError
 
 
 def test_question_marks_and_blanks_are_missing(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_question_marks_and_blanks_are_missing(tmp_path: Path) -> None:
 
 def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     pd.DataFrame([[1, 2]], columns=["a", "a "]).to_parquet(tmp_path / "t.parquet")
-    with pytest.raises(HoldfastError, match="two columns called 'a'"):
+    with pytest.raises(FarshoreError, match="two columns called 'a'"):
         read_table(tmp_path / "t.parquet")
 
 
@@ -59,16 +59,24 @@ def test_a_quantity_is_not_a_class(labels: list[object], refused: str | None) ->
     if refused is None:
         assert len(as_classes(pd.Series(labels), "y")) == len(labels)
     else:
-        with pytest.raises(HoldfastError, match=refused):
+        with pytest.raises(FarshoreError, match=refused):
             as_classes(pd.Series(labels), "y")
 
 
 def test_columns_are_numbers_categories_or_refused() -> None:
-    frame = pd.DataFrame({"n": [1, 2], "text n": ["1", "2.5"], "flag": [True, False], "c": ["x", "y"], "empty": [None, None]})
+    frame = pd.DataFrame(
+        {
+            "n": [1, 2],
+            "text n": ["1", "2.5"],
+            "flag": [True, False],
+            "c": ["x", "y"],
+            "empty": [None, None],
+        }
+    )
     plan = plan_columns(frame, list(frame.columns))
     assert list(plan.numbers) == ["n", "text n", "flag", "empty"]
     assert list(plan.categories) == ["c"]
-    with pytest.raises(HoldfastError, match="holds dates"):
+    with pytest.raises(FarshoreError, match="holds dates"):
         plan_columns(pd.DataFrame({"when": pd.date_range("2026-01-01", periods=3)}), ["when"])
 
 
@@ -76,7 +84,11 @@ def test_rare_categories_are_other() -> None:
     frame = pd.DataFrame({"c": ["a"] * 3 + ["b"] * 2 + ["c"] + ["d"]})
     made = TablePreprocessing([], {"c": None}, most=2).learn(frame)
     assert made.features == ["c = a", "c = b", "c = (other)", "c = (missing)"]
-    assert made.transform(pd.DataFrame({"c": ["d", None, "a"]})).tolist() == [[0, 0, 1, 0], [0, 0, 0, 1], [1, 0, 0, 0]]
+    assert made.transform(pd.DataFrame({"c": ["d", None, "a"]})).tolist() == [
+        [0, 0, 1, 0],
+        [0, 0, 0, 1],
+        [1, 0, 0, 0],
+    ]
 
 
 def test_a_column_empty_in_the_first_domain_is_scaled_when_first_seen() -> None:
@@ -96,10 +108,25 @@ values = st.one_of(st.none(), st.floats(-1e9, 1e9), st.integers(-1000, 1000))
 texts = st.one_of(st.none(), st.sampled_from(["a", "b", "c", "Ä", ""]))
 
 
-@given(st.lists(st.tuples(values, texts), min_size=1, max_size=30), st.lists(st.tuples(values, texts), min_size=1, max_size=10))
-def test_features_are_finite_and_survive_a_round_trip(first: list[tuple[object, object]], later: list[tuple[object, object]]) -> None:
-    frame = pd.DataFrame({"n": pd.Series([n for n, _ in first], dtype=object), "t": pd.Series([t for _, t in first], dtype=object)})
-    other = pd.DataFrame({"n": pd.Series([n for n, _ in later], dtype=object), "t": pd.Series([t for _, t in later], dtype=object)})
+@given(
+    st.lists(st.tuples(values, texts), min_size=1, max_size=30),
+    st.lists(st.tuples(values, texts), min_size=1, max_size=10),
+)
+def test_features_are_finite_and_survive_a_round_trip(
+    first: list[tuple[object, object]], later: list[tuple[object, object]]
+) -> None:
+    frame = pd.DataFrame(
+        {
+            "n": pd.Series([n for n, _ in first], dtype=object),
+            "t": pd.Series([t for _, t in first], dtype=object),
+        }
+    )
+    other = pd.DataFrame(
+        {
+            "n": pd.Series([n for n, _ in later], dtype=object),
+            "t": pd.Series([t for _, t in later], dtype=object),
+        }
+    )
     made = TablePreprocessing(["n"], {"t": None}).learn(frame)
     features = made.transform(other)
     assert features.shape == (len(later), len(made.features))

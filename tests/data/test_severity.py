@@ -1,4 +1,5 @@
-"""Damage grows with severity, as far as the published constants let it; where they do not, what they do let grow.
+"""Damage grows with severity, as far as the published constants let it; where they do not, what
+they do let grow.
 
 All severities get the same draws here, so that nothing but the constants differs.
 """
@@ -11,18 +12,18 @@ import numpy as np
 import pytest
 from corrupting import photographs, pictures
 
-from holdfast.data.corruptions.blur import glass_blur
-from holdfast.data.corruptions.corrupt import CONSTANTS, CORRUPTIONS, SEVERITIES
-from holdfast.data.corruptions.digital import elastic_transform
-from holdfast.data.corruptions.draws import Draws
+from farshore.data.corruptions.blur import glass_blur
+from farshore.data.corruptions.corrupt import CONSTANTS, CORRUPTIONS, SEVERITIES
+from farshore.data.corruptions.digital import elastic_transform
+from farshore.data.corruptions.draws import Draws
 
 STEPS = list(itertools.pairwise(SEVERITIES))
 # Steps at which the mean change of a pixel does not grow, with the published constants.
-# elastic_transform: the random affine map, which moves pixels furthest, gets weaker while the local warping gets stronger.
-# frost: the image is dimmed at the same time as the photograph brightens it.
-# glass_blur: the blur after the shuffling takes back a part of what the shuffling did.
-# saturate: colours are taken away at severities 1 and 2 and strengthened from 3 on.
-# spatter: pale water at severities 1 to 3, small drops of mud from 4 on.
+# elastic_transform: the random affine map, which moves pixels furthest, gets weaker while the local
+# warping gets stronger. frost: the image is dimmed at the same time as the photograph brightens it.
+# glass_blur: the blur after the shuffling takes back a part of what the shuffling did. saturate:
+# colours are taken away at severities 1 and 2 and strengthened from 3 on. spatter: pale water at
+# severities 1 to 3, small drops of mud from 4 on.
 NOT_GROWING = {
     32: {
         "elastic_transform": STEPS,
@@ -47,7 +48,10 @@ def corrupted(name: str, size: int) -> tuple[np.ndarray, list[np.ndarray]]:
     images = pictures(size) / 255
     more = {"photographs": photographs(size)} if name == "frost" else {}
     rows = range(len(images))
-    return images, [CORRUPTIONS[name](images, each, Draws(5, rows), **more).clip(0, 1) for each in CONSTANTS[size][name]]
+    return images, [
+        CORRUPTIONS[name](images, each, Draws(5, rows), **more).clip(0, 1)
+        for each in CONSTANTS[size][name]
+    ]
 
 
 @SIZE
@@ -55,17 +59,29 @@ def corrupted(name: str, size: int) -> tuple[np.ndarray, list[np.ndarray]]:
 def test_the_mean_change_of_a_pixel_grows(name: str, size: int) -> None:
     images, made = corrupted(name, size)
     done = [np.abs(each - images).mean() for each in made]
-    assert [step for step in STEPS if not done[step[0] - 1] < done[step[1] - 1]] == NOT_GROWING[size].get(name, [])
+    assert [step for step in STEPS if not done[step[0] - 1] < done[step[1] - 1]] == NOT_GROWING[
+        size
+    ].get(name, [])
     if name != "elastic_transform":
         assert done[0] < done[4]
 
 
 @SIZE
 def test_frost_leaves_less_and_less_of_the_image(size: int) -> None:
-    """The weight of the photograph grows against that of the image, so what is left agrees with the image less and less."""
-    assert all(before[1] / before[0] < after[1] / after[0] for before, after in itertools.pairwise(CONSTANTS[size]["frost"]))
+    """The weight of the photograph grows against that of the image, so what is left agrees with
+    the image less and less.
+    """
+    assert all(
+        before[1] / before[0] < after[1] / after[0]
+        for before, after in itertools.pairwise(CONSTANTS[size]["frost"])
+    )
     images, made = corrupted("frost", size)
-    agreement = [np.mean([np.corrcoef(a.ravel(), b.ravel())[0, 1] for a, b in zip(images, each, strict=True)]) for each in made]
+    agreement = [
+        np.mean(
+            [np.corrcoef(a.ravel(), b.ravel())[0, 1] for a, b in zip(images, each, strict=True)]
+        )
+        for each in made
+    ]
     assert all(after < before for before, after in itertools.pairwise(agreement))
 
 
@@ -79,10 +95,22 @@ def ramps(size: int, rows: int = 30) -> np.ndarray:
 def test_elastic_transform_warps_more_and_more_while_its_affine_map_gets_weaker(size: int) -> None:
     places = ramps(size)
     inner = slice(size // 4, -size // 4)  # away from the borders, where the image is mirrored
-    basis = np.stack([places[0, 0, inner, inner].ravel(), places[0, 1, inner, inner].ravel(), np.ones((size // 2) ** 2)], axis=1)
+    basis = np.stack(
+        [
+            places[0, 0, inner, inner].ravel(),
+            places[0, 1, inner, inner].ravel(),
+            np.ones((size // 2) ** 2),
+        ],
+        axis=1,
+    )
     warped = []
     for constants in CONSTANTS[size]["elastic_transform"]:
-        moved = size * (elastic_transform(places, constants, Draws(5, range(len(places)))) - places)[:, :2, inner, inner]
+        moved = (
+            size
+            * (elastic_transform(places, constants, Draws(5, range(len(places)))) - places)[
+                :, :2, inner, inner
+            ]
+        )
         flat = moved.reshape(-1, len(basis))
         affine = np.linalg.lstsq(basis, flat.T, rcond=None)[0]
         warped.append(np.sqrt(np.square(flat - (basis @ affine).T).mean()))

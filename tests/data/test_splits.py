@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.data.splits import divide_rows
-from holdfast.errors import HoldfastError
+from farshore.data.splits import divide_rows
+from farshore.errors import FarshoreError
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=100), st.integers(0, 5))
@@ -18,7 +18,11 @@ def test_time_never_looks_ahead(times: list[float], seed: int) -> None:
     assert array[train.numpy()].max() <= array[validation.numpy()].min()
 
 
-@given(st.lists(st.integers(0, 8), min_size=2, max_size=100).filter(lambda g: len(set(g)) > 1), st.booleans(), st.integers(0, 5))
+@given(
+    st.lists(st.integers(0, 8), min_size=2, max_size=100).filter(lambda g: len(set(g)) > 1),
+    st.booleans(),
+    st.integers(0, 5),
+)
 def test_a_group_stays_on_one_side(numbers: list[int], timed: bool, seed: int) -> None:
     groups = np.array([f"patient {number}" for number in numbers], dtype=object)
     times = np.arange(len(groups), dtype=float) if timed else None
@@ -47,7 +51,7 @@ def test_the_latest_groups_are_held_out() -> None:
 
 
 def test_one_group_cannot_be_divided() -> None:
-    with pytest.raises(HoldfastError, match="cannot be divided by group"):
+    with pytest.raises(FarshoreError, match="cannot be divided by group"):
         divide_rows("a", 5, seed=0, groups=np.array(["x"] * 5, dtype=object))
 
 

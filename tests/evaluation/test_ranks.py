@@ -9,10 +9,14 @@ from hypothesis import strategies as some
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from holdfast.errors import HoldfastError
-from holdfast.evaluation.ranks import places, rank_methods
+from farshore.errors import FarshoreError
+from farshore.evaluation.ranks import places, rank_methods
 
-TABLES = arrays(np.float64, some.tuples(some.integers(2, 7), some.integers(1, 6)), elements=some.integers(0, 9).map(float))
+TABLES = arrays(
+    np.float64,
+    some.tuples(some.integers(2, 7), some.integers(1, 6)),
+    elements=some.integers(0, 9).map(float),
+)
 
 
 def test_worked_ranks() -> None:
@@ -37,18 +41,24 @@ def test_ranks_are_scipys_and_sum_to_the_same(table: np.ndarray) -> None:
 @given(TABLES)
 def test_ranks_do_not_look_at_sizes(table: np.ndarray) -> None:
     assert (rank_methods(table).by_dataset == rank_methods(np.exp(table)).by_dataset).all()
-    assert (rank_methods(table).by_dataset == rank_methods(-table, higher_is_better=False).by_dataset).all()
+    assert (
+        rank_methods(table).by_dataset == rank_methods(-table, higher_is_better=False).by_dataset
+    ).all()
 
 
 @pytest.mark.parametrize("wrong", [[[1.0, float("nan")]], [1.0, 2.0], [[]]])
 def test_what_cannot_be_ranked_is_refused(wrong: list) -> None:
-    with pytest.raises(HoldfastError, match="cannot be ranked"):
+    with pytest.raises(FarshoreError, match="cannot be ranked"):
         rank_methods(wrong)
 
 
 def test_places() -> None:
     assert places([5.0, 9.0, 7.0, 6.0]) == [None, 1, 2, 3]
-    assert places([29.0, 29.0, 26.3], [2.2, 1.2, 1.2]) == [2, 1, 3]  # the paper's TinyImageNetC column
+    assert places([29.0, 29.0, 26.3], [2.2, 1.2, 1.2]) == [
+        2,
+        1,
+        3,
+    ]  # the paper's TinyImageNetC column
     assert places([1.0, 1.0, 2.0]) == [2, 2, 1]
     assert places([1.0, 2.0], higher_is_better=False) == [1, 2]
 

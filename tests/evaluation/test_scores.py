@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from holdfast.evaluation import scores
-from holdfast.evaluation.transfer import average, backward_transfer, forgetting, source_performance
+from farshore.evaluation import scores
+from farshore.evaluation.transfer import average, backward_transfer, forgetting, source_performance
 
 
 @given(st.integers(2, 5), st.integers(2, 60), st.integers(0, 10_000))
@@ -25,7 +25,9 @@ def test_scores_equal_scikit_learn(classes: int, rows: int, seed: int) -> None:
     assert found["macro_f1"] == pytest.approx(metrics.f1_score(truth, predicted, average="macro"))
     recalls = metrics.recall_score(truth, predicted, labels=np.unique(truth), average="macro")
     assert found["balanced_accuracy"] == pytest.approx(recalls)
-    assert found["log_loss"] == pytest.approx(metrics.log_loss(truth, probability, labels=range(classes)))
+    assert found["log_loss"] == pytest.approx(
+        metrics.log_loss(truth, probability, labels=range(classes))
+    )
     confusion = metrics.confusion_matrix(truth, predicted, labels=range(classes))
     assert np.array_equal(scores.confusion_matrix(logits, labels).numpy(), confusion)
     present = np.unique(truth)
@@ -39,15 +41,22 @@ def test_scores_equal_scikit_learn(classes: int, rows: int, seed: int) -> None:
 
 
 def test_calibration_error_of_a_worked_example() -> None:
-    """Two rows sure to 0.8 (one right), two to 0.6 (both right): |0.5 - 0.8| * 2/4 + |1 - 0.6| * 2/4 = 0.35."""
-    sure = torch.log(torch.tensor([[0.8, 0.2], [0.8, 0.2], [0.6, 0.4], [0.4, 0.6]], dtype=torch.float64))
+    """Two rows sure to 0.8 (one right), two to 0.6 (both right): |0.5 - 0.8| * 2/4 + |1 - 0.6| *
+    2/4 = 0.35.
+    """
+    sure = torch.log(
+        torch.tensor([[0.8, 0.2], [0.8, 0.2], [0.6, 0.4], [0.4, 0.6]], dtype=torch.float64)
+    )
     assert scores.calibration_error(sure, torch.tensor([0, 1, 0, 1])) == pytest.approx(0.35)
 
 
 @given(st.integers(1, 80), st.integers(0, 1000))
 def test_calibration_error_equals_a_loop_over_bins(rows: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    logits, labels = torch.from_numpy(rng.normal(size=(rows, 3)) * 3), torch.from_numpy(rng.integers(3, size=rows))
+    logits, labels = (
+        torch.from_numpy(rng.normal(size=(rows, 3)) * 3),
+        torch.from_numpy(rng.integers(3, size=rows)),
+    )
     confidence, predicted = logits.softmax(dim=1).max(dim=1)
     total = 0.0
     for number in range(15):

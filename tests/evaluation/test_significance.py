@@ -12,9 +12,9 @@ from hypothesis import strategies as some
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from holdfast.errors import HoldfastError
-from holdfast.evaluation.ranks import rank_methods
-from holdfast.evaluation.significance import (
+from farshore.errors import FarshoreError
+from farshore.evaluation.ranks import rank_methods
+from farshore.evaluation.significance import (
     bootstrap_averages,
     cliques,
     critical_difference,
@@ -27,7 +27,11 @@ from holdfast.evaluation.significance import (
     wilcoxon_holm,
 )
 
-TABLES = arrays(np.float64, some.tuples(some.integers(3, 6), some.integers(2, 8)), elements=some.integers(0, 20).map(float))
+TABLES = arrays(
+    np.float64,
+    some.tuples(some.integers(3, 6), some.integers(2, 8)),
+    elements=some.integers(0, 20).map(float),
+)
 
 
 @given(TABLES)
@@ -43,7 +47,9 @@ def test_friedman_is_scipys(table: np.ndarray) -> None:
     count = table.shape[1]
     if math.isfinite(found.iman_davenport):
         rest = count * (len(table) - 1) - reference.statistic
-        assert found.iman_davenport == pytest.approx((count - 1) * reference.statistic / rest, rel=1e-6)
+        assert found.iman_davenport == pytest.approx(
+            (count - 1) * reference.statistic / rest, rel=1e-6
+        )
 
 
 def test_friedman_at_its_edges() -> None:
@@ -64,12 +70,15 @@ def test_nemenyi_is_that_of_scikit_posthocs() -> None:
 
 
 def test_the_critical_difference_is_demsars() -> None:
-    # Table 5(a) of Demšar (2006): q at 0.05 for 2, 5 and 10 methods; and the example of its section 3.2.2.
+    # Table 5(a) of Demšar (2006): q at 0.05 for 2, 5 and 10 methods; and the example of its section
+    # 3.2.2.
     for methods, q in ((2, 1.960), (5, 2.728), (10, 3.164)):
-        assert critical_difference(methods, 6) == pytest.approx(q * math.sqrt(methods * (methods + 1) / 36), abs=0.002)
+        assert critical_difference(methods, 6) == pytest.approx(
+            q * math.sqrt(methods * (methods + 1) / 36), abs=0.002
+        )
     assert critical_difference(4, 14) == pytest.approx(1.25, abs=0.01)
     assert critical_difference(4, 14, alpha=0.1) == pytest.approx(1.12, abs=0.01)
-    with pytest.raises(HoldfastError):
+    with pytest.raises(FarshoreError):
         critical_difference(1, 3)
 
 
@@ -87,7 +96,14 @@ def test_cliques() -> None:
     assert cliques([1.0, 9.0], 1.0) == []
 
 
-@given(some.lists(some.integers(-999, 999).filter(bool).map(lambda each: each / 100), min_size=3, max_size=12, unique_by=abs))
+@given(
+    some.lists(
+        some.integers(-999, 999).filter(bool).map(lambda each: each / 100),
+        min_size=3,
+        max_size=12,
+        unique_by=abs,
+    )
+)
 @settings(deadline=None)
 def test_wilcoxon_without_ties_is_scipys_exact_one(differences: list[float]) -> None:
     reference = stats.wilcoxon(differences, method="exact").pvalue
@@ -96,9 +112,13 @@ def test_wilcoxon_without_ties_is_scipys_exact_one(differences: list[float]) -> 
 
 def test_wilcoxon_with_ties_and_with_many() -> None:
     assert wilcoxon([1.0, 2.0], [1.0, 2.0]) == 1.0
-    assert wilcoxon([1.0, 1.0, 1.0, 5.0], [0.0, 0.0, 0.0, 5.0]) == 0.25  # three equal differences: 2 of 8 signs
+    assert (
+        wilcoxon([1.0, 1.0, 1.0, 5.0], [0.0, 0.0, 0.0, 5.0]) == 0.25
+    )  # three equal differences: 2 of 8 signs
     many = np.random.default_rng(2).normal(0.4, size=30)
-    assert wilcoxon(many, np.zeros(30)) == pytest.approx(stats.wilcoxon(many, method="asymptotic").pvalue)
+    assert wilcoxon(many, np.zeros(30)) == pytest.approx(
+        stats.wilcoxon(many, method="asymptotic").pvalue
+    )
 
 
 def test_holm_is_that_of_scikit_posthocs_and_worked() -> None:
@@ -135,8 +155,10 @@ def test_the_bootstrap() -> None:
 
 
 def test_the_bootstrap_takes_uneven_seeds_and_refuses_none() -> None:
-    draws = bootstrap_averages([[[1.0, 2.0, 3.0], [7.0]]], np.random.default_rng(0), draws=500, datasets=False)
+    draws = bootstrap_averages(
+        [[[1.0, 2.0, 3.0], [7.0]]], np.random.default_rng(0), draws=500, datasets=False
+    )
     assert (draws >= 4).all()
     assert (draws <= 5).all()
-    with pytest.raises(HoldfastError, match="at least one seed"):
+    with pytest.raises(FarshoreError, match="at least one seed"):
         bootstrap_averages([[[1.0], []]], np.random.default_rng(0))

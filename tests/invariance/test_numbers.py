@@ -1,4 +1,6 @@
-"""The worked numbers of the notions' definitions, in float64, and a second, slower implementation of each formula."""
+"""The worked numbers of the notions' definitions, in float64, and a second, slower
+implementation of each formula.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from holdfast.invariance.feature_moments import FeatureMoments
-from holdfast.invariance.gradient_variance import GradientVariance
-from holdfast.invariance.invariance import Invariance
-from holdfast.invariance.kernel_mean import KernelMean, median_distance
-from holdfast.invariance.risk import Risk, distillation
-from holdfast.invariance.running import RunningMean, RunningMoments
-from holdfast.invariance.sign_agreement import SignAgreement, remove_conflict
+from farshore.invariance.feature_moments import FeatureMoments
+from farshore.invariance.gradient_variance import GradientVariance
+from farshore.invariance.invariance import Invariance
+from farshore.invariance.kernel_mean import KernelMean, median_distance
+from farshore.invariance.risk import Risk, distillation
+from farshore.invariance.running import RunningMean, RunningMoments
+from farshore.invariance.sign_agreement import SignAgreement, remove_conflict
 
 D = torch.float64
 
@@ -24,7 +26,9 @@ def tensor(values: object) -> Tensor:
     return torch.tensor(values, dtype=D)
 
 
-def domains(seed: int, count: int = 3, rows: int = 6, width: int = 4, classes: int = 3) -> tuple[Tensor, Tensor, Tensor]:
+def domains(
+    seed: int, count: int = 3, rows: int = 6, width: int = 4, classes: int = 3
+) -> tuple[Tensor, Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     features = torch.randn(count, rows, width, generator=generator, dtype=D)
     labels = torch.randint(classes, (count, rows), generator=generator)
@@ -38,7 +42,7 @@ def notions() -> list[Invariance]:
     return [Risk(), GradientVariance(), FeatureMoments(), kernel]
 
 
-# ---- risk -----------------------------------------------------------------------------------------------------------
+# ---- risk ----------------------------------------------------------------------------------------
 
 
 def test_variance_of_risks() -> None:
@@ -59,7 +63,12 @@ def test_equal_risks_and_a_single_domain_have_no_penalty() -> None:
 def test_risk_is_the_mean_loss_per_domain() -> None:
     features, logits, labels = domains(1)
     found = Risk().statistic(features, logits, labels)["risk"]
-    assert torch.allclose(found, torch.stack([nn.functional.cross_entropy(z, y) for z, y in zip(logits, labels, strict=True)]))
+    assert torch.allclose(
+        found,
+        torch.stack(
+            [nn.functional.cross_entropy(z, y) for z, y in zip(logits, labels, strict=True)]
+        ),
+    )
 
 
 def test_distillation_is_a_mean_over_rows_and_a_mean_or_sum_over_classes() -> None:
@@ -69,11 +78,13 @@ def test_distillation_is_a_mean_over_rows_and_a_mean_or_sum_over_classes() -> No
 
 
 def test_risk_alignment_can_be_on_risks() -> None:
-    align = Risk(align="risk").alignment({"risk": tensor([1.0, 2.0])}, {"risk": tensor([0.5, 2.0])}, tensor([]), {})
+    align = Risk(align="risk").alignment(
+        {"risk": tensor([1.0, 2.0])}, {"risk": tensor([0.5, 2.0])}, tensor([]), {}
+    )
     assert align.tolist() == pytest.approx([0.25, 0])
 
 
-# ---- gradient variance ----------------------------------------------------------------------------------------------
+# ---- gradient variance ---------------------------------------------------------------------------
 
 
 def worked_fishr() -> tuple[Tensor, Tensor, Tensor]:
@@ -85,12 +96,18 @@ def test_gradient_variance_of_the_worked_example() -> None:
     variance = GradientVariance().statistic(*worked_fishr())["variance"]
     assert variance[0].tolist() == pytest.approx([1 / 18, 7 / 18, 1 / 18, 7 / 18, 2 / 9, 2 / 9])
     assert variance[1].tolist() == pytest.approx([2 / 9, 1 / 6, 2 / 9, 1 / 6, 2 / 9, 2 / 9])
-    assert float(GradientVariance("mean").penalty({"variance": variance})) == pytest.approx(0.0064300, abs=1e-7)
-    assert float(GradientVariance("sum").penalty({"variance": variance})) == pytest.approx(0.0385802, abs=1e-7)
+    assert float(GradientVariance("mean").penalty({"variance": variance})) == pytest.approx(
+        0.0064300, abs=1e-7
+    )
+    assert float(GradientVariance("sum").penalty({"variance": variance})) == pytest.approx(
+        0.0385802, abs=1e-7
+    )
 
 
 @given(st.integers(0, 500), st.integers(2, 7), st.booleans())
-def test_closed_form_equals_explicit_gradients_of_every_row(seed: int, rows: int, corrected: bool) -> None:
+def test_closed_form_equals_explicit_gradients_of_every_row(
+    seed: int, rows: int, corrected: bool
+) -> None:
     generator = torch.Generator().manual_seed(seed)
     features = torch.randn(rows, 3, generator=generator, dtype=D)
     labels = torch.randint(4, (rows,), generator=generator)
@@ -98,20 +115,30 @@ def test_closed_form_equals_explicit_gradients_of_every_row(seed: int, rows: int
     per_row = []
     for x, y in zip(features, labels, strict=True):
         loss = nn.functional.cross_entropy(classifier(x[None]), y[None])
-        per_row.append(torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(classifier.parameters()))]))
+        per_row.append(
+            torch.cat(
+                [g.flatten() for g in torch.autograd.grad(loss, list(classifier.parameters()))]
+            )
+        )
     explicit = torch.stack(per_row).var(dim=0, correction=int(corrected))
-    found = GradientVariance(corrected=corrected).statistic(features[None], classifier(features)[None], labels[None])["variance"][0]
+    found = GradientVariance(corrected=corrected).statistic(
+        features[None], classifier(features)[None], labels[None]
+    )["variance"][0]
     assert torch.allclose(found, explicit, atol=1e-10)
 
 
 def test_the_penalty_has_the_gradient_of_the_explicit_form() -> None:
-    """Autograd through the closed form against finite differences, in the features and through the softmax."""
+    """Autograd through the closed form against finite differences, in the features and through
+    the softmax.
+    """
     features, _, labels = domains(3, count=2, rows=4)
     weights = torch.randn(4, 3, generator=torch.Generator().manual_seed(5), dtype=D)
 
     def penalty(flat: Tensor) -> Tensor:
         shaped = flat.reshape(features.shape)
-        return GradientVariance().penalty(GradientVariance().statistic(shaped, shaped @ weights, labels))
+        return GradientVariance().penalty(
+            GradientVariance().statistic(shaped, shaped @ weights, labels)
+        )
 
     assert torch.autograd.gradcheck(penalty, (features.flatten().requires_grad_(),), atol=1e-8)
 
@@ -119,7 +146,9 @@ def test_the_penalty_has_the_gradient_of_the_explicit_form() -> None:
 def test_identical_rows_have_a_variance_of_zero_in_single_precision() -> None:
     features = (30 * torch.randn(1, 1, 8)).expand(1, 16, 8)
     logits = torch.randn(1, 1, 3).expand(1, 16, 3)
-    variance = GradientVariance().statistic(features, logits, torch.zeros(1, 16, dtype=torch.long))["variance"]
+    variance = GradientVariance().statistic(features, logits, torch.zeros(1, 16, dtype=torch.long))[
+        "variance"
+    ]
     assert float(variance.min()) >= 0
     assert torch.isfinite(GradientVariance()._logs(variance)).all()
 
@@ -143,11 +172,15 @@ def test_log_cosine_alignment_of_the_worked_example() -> None:
     for norm, times_ten, turned in (("l2", 0.0074, 0.138), ("standardize", 0.0, 2.0)):
         notion = GradientVariance(log_normalisation=norm, log_floor=1e-12)
         prior = {"variance": variance}
-        assert float(notion.alignment({"variance": 10 * variance}, prior, tensor([]), {})) == pytest.approx(times_ten, abs=5e-4)
-        assert float(notion.alignment({"variance": variance.flip(1)}, prior, tensor([]), {})) == pytest.approx(turned, abs=5e-3)
+        assert float(
+            notion.alignment({"variance": 10 * variance}, prior, tensor([]), {})
+        ) == pytest.approx(times_ten, abs=5e-4)
+        assert float(
+            notion.alignment({"variance": variance.flip(1)}, prior, tensor([]), {})
+        ) == pytest.approx(turned, abs=5e-3)
 
 
-# ---- feature moments ------------------------------------------------------------------------------------------------
+# ---- feature moments -----------------------------------------------------------------------------
 
 
 def test_feature_moments_of_the_worked_example() -> None:
@@ -156,7 +189,8 @@ def test_feature_moments_of_the_worked_example() -> None:
     assert statistic["mean"].tolist() == [[1, 1], [1, 1]]
     assert statistic["covariance"].tolist() == [[[2, 2], [2, 2]], [[0, 0], [0, 2]]]
     assert float(FeatureMoments("sum").penalty(statistic)) == pytest.approx(3.0)
-    # DomainBed's pairwise mean-reduced value is 3.0; the deviation form of two domains is a quarter of it.
+    # DomainBed's pairwise mean-reduced value is 3.0; the deviation form of two domains is a quarter
+    # of it.
     assert float(FeatureMoments("mean").penalty(statistic)) == pytest.approx(3.0 / 4)
 
 
@@ -171,15 +205,22 @@ def test_covariances_equal_numpy_and_one_row_gives_zero() -> None:
 
 def test_shifting_all_domains_and_turning_the_features_change_nothing() -> None:
     features = domains(5)[0]
-    rotation = torch.linalg.qr(torch.randn(4, 4, generator=torch.Generator().manual_seed(1), dtype=D))[0]
+    rotation = torch.linalg.qr(
+        torch.randn(4, 4, generator=torch.Generator().manual_seed(1), dtype=D)
+    )[0]
     notion = FeatureMoments("sum")
-    base, moved, turned = (notion.penalty(notion.statistic(f, f, f)) for f in (features, features + 3, features @ rotation))
+    base, moved, turned = (
+        notion.penalty(notion.statistic(f, f, f))
+        for f in (features, features + 3, features @ rotation)
+    )
     assert float(moved) == pytest.approx(float(base))
     assert float(turned) == pytest.approx(float(base))
 
 
 def test_running_moments_of_a_domain_are_those_of_its_weighted_rows() -> None:
-    """Scope `domain`: three batches with decay 0.5 against a weighted covariance computed at once."""
+    """Scope `domain`: three batches with decay 0.5 against a weighted covariance computed at
+    once.
+    """
     notion, state = FeatureMoments(scope="domain", decay=0.5), None
     batches = [domains(seed, count=1)[0] for seed in (1, 2, 3)]
     for features in batches:
@@ -200,7 +241,7 @@ def test_running_moments_of_single_rows_are_a_covariance() -> None:
     assert int(torch.linalg.matrix_rank(notion.summary(state)["covariance"][0])) == 4
 
 
-# ---- kernel mean ----------------------------------------------------------------------------------------------------
+# ---- kernel mean ---------------------------------------------------------------------------------
 
 
 def test_median_distance_of_the_worked_example() -> None:
@@ -211,7 +252,9 @@ def test_median_distance_of_the_worked_example() -> None:
 
 @pytest.mark.parametrize("form", ["cos", "paired"])
 def test_random_fourier_features_estimate_kernel_and_discrepancy(form: str) -> None:
-    """Mean over draws: z(0,0)·z(1,1) -> exp(-1), and MMD² of the two worked sets -> 0.388210 (σ = 1)."""
+    """Mean over draws: z(0,0)·z(1,1) -> exp(-1), and MMD² of the two worked sets -> 0.388210 (σ
+    = 1).
+    """
     x, y = tensor([[0, 0], [2, 2]]), tensor([[1, 0], [1, 2]])
     products, distances = [], []
     for seed in range(1000):
@@ -245,7 +288,7 @@ def test_the_draw_is_fixed_saved_and_loaded() -> None:
     assert float(notion.sigma) == pytest.approx(float(median_distance(features.flatten(0, 1))))
 
 
-# ---- all notions ----------------------------------------------------------------------------------------------------
+# ---- all notions ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("place", range(4))
@@ -254,7 +297,9 @@ def test_penalties_do_not_depend_on_the_order_of_domains_or_rows(place: int) -> 
     features, logits, labels = domains(11)
     base = notion.penalty(notion.statistic(features, logits, labels))
     order, rows = torch.tensor([2, 0, 1]), torch.tensor([3, 1, 5, 0, 4, 2])
-    turned = notion.penalty(notion.statistic(features[order][:, rows], logits[order][:, rows], labels[order][:, rows]))
+    turned = notion.penalty(
+        notion.statistic(features[order][:, rows], logits[order][:, rows], labels[order][:, rows])
+    )
     assert float(turned) == pytest.approx(float(base), rel=1e-9)
     assert float(base) > 0
 
@@ -277,8 +322,16 @@ def test_deviation_from_the_mean_equals_the_mean_over_pairs(place: int, count: i
     for i in range(count):
         for j in range(i + 1, count):
             one = {name: value[i : i + 1] for name, value in statistic.items()}
-            pairs.append(float(notion.deviation(one, {name: value[j : j + 1] for name, value in statistic.items()})))
-    assert float(notion.penalty(statistic)) == pytest.approx((count - 1) / (2 * count) * np.mean(pairs))
+            pairs.append(
+                float(
+                    notion.deviation(
+                        one, {name: value[j : j + 1] for name, value in statistic.items()}
+                    )
+                )
+            )
+    assert float(notion.penalty(statistic)) == pytest.approx(
+        (count - 1) / (2 * count) * np.mean(pairs)
+    )
 
 
 @pytest.mark.parametrize("place", range(4))
@@ -289,13 +342,16 @@ def test_one_row_and_one_class_give_finite_numbers_and_gradients(place: int) -> 
     statistic = notion.statistic(features, features[..., :3], labels * 0)
     prior = {name: value.detach() for name, value in statistic.items()}
     stored = {"logits": torch.zeros(3, 1, 3, dtype=D)}
-    total = notion.penalty(statistic) + notion.alignment(statistic, prior, features[..., :3], stored).sum()
+    total = (
+        notion.penalty(statistic)
+        + notion.alignment(statistic, prior, features[..., :3], stored).sum()
+    )
     total.backward()
     assert torch.isfinite(total)
     assert torch.isfinite(features.grad).all()
 
 
-# ---- running estimators ---------------------------------------------------------------------------------------------
+# ---- running estimators --------------------------------------------------------------------------
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(0, 1000))
@@ -305,8 +361,14 @@ def test_running_moments_equal_numpy(sizes: list[int], seed: int) -> None:
     full, entries, mean = RunningMoments(outer=True), RunningMoments(outer=False), RunningMean()
     for part in np.split(rows, np.cumsum(sizes)[:-1]):
         centred = part - part.mean(axis=0)
-        full.merge(len(part), torch.from_numpy(part.mean(axis=0)), torch.from_numpy(centred.T @ centred))
-        entries.merge(len(part), torch.from_numpy(part.mean(axis=0)), torch.from_numpy((centred**2).sum(axis=0)))
+        full.merge(
+            len(part), torch.from_numpy(part.mean(axis=0)), torch.from_numpy(centred.T @ centred)
+        )
+        entries.merge(
+            len(part),
+            torch.from_numpy(part.mean(axis=0)),
+            torch.from_numpy((centred**2).sum(axis=0)),
+        )
         mean.add({"x": torch.from_numpy(part.mean(axis=0))[None]}, len(part))
     assert np.allclose(full.mean.numpy(), rows.mean(axis=0))
     assert np.allclose(mean.means["x"].numpy(), rows.mean(axis=0))
@@ -328,14 +390,16 @@ def test_a_mean_of_batch_variances_is_not_the_variance_of_the_domain() -> None:
 
 def test_domain_priors_equal_the_statistic_of_all_rows() -> None:
     features, logits, labels = domains(15, count=1, rows=20)
-    parts = [(features[0, a:b], logits[0, a:b], labels[0, a:b]) for a, b in ((0, 7), (7, 9), (9, 20))]
+    parts = [
+        (features[0, a:b], logits[0, a:b], labels[0, a:b]) for a, b in ((0, 7), (7, 9), (9, 20))
+    ]
     for notion in (GradientVariance(), GradientVariance(corrected=True), FeatureMoments()):
         whole = notion.statistic(features, logits, labels)
         for name, value in notion.domain_prior(parts).items():
             assert torch.allclose(value.double(), whole[name][0], rtol=1e-5, atol=1e-7)
 
 
-# ---- sign agreement -------------------------------------------------------------------------------------------------
+# ---- sign agreement ------------------------------------------------------------------------------
 
 GRADIENTS = [[1, 2, -1, 0], [3, -2, -3, 0], [2, 4, -2, 1]]
 
@@ -350,8 +414,12 @@ GRADIENTS = [[1, 2, -1, 0], [3, -2, -3, 0], [2, 4, -2, 1]]
         ("soft", 0.5, (3.448, 0.368, -3.448, 0.092)),
     ],
 )
-def test_masks_of_the_worked_example(mask: str, threshold: float, expected: tuple[float, ...]) -> None:
-    combined, density = SignAgreement(mask, 0.1).combine(tensor(GRADIENTS), [tensor(GRADIENTS).shape[1]], tensor(threshold))
+def test_masks_of_the_worked_example(
+    mask: str, threshold: float, expected: tuple[float, ...]
+) -> None:
+    combined, density = SignAgreement(mask, 0.1).combine(
+        tensor(GRADIENTS), [tensor(GRADIENTS).shape[1]], tensor(threshold)
+    )
     assert combined.tolist() == pytest.approx(expected, abs=6e-4)
     assert float(density) == (0.5 if threshold > 0.4 else 1.0)
 
@@ -365,7 +433,9 @@ def test_unanimity_is_recognised_for_every_number_of_domains() -> None:
 
 
 def test_nothing_agreed_on_is_a_step_of_zero() -> None:
-    combined, density = SignAgreement("hard").combine(tensor([[1.0, -1.0], [-1.0, 1.0]]), [2], tensor(1.0))
+    combined, density = SignAgreement("hard").combine(
+        tensor([[1.0, -1.0], [-1.0, 1.0]]), [2], tensor(1.0)
+    )
     assert combined.tolist() == [0, 0]
     assert float(density) == 0
 
@@ -392,7 +462,9 @@ def test_after_projection_nothing_conflicts(seed: int, how: str) -> None:
     generator = torch.Generator().manual_seed(seed)
     extra, main = torch.randn(2, 7, generator=generator, dtype=D)
     left = remove_conflict(extra, main, how, [3, 4])
-    products = [float((q * g).sum()) for q, g in zip(left.split([3, 4]), main.split([3, 4]), strict=True)]
+    products = [
+        float((q * g).sum()) for q, g in zip(left.split([3, 4]), main.split([3, 4]), strict=True)
+    ]
     assert sum(products) >= -1e-9
     if how != "global":
         assert min(products) >= -1e-9

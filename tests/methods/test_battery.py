@@ -1,4 +1,6 @@
-"""One battery for every registered continual method: the checks walk the registry, so a new method is checked by being there."""
+"""One battery for every registered continual method: the checks walk the registry, so a new
+method is checked by being there.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,15 @@ import torch
 from same import differences
 from torch import Tensor, nn
 
-import holdfast
-from holdfast.learner import Learner, load
-from holdfast.methods import METHODS, continual
+import farshore
+from farshore.learner import Learner, load
+from farshore.methods import METHODS, continual
 
 SETTINGS = {"batch_size": 8, "learning_rate": 0.005}
 METHOD = pytest.mark.parametrize("method", continual())
-# The battery runs on a GPU too: HOLDFAST_TEST_DEVICE=cuda python -m pytest tests/methods/test_battery.py
-DEVICE = os.environ.get("HOLDFAST_TEST_DEVICE", "cpu")
+# The battery runs on a GPU too: FARSHORE_TEST_DEVICE=cuda python -m pytest
+# tests/methods/test_battery.py
+DEVICE = os.environ.get("FARSHORE_TEST_DEVICE", "cpu")
 
 
 def small(name: str) -> dict:
@@ -39,7 +42,13 @@ def learner(method: str, **options: object) -> Learner:
 def tensors(node: object) -> list[Tensor]:
     if isinstance(node, Tensor):
         return [node]
-    children = node.values() if isinstance(node, Mapping) else node if isinstance(node, list | tuple) else ()
+    children = (
+        node.values()
+        if isinstance(node, Mapping)
+        else node
+        if isinstance(node, list | tuple)
+        else ()
+    )
     return [found for child in children for found in tensors(child)]
 
 
@@ -52,7 +61,9 @@ def learned(method: str, blobs, domains: int = 3, steps: int = 8, **options: obj
 
 def finite(made: Learner, inputs: Tensor) -> bool:
     everything = [*tensors(made.state_dict()), made.logits(inputs)]
-    return all(bool(torch.isfinite(tensor).all()) for tensor in everything if tensor.is_floating_point())
+    return all(
+        bool(torch.isfinite(tensor).all()) for tensor in everything if tensor.is_floating_point()
+    )
 
 
 @METHOD
@@ -68,7 +79,9 @@ def test_steps_lower_the_loss(method: str, blobs) -> None:
 
 @METHOD
 def test_deterministic(method: str, blobs) -> None:
-    assert differences(learned(method, blobs).state_dict(), learned(method, blobs).state_dict()) == []
+    assert (
+        differences(learned(method, blobs).state_dict(), learned(method, blobs).state_dict()) == []
+    )
 
 
 @METHOD
@@ -98,12 +111,24 @@ def test_memory_stays_bounded(method: str, blobs) -> None:
 @METHOD
 def test_no_gradient_flows_into_stored_things(method: str, blobs) -> None:
     made = learned(method, blobs)
-    stored = tensors(made.method.state_dict()) + (tensors(made.memory.state_dict()) if made.memory is not None else [])
+    stored = tensors(made.method.state_dict()) + (
+        tensors(made.memory.state_dict()) if made.memory is not None else []
+    )
     assert all(not tensor.requires_grad and tensor.grad_fn is None for tensor in stored)
 
 
 @METHOD
-@pytest.mark.parametrize("case", ["one domain", "missing class", "one row a batch", "unequal domains", "one row", "total budget"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        "one domain",
+        "missing class",
+        "one row a batch",
+        "unequal domains",
+        "one row",
+        "total budget",
+    ],
+)
 def test_edge_cases_stay_finite(method: str, case: str, blobs) -> None:
     x, y = blobs(0, classes=3)
     options = {"classes": [0, 1, 2]}
@@ -127,12 +152,20 @@ def test_edge_cases_stay_finite(method: str, case: str, blobs) -> None:
 
 @METHOD
 def test_images_and_batchnorm(method: str, pictures, tmp_path: Path) -> None:
-    def network() -> holdfast.Network:
+    def network() -> farshore.Network:
         torch.manual_seed(0)
-        convolutions = [nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten()]
-        from holdfast.networks.network import ImageInputs
+        convolutions = [
+            nn.Conv2d(1, 8, 3, padding=1),
+            nn.BatchNorm2d(8),
+            nn.ReLU(),
+            nn.AdaptiveAvgPool2d(2),
+            nn.Flatten(),
+        ]
+        from farshore.networks.network import ImageInputs
 
-        return holdfast.Network(nn.Sequential(*convolutions), nn.Linear(32, 2), inputs=ImageInputs())
+        return farshore.Network(
+            nn.Sequential(*convolutions), nn.Linear(32, 2), inputs=ImageInputs()
+        )
 
     def run(resumed: bool) -> Learner:
         made = learner(method, network=network(), network_settings=None)
@@ -163,7 +196,10 @@ def test_weights_of_zero_reduce_it_to_its_simpler_method(method: str, blobs) -> 
     if simpler is None:
         pytest.skip("has no weight whose zero makes it another method")
     name, zeros = simpler
-    complex_, plain = learned(method, blobs, settings=dict(zeros)), learned(name, blobs, settings={})
+    complex_, plain = (
+        learned(method, blobs, settings=dict(zeros)),
+        learned(name, blobs, settings={}),
+    )
     assert differences(complex_.state_dict()["network"], plain.state_dict()["network"]) == []
 
 
@@ -189,7 +225,7 @@ def test_docstring_names_paper_and_equation(method: str) -> None:
 
 @METHOD
 def test_the_terms_are_finite_tensors_without_gradient(method: str, blobs) -> None:
-    class Watch(holdfast.Observer):
+    class Watch(farshore.Observer):
         def step(self, domain, step, terms) -> None:
             assert terms
             for name, term in terms.items():

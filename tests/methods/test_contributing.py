@@ -10,7 +10,7 @@ import torch
 from test_battery import learned
 from torch import nn
 
-from holdfast.methods import METHODS
+from farshore.methods import METHODS
 
 TEXT = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
 
@@ -32,7 +32,9 @@ def test_its_statistic_is_the_derivative_in_a_scale(irm) -> None:
     found = irm["ScaleGradient"]().statistic(logits, logits, labels)["scale_gradient"]
     for e in range(3):
         scale = torch.ones((), dtype=torch.float64, requires_grad=True)
-        (gradient,) = torch.autograd.grad(nn.functional.cross_entropy(scale * logits[e], labels[e]), scale)
+        (gradient,) = torch.autograd.grad(
+            nn.functional.cross_entropy(scale * logits[e], labels[e]), scale
+        )
         assert float(found[e]) == pytest.approx(float(gradient))
 
 

@@ -1,4 +1,6 @@
-"""CoPE: the pseudo-prototypical loss against worked numbers and a slow second implementation; prototypes move as stated."""
+"""CoPE: the pseudo-prototypical loss against worked numbers and a slow second implementation;
+prototypes move as stated.
+"""
 
 from __future__ import annotations
 
@@ -9,40 +11,50 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from holdfast.learner import Learner, load
-from holdfast.methods.cope import CoPESettings, moved, pseudo_prototype_loss
-from holdfast.networks.prototypes import PrototypeHead
-from holdfast.settings import Choice, Uniform
+from farshore.learner import Learner, load
+from farshore.methods.cope import CoPESettings, moved, pseudo_prototype_loss
+from farshore.networks.prototypes import PrototypeHead
+from farshore.settings import Choice, Uniform
 
 AXES = torch.eye(2, dtype=torch.float64)
 
 
 def loss(rows: list[tuple[float, float]], labels: list[int], temperature: float) -> float:
     directions = torch.tensor(rows, dtype=torch.float64)
-    return float(pseudo_prototype_loss(directions, torch.tensor(labels), AXES, temperature, repel_both=True))
+    return float(
+        pseudo_prototype_loss(directions, torch.tensor(labels), AXES, temperature, repel_both=True)
+    )
 
 
-@pytest.mark.parametrize(("temperature", "expected"), [(1, 0.626523), (0.5, 0.253856), (0.1, 9.0798e-5)])
+@pytest.mark.parametrize(
+    ("temperature", "expected"), [(1, 0.626523), (0.5, 0.253856), (0.1, 9.0798e-5)]
+)
 def test_two_rows_on_their_prototypes(temperature: float, expected: float) -> None:
     assert loss([(1, 0), (0, 1)], [0, 1], temperature) == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize(("temperature", "expected"), [(1, 1.118367), (0.1, 1.438909)])
 def test_three_rows(temperature: float, expected: float) -> None:
-    assert loss([(1, 0), (0.6, 0.8), (0, 1)], [0, 0, 1], temperature) == pytest.approx(expected, rel=1e-6)
+    assert loss([(1, 0), (0.6, 0.8), (0, 1)], [0, 0, 1], temperature) == pytest.approx(
+        expected, rel=1e-6
+    )
 
 
 def test_one_class_has_no_repellor() -> None:
     assert loss([(1, 0), (0.6, 0.8)], [0, 0], 1) == pytest.approx(0.585793, abs=1e-6)
 
 
-def slow(directions: Tensor, labels: Tensor, prototypes: Tensor, temperature: float, both: bool) -> Tensor:
+def slow(
+    directions: Tensor, labels: Tensor, prototypes: Tensor, temperature: float, both: bool
+) -> Tensor:
     """Row by row, as the equation is printed."""
     count = len(labels)
 
     def ratio(anchor: Tensor, q: Tensor, c: int) -> Tensor:
         own = (q @ anchor / temperature).exp()
-        rest = sum((prototypes[k] @ anchor / temperature).exp() for k in range(len(prototypes)) if k != c)
+        rest = sum(
+            (prototypes[k] @ anchor / temperature).exp() for k in range(len(prototypes)) if k != c
+        )
         return own / (own + rest)
 
     total = directions.new_zeros(())
@@ -57,7 +69,17 @@ def slow(directions: Tensor, labels: Tensor, prototypes: Tensor, temperature: fl
         for j in range(count):
             if labels[j] != c:
                 pushing = directions[i] if both else directions[i].detach()
-                total = total - (1 - 0.5 * (ratio(directions[j], pushing, c) + ratio(directions[j], prototypes[c], c))).log()
+                total = (
+                    total
+                    - (
+                        1
+                        - 0.5
+                        * (
+                            ratio(directions[j], pushing, c)
+                            + ratio(directions[j], prototypes[c], c)
+                        )
+                    ).log()
+                )
     return total / count
 
 
@@ -86,14 +108,18 @@ def test_the_order_of_rows_does_not_matter() -> None:
     order = torch.randperm(8, generator=generator)
     prototypes = torch.eye(2, 3, dtype=torch.float64)
     one = pseudo_prototype_loss(directions, labels, prototypes, 1.0, repel_both=True)
-    other = pseudo_prototype_loss(directions[order], labels[order], prototypes, 1.0, repel_both=True)
+    other = pseudo_prototype_loss(
+        directions[order], labels[order], prototypes, 1.0, repel_both=True
+    )
     torch.testing.assert_close(one, other)
 
 
 @pytest.mark.parametrize("temperature", [0.01, 0.005])
 def test_low_temperatures_stay_finite_in_float32(temperature: float) -> None:
     directions = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], requires_grad=True)
-    value = pseudo_prototype_loss(directions, torch.tensor([0, 1, 1]), torch.eye(2), temperature, repel_both=True)
+    value = pseudo_prototype_loss(
+        directions, torch.tensor([0, 1, 1]), torch.eye(2), temperature, repel_both=True
+    )
     value.backward()
     assert bool(torch.isfinite(value))
     assert bool(torch.isfinite(directions.grad).all())
@@ -101,11 +127,16 @@ def test_low_temperatures_stay_finite_in_float32(temperature: float) -> None:
 
 def test_prototypes_follow_the_mean() -> None:
     old = torch.tensor([[1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
-    sums, counts = torch.tensor([[1.2, 1.6], [0.0, 0.0]], dtype=torch.float64), torch.tensor([2.0, 0.0], dtype=torch.float64)
+    sums, counts = (
+        torch.tensor([[1.2, 1.6], [0.0, 0.0]], dtype=torch.float64),
+        torch.tensor([2.0, 0.0], dtype=torch.float64),
+    )
     plain = moved(old, sums, counts, 0.9, unit=False)
     assert plain.tolist() == [pytest.approx([0.96, 0.08]), [0.0, 1.0]]
     assert float(plain[0].norm()) == pytest.approx(0.963328, abs=1e-6)
-    assert moved(old, sums, counts, 0.9, unit=True)[0].tolist() == pytest.approx([0.996546, 0.083045], abs=1e-6)
+    assert moved(old, sums, counts, 0.9, unit=True)[0].tolist() == pytest.approx(
+        [0.996546, 0.083045], abs=1e-6
+    )
 
 
 def domain(number: int) -> tuple[Tensor, Tensor]:
@@ -115,7 +146,12 @@ def domain(number: int) -> tuple[Tensor, Tensor]:
 
 
 def trained(domains: int = 2, steps: int = 6, **settings: object) -> Learner:
-    learner = Learner(method="cope", memory=12, settings={"batch_size": 8, **settings}, network_settings={"width": 8})
+    learner = Learner(
+        method="cope",
+        memory=12,
+        settings={"batch_size": 8, **settings},
+        network_settings={"width": 8},
+    )
     for number in range(domains):
         learner.learn(*domain(number), domain=f"{number}", steps=steps)
     return learner
@@ -135,7 +171,10 @@ def test_unit_length_where_that_reading_is_on() -> None:
 
 def test_prototypes_begin_as_the_reading_says() -> None:
     torch.manual_seed(0)
-    positive, all_around = (PrototypeHead(4, 5, dimension=20, temperature=1.0, positive=value) for value in (True, False))
+    positive, all_around = (
+        PrototypeHead(4, 5, dimension=20, temperature=1.0, positive=value)
+        for value in (True, False)
+    )
     assert float(positive.prototypes.min()) >= 0
     assert float(all_around.prototypes.min()) < 0
     for made in (positive, all_around):
@@ -143,7 +182,10 @@ def test_prototypes_begin_as_the_reading_says() -> None:
 
 
 def test_prototypes_take_no_gradient_and_momentum_one_leaves_them() -> None:
-    fresh, still = trained(domains=1, steps=1, prototype_momentum=1.0), trained(prototype_momentum=1.0)
+    fresh, still = (
+        trained(domains=1, steps=1, prototype_momentum=1.0),
+        trained(prototype_momentum=1.0),
+    )
     assert torch.equal(head(fresh).prototypes, head(still).prototypes)
     assert not head(trained()).prototypes.requires_grad
     assert not torch.equal(head(trained()).prototypes, head(still).prototypes)
@@ -182,7 +224,7 @@ def test_current_rows_enter_the_prototypes_once_and_replayed_ones_every_time() -
         return prototypes
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("holdfast.methods.cope.moved", watch)
+        patch.setattr("farshore.methods.cope.moved", watch)
         trained(repeats=3, steps=1)
         trained(repeats=3, steps=1, reading="avalanche")
     assert seen == [8, 8 + 3 * 8, 3 * 8, 3 * 16]
@@ -190,7 +232,11 @@ def test_current_rows_enter_the_prototypes_once_and_replayed_ones_every_time() -
 
 def test_the_papers_table() -> None:
     defaults, searched = CoPESettings.defaults(), CoPESettings.distributions()
-    assert (defaults["temperature"], defaults["prototype_momentum"], defaults["repeats"]) == (1, 0.9, 3)
+    assert (defaults["temperature"], defaults["prototype_momentum"], defaults["repeats"]) == (
+        1,
+        0.9,
+        3,
+    )
     assert searched["temperature"] == Uniform(0.5, 1.0)
     assert searched["prototype_momentum"] == Choice((0.8, 0.9, 1.0))
     assert searched["repeats"] == Choice((1, 2, 3, 4, 5))

@@ -8,10 +8,10 @@ from attached import attached, drawing, rows, small_network, trained, weights
 from same import differences
 from torch import nn
 
-from holdfast.batch import Batch, Draw
-from holdfast.memory import ReservoirMemory
-from holdfast.methods.method import empirical_risk
-from holdfast.networks.network import Network
+from farshore.batch import Batch, Draw
+from farshore.memory import ReservoirMemory
+from farshore.methods.method import empirical_risk
+from farshore.networks.network import Network
 
 
 def test_distance_is_a_mean_over_rows_and_classes():
@@ -20,7 +20,9 @@ def test_distance_is_a_mean_over_rows_and_classes():
     inputs = torch.tensor([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]], dtype=torch.float64)
     stored = torch.tensor([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]], dtype=torch.float64)
     labels = torch.tensor([0, 1])
-    batch = Batch(inputs, labels, rows=2, draws={"distillation": Draw(inputs, labels, {"logits": stored})})
+    batch = Batch(
+        inputs, labels, rows=2, draws={"distillation": Draw(inputs, labels, {"logits": stored})}
+    )
     terms = attached("der++", network).terms(batch)
     assert float(terms["distillation"].detach()) == pytest.approx(0.833333, abs=1e-6)
 
@@ -28,7 +30,10 @@ def test_distance_is_a_mean_over_rows_and_classes():
 def two_draws(count=6):
     inputs, labels = rows(count, seed=8)
     others, their_labels = rows(count, seed=9)
-    return {"distillation": (inputs, labels, {"logits": rows(count, seed=10, width=3)[0]}), "replay": (others, their_labels, {})}
+    return {
+        "distillation": (inputs, labels, {"logits": rows(count, seed=10, width=3)[0]}),
+        "replay": (others, their_labels, {}),
+    }
 
 
 def test_one_step_is_on_the_weighed_sum_of_three_passes():
@@ -68,8 +73,17 @@ def test_the_two_draws_are_independent(blobs):
 
 def test_weights_zero_and_the_first_domain_are_finetuning(blobs):
     off = {"distillation_weight": 0, "replay_weight": 0}
-    assert differences(weights(trained("der++", blobs, **off)), weights(trained("finetune", blobs))) == []
-    assert differences(weights(trained("der++", blobs, domains=1)), weights(trained("finetune", blobs, domains=1))) == []
+    assert (
+        differences(weights(trained("der++", blobs, **off)), weights(trained("finetune", blobs)))
+        == []
+    )
+    assert (
+        differences(
+            weights(trained("der++", blobs, domains=1)),
+            weights(trained("finetune", blobs, domains=1)),
+        )
+        == []
+    )
     assert differences(weights(trained("der++", blobs)), weights(trained("finetune", blobs)))
 
 

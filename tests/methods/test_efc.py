@@ -1,4 +1,6 @@
-"""EFC: the feature matrix in closed form, the cost of drift, means that follow, and Gaussians of few rows."""
+"""EFC: the feature matrix in closed form, the cost of drift, means that follow, and Gaussians of
+few rows.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import holdfast
-from holdfast.errors import HoldfastError
-from holdfast.learner import Learner, load
-from holdfast.methods.efc import EFC, EFCSettings, drift_cost, feature_matrix, followed
-from holdfast.methods.gaussians import Gaussians, fit
-from holdfast.settings import Uniform
+import farshore
+from farshore.errors import FarshoreError
+from farshore.learner import Learner, load
+from farshore.methods.efc import EFC, EFCSettings, drift_cost, feature_matrix, followed
+from farshore.methods.gaussians import Gaussians, fit
+from farshore.settings import Uniform
 
 AT_ORIGIN = torch.tensor([[0.25, -0.25], [-0.25, 0.25]], dtype=torch.float64)
 
@@ -27,9 +29,16 @@ def linear(weight: Tensor) -> nn.Linear:
 
 def test_feature_matrix_of_the_identity() -> None:
     identity = linear(torch.eye(2, dtype=torch.float64))
-    torch.testing.assert_close(feature_matrix(torch.zeros(1, 2, dtype=torch.float64), identity), AT_ORIGIN)
+    torch.testing.assert_close(
+        feature_matrix(torch.zeros(1, 2, dtype=torch.float64), identity), AT_ORIGIN
+    )
     found = feature_matrix(torch.tensor([[1.0, 0.0]], dtype=torch.float64), identity)
-    torch.testing.assert_close(found, 0.196612 * torch.tensor([[1.0, -1.0], [-1.0, 1.0]], dtype=torch.float64), rtol=0, atol=1e-6)
+    torch.testing.assert_close(
+        found,
+        0.196612 * torch.tensor([[1.0, -1.0], [-1.0, 1.0]], dtype=torch.float64),
+        rtol=0,
+        atol=1e-6,
+    )
 
 
 def test_closed_form_equals_the_explicit_mean_of_outer_products() -> None:
@@ -53,9 +62,16 @@ def test_closed_form_equals_the_explicit_mean_of_outer_products() -> None:
 
 @pytest.mark.parametrize(
     ("weight", "eta", "drift", "expected"),
-    [(10, 0.1, (1, 1), 0.2), (10, 0.1, (1, -1), 10.2), (0.4, 0.1, (1, 1), 0.2), (0.4, 0.1, (1, -1), 0.6)],
+    [
+        (10, 0.1, (1, 1), 0.2),
+        (10, 0.1, (1, -1), 10.2),
+        (0.4, 0.1, (1, 1), 0.2),
+        (0.4, 0.1, (1, -1), 0.6),
+    ],
 )
-def test_cost_of_drift(weight: float, eta: float, drift: tuple[float, float], expected: float) -> None:
+def test_cost_of_drift(
+    weight: float, eta: float, drift: tuple[float, float], expected: float
+) -> None:
     d = torch.tensor([drift], dtype=torch.float64)
     assert float(weight * drift_cost(d, AT_ORIGIN, eta / weight)) == pytest.approx(expected)
     two = torch.cat([d, torch.zeros_like(d)])
@@ -66,7 +82,9 @@ def test_means_follow_the_drift_of_near_rows() -> None:
     before = torch.tensor([[1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
     after = before + torch.tensor([[0.5, 0.0], [0.0, 0.1]], dtype=torch.float64)
     mean = torch.tensor([[1.0, 0.0]], dtype=torch.float64)
-    assert followed(mean, before, after, AT_ORIGIN, 0.2)[0].tolist() == pytest.approx([1.499998, 0], abs=1e-6)
+    assert followed(mean, before, after, AT_ORIGIN, 0.2)[0].tolist() == pytest.approx(
+        [1.499998, 0], abs=1e-6
+    )
 
 
 def test_one_drift_of_all_rows_moves_the_means_by_it() -> None:
@@ -76,7 +94,9 @@ def test_one_drift_of_all_rows_moves_the_means_by_it() -> None:
     matrix = torch.eye(4, dtype=torch.float64)
     torch.testing.assert_close(followed(means, before, before + shift, matrix, 0.2), means + shift)
     # All distances equal: no 0/0.
-    torch.testing.assert_close(followed(means, before, before + shift, 0 * matrix, 0.2), means + shift)
+    torch.testing.assert_close(
+        followed(means, before, before + shift, 0 * matrix, 0.2), means + shift
+    )
 
 
 @pytest.mark.parametrize("full", [True, False])
@@ -108,7 +128,9 @@ def test_every_gaussian_is_drawn_as_often_as_any_other_but_for_one() -> None:
     gaussians = Gaussians(full=False)
     gaussians.add("a", torch.randn(30, 3), torch.arange(30) % 5)
     for rows in (3, 5, 12):
-        counts = torch.bincount(gaussians.draw(rows, torch.Generator().manual_seed(rows))[1], minlength=5)
+        counts = torch.bincount(
+            gaussians.draw(rows, torch.Generator().manual_seed(rows))[1], minlength=5
+        )
         assert int(counts.sum()) == rows
         assert int(counts.max() - counts.min()) <= 1
 
@@ -120,7 +142,12 @@ def domain(number: int) -> tuple[Tensor, Tensor]:
 
 
 def trained(method: str = "efc", domains: int = 3, steps: int = 5, **settings: object) -> Learner:
-    learner = Learner(method=method, memory=12, settings={"batch_size": 8, **settings}, network_settings={"width": 8})
+    learner = Learner(
+        method=method,
+        memory=12,
+        settings={"batch_size": 8, **settings},
+        network_settings={"width": 8},
+    )
     for number in range(domains):
         learner.learn(*domain(number), domain=f"{number}", steps=steps)
     return learner
@@ -131,20 +158,24 @@ def weights(learner: Learner) -> Tensor:
 
 
 def test_without_weights_it_is_fine_tuning() -> None:
-    assert torch.equal(weights(trained(drift_weight=0.0, prototype_weight=0.0)), weights(trained("finetune")))
+    assert torch.equal(
+        weights(trained(drift_weight=0.0, prototype_weight=0.0)), weights(trained("finetune"))
+    )
     for one in ({"drift_weight": 0.0}, {"prototype_weight": 0.0}):
         assert not torch.equal(weights(trained(**one)), weights(trained("finetune")))
 
 
 def test_a_domain_begins_without_drift() -> None:
-    class Watch(holdfast.Observer):
+    class Watch(farshore.Observer):
         drifts: list[tuple[str, int, float]] = []
 
         def step(self, domain: str, step: int, terms) -> None:
             if "drift" in terms:
                 self.drifts.append((domain, step, float(terms["drift"].detach())))
 
-    learner = Learner(method="efc", settings={"batch_size": 8}, network_settings={"width": 8}, observer=Watch())
+    learner = Learner(
+        method="efc", settings={"batch_size": 8}, network_settings={"width": 8}, observer=Watch()
+    )
     for number in range(2):
         learner.learn(*domain(number), domain=f"{number}", steps=4)
     assert [(name, step) for name, step, _ in Watch.drifts] == [("1", step) for step in range(4)]
@@ -160,7 +191,9 @@ def test_the_old_model_is_the_one_at_the_domains_end() -> None:
     before = {name: tensor.clone() for name, tensor in method.old.state_dict().items()}
     method.after_domain = lambda *_: None  # the domain's end would take a new copy
     learner.learn(x, y, domain="next", steps=4)
-    assert all(torch.equal(tensor, before[name]) for name, tensor in method.old.state_dict().items())
+    assert all(
+        torch.equal(tensor, before[name]) for name, tensor in method.old.state_dict().items()
+    )
 
 
 def test_one_gaussian_for_each_domain_and_class() -> None:
@@ -174,7 +207,10 @@ def test_one_gaussian_for_each_domain_and_class() -> None:
 
 
 def test_decay_of_the_matrix() -> None:
-    replaced, kept, mixed = (trained(domains=2, matrix_decay=decay, bandwidth=0.0).method.matrix for decay in (0.0, 1.0, 0.25))
+    replaced, kept, mixed = (
+        trained(domains=2, matrix_decay=decay, bandwidth=0.0).method.matrix
+        for decay in (0.0, 1.0, 0.25)
+    )
     first = trained(domains=1).method.matrix
     assert torch.equal(kept, first)
     torch.testing.assert_close(mixed, 0.25 * first + 0.75 * replaced)
@@ -189,7 +225,7 @@ def test_bandwidth_zero_leaves_the_means() -> None:
 def test_the_share_of_real_rows() -> None:
     method = trained(domains=3, steps=1).method
     method.before_domain("next")
-    batch = holdfast.batch.Batch(*domain(4), rows=60)
+    batch = farshore.batch.Batch(*domain(4), rows=60)
     assert len(method._rows_before(batch)[1]) == 0
     method.after_step(batch)
     assert len(method._rows_before(batch)[1]) == 60 // 4
@@ -199,13 +235,17 @@ def test_the_share_of_real_rows() -> None:
 def test_batchnorm_after_the_first_domain(frozen: bool) -> None:
     torch.manual_seed(0)
     layer = nn.BatchNorm1d(6)
-    network = holdfast.Network(nn.Sequential(nn.Linear(4, 6), layer, nn.ReLU()), nn.Linear(6, 3))
-    learner = Learner(network, "efc", settings={"batch_size": 8, "batchnorm": "frozen" if frozen else "train"})
+    network = farshore.Network(nn.Sequential(nn.Linear(4, 6), layer, nn.ReLU()), nn.Linear(6, 3))
+    learner = Learner(
+        network, "efc", settings={"batch_size": 8, "batchnorm": "frozen" if frozen else "train"}
+    )
     learner.learn(*domain(0), domain="a", steps=3)
     before = {name: tensor.clone() for name, tensor in layer.state_dict().items()}
     assert float(before["num_batches_tracked"]) == 3
     learner.learn(*domain(1), domain="b", steps=3)
-    assert all(torch.equal(tensor, before[name]) == frozen for name, tensor in layer.state_dict().items())
+    assert all(
+        torch.equal(tensor, before[name]) == frozen for name, tensor in layer.state_dict().items()
+    )
 
 
 def test_goes_on_after_loading(tmp_path: Path) -> None:
@@ -218,14 +258,20 @@ def test_goes_on_after_loading(tmp_path: Path) -> None:
 
 
 def test_another_head_than_a_linear_one_is_refused() -> None:
-    network = holdfast.Network(nn.Linear(4, 6), nn.Sequential(nn.ReLU(), nn.Linear(6, 3)), feature_dim=6)
-    with pytest.raises(HoldfastError, match=r"efc.*linear classifier, not Sequential"):
+    network = farshore.Network(
+        nn.Linear(4, 6), nn.Sequential(nn.ReLU(), nn.Linear(6, 3)), feature_dim=6
+    )
+    with pytest.raises(FarshoreError, match=r"efc.*linear classifier, not Sequential"):
         Learner(network, "efc").learn(*domain(0), steps=1)
 
 
 def test_the_papers_table() -> None:
     defaults, searched = EFCSettings.defaults(), EFCSettings.distributions()
-    assert [defaults[name] for name in ("drift_weight", "prototype_weight", "matrix_decay")] == [0.4, 0.5, 0.9]
+    assert [defaults[name] for name in ("drift_weight", "prototype_weight", "matrix_decay")] == [
+        0.4,
+        0.5,
+        0.9,
+    ]
     assert searched["drift_weight"] == Uniform(0.01, 0.5)
     assert searched["prototype_weight"] == Uniform(0.01, 0.99)
     assert searched["matrix_decay"] == Uniform(0.001, 0.1)

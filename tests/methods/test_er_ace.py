@@ -7,8 +7,8 @@ import torch
 from attached import attached, drawing, gradients, rows, small_network, trained, weights
 from same import differences
 
-from holdfast.methods.er_ace import mask_absent
-from holdfast.methods.method import empirical_risk
+from farshore.methods.er_ace import mask_absent
+from farshore.methods.method import empirical_risk
 
 LOGITS = torch.tensor([[1.0, 2.0, 0.5, -1.0]], dtype=torch.float64)
 
@@ -50,7 +50,9 @@ def test_with_all_classes_present_it_is_the_sum_of_two_plain_losses():
     draw = batch.draws["replay"]
     assert torch.equal(terms["erm"], empirical_risk(plain(batch.inputs), batch.labels))
     assert torch.equal(terms["replay"], empirical_risk(plain(draw.inputs), draw.labels))
-    pooled = empirical_risk(plain(torch.cat([batch.inputs, draw.inputs])), torch.cat([batch.labels, draw.labels]))
+    pooled = empirical_risk(
+        plain(torch.cat([batch.inputs, draw.inputs])), torch.cat([batch.labels, draw.labels])
+    )
     pooled.backward()
     for ace, er in zip(gradients(network), gradients(plain), strict=True):
         torch.testing.assert_close(ace, 2 * er)  # twice the gradient of replay in one joint batch
@@ -75,7 +77,9 @@ def test_the_official_mask_spares_the_highest_class_seen():
     assert int(method.highest) == 2
     batch = _labelled(torch.tensor([0, 0, 0]), replay=True)
     erm = method.terms(batch)["erm"]
-    torch.testing.assert_close(erm, empirical_risk(network(batch.inputs)[:, [0, 2]], torch.zeros(3, dtype=torch.long)))
+    torch.testing.assert_close(
+        erm, empirical_risk(network(batch.inputs)[:, [0, 2]], torch.zeros(3, dtype=torch.long))
+    )
 
 
 def _labelled(labels, replay=False):
@@ -86,7 +90,13 @@ def _labelled(labels, replay=False):
 
 
 def test_the_first_domain_is_finetuning_and_the_second_is_not(blobs):
-    assert differences(weights(trained("er-ace", blobs, domains=1)), weights(trained("finetune", blobs, domains=1))) == []
+    assert (
+        differences(
+            weights(trained("er-ace", blobs, domains=1)),
+            weights(trained("finetune", blobs, domains=1)),
+        )
+        == []
+    )
     assert differences(weights(trained("er-ace", blobs)), weights(trained("finetune", blobs)))
 
 

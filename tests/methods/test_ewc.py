@@ -8,10 +8,10 @@ from attached import attached, drawing, gradients, rows, small_network, trained,
 from same import differences
 from torch import nn
 
-from holdfast.data.domain import Rows
-from holdfast.methods.ewc import fisher_information, spring
-from holdfast.methods.gradient import flat
-from holdfast.networks.network import Network
+from farshore.data.domain import Rows
+from farshore.methods.ewc import fisher_information, spring
+from farshore.methods.gradient import flat
+from farshore.networks.network import Network
 
 
 def as_rows(inputs, labels):
@@ -19,7 +19,9 @@ def as_rows(inputs, labels):
 
 
 def test_penalty_and_its_gradient():
-    fisher = 0.9 * torch.tensor([0.4, 0.1], dtype=torch.float64) + torch.tensor([0.2, 0.3], dtype=torch.float64)
+    fisher = 0.9 * torch.tensor([0.4, 0.1], dtype=torch.float64) + torch.tensor(
+        [0.2, 0.3], dtype=torch.float64
+    )
     theta = torch.tensor([1.5, -1.0], dtype=torch.float64, requires_grad=True)
     penalty = 10 * spring(fisher, theta, torch.tensor([1.0, -0.8], dtype=torch.float64))
     penalty.backward()
@@ -52,8 +54,10 @@ def test_fisher_squares_row_by_row_in_evaluation_mode_and_moves_nothing(monkeypa
     network.train()
     found = fisher_information(network, as_rows(inputs, labels), torch.arange(7), "weighted")
     torch.testing.assert_close(found, expected)
-    monkeypatch.setattr("holdfast.methods.ewc.LARGEST_BLOCK", 1)
-    torch.testing.assert_close(fisher_information(network, as_rows(inputs, labels), torch.arange(7), "weighted"), expected)
+    monkeypatch.setattr("farshore.methods.ewc.LARGEST_BLOCK", 1)
+    torch.testing.assert_close(
+        fisher_information(network, as_rows(inputs, labels), torch.arange(7), "weighted"), expected
+    )
     assert differences(before, dict(network.state_dict())) == []
     assert float(found.min()) >= 0
 
@@ -82,22 +86,44 @@ def test_without_decay_only_the_newest_domain_counts():
     method = attached("ewc", small_network(), decay=0.0)
     for seed in (1, 2):
         method.after_domain(str(seed), as_rows(*rows(9, seed=seed)))
-    torch.testing.assert_close(method.fisher, fisher_information(method.network, as_rows(*rows(9, seed=2)), torch.arange(9), "weighted"))
+    torch.testing.assert_close(
+        method.fisher,
+        fisher_information(method.network, as_rows(*rows(9, seed=2)), torch.arange(9), "weighted"),
+    )
 
 
 def test_stronger_springs_hold_the_weights_nearer(blobs):
     start = flat(weights(trained("ewc", blobs, domains=1)).values())
     moved = [
-        float((flat(weights(trained("ewc", blobs, domains=2, penalty_weight=weight)).values()) - start).norm()) for weight in (0, 1e2, 1e6)
+        float(
+            (
+                flat(weights(trained("ewc", blobs, domains=2, penalty_weight=weight)).values())
+                - start
+            ).norm()
+        )
+        for weight in (0, 1e2, 1e6)
     ]
     assert moved[0] > moved[1] > moved[2]
 
 
 def test_weight_zero_and_the_first_domain_are_finetuning(blobs):
-    assert differences(weights(trained("ewc", blobs, penalty_weight=0)), weights(trained("finetune", blobs))) == []
-    assert differences(weights(trained("ewc", blobs, domains=1)), weights(trained("finetune", blobs, domains=1))) == []
+    assert (
+        differences(
+            weights(trained("ewc", blobs, penalty_weight=0)), weights(trained("finetune", blobs))
+        )
+        == []
+    )
+    assert (
+        differences(
+            weights(trained("ewc", blobs, domains=1)),
+            weights(trained("finetune", blobs, domains=1)),
+        )
+        == []
+    )
     assert differences(weights(trained("ewc", blobs)), weights(trained("finetune", blobs)))
 
 
 def test_fewer_rows_for_the_fisher_is_another_estimate(blobs):
-    assert differences(trained("ewc", blobs, fisher_rows=3).method.fisher, trained("ewc", blobs).method.fisher)
+    assert differences(
+        trained("ewc", blobs, fisher_rows=3).method.fisher, trained("ewc", blobs).method.fisher
+    )

@@ -9,8 +9,8 @@ import torch
 from attached import attached, drawing, rows, small_network, trained, weights
 from same import differences
 
-from holdfast.memory import share
-from holdfast.methods.fdr import function_distance
+from farshore.memory import share
+from farshore.methods.fdr import function_distance
 
 
 def numbers(*values):
@@ -18,16 +18,22 @@ def numbers(*values):
 
 
 def test_distance_by_hand():
-    assert float(function_distance(numbers([2.0, 0.0]), numbers([0.0, 0.0]))) == pytest.approx(0.538528, abs=1e-6)
-    assert float(function_distance(numbers([1e3, 0.0]), numbers([0.0, 1e3]))) == pytest.approx(math.sqrt(2))
-    assert float(function_distance(numbers([2.0, 0.0], [1.0, 1.0]), numbers([0.0, 0.0], [1.0, 1.0]))) == pytest.approx(
-        0.538528 / 2, abs=1e-6
+    assert float(function_distance(numbers([2.0, 0.0]), numbers([0.0, 0.0]))) == pytest.approx(
+        0.538528, abs=1e-6
     )
+    assert float(function_distance(numbers([1e3, 0.0]), numbers([0.0, 1e3]))) == pytest.approx(
+        math.sqrt(2)
+    )
+    assert float(
+        function_distance(numbers([2.0, 0.0], [1.0, 1.0]), numbers([0.0, 0.0], [1.0, 1.0]))
+    ) == pytest.approx(0.538528 / 2, abs=1e-6)
 
 
 def test_a_constant_on_the_stored_logits_changes_nothing_and_no_gradient_reaches_them():
     logits, stored = rows(6, classes=3)[0].requires_grad_(), rows(6, seed=1)[0].requires_grad_()
-    torch.testing.assert_close(function_distance(logits, stored + 7), function_distance(logits, stored))
+    torch.testing.assert_close(
+        function_distance(logits, stored + 7), function_distance(logits, stored)
+    )
     function_distance(logits, stored).backward()
     assert stored.grad is None
     assert float(logits.grad.abs().sum()) > 0
@@ -43,9 +49,15 @@ def test_distance_is_zero_right_after_filling(blobs):
     learner = trained("fdr", blobs)
     kept = learner.memory.partitions["2"]
     with torch.no_grad():
-        assert float(function_distance(learner.method.network.eval()(kept["inputs"]), kept["logits"])) < 1e-6
+        assert (
+            float(function_distance(learner.method.network.eval()(kept["inputs"]), kept["logits"]))
+            < 1e-6
+        )
         older = learner.memory.partitions["0"]
-        assert float(function_distance(learner.method.network(older["inputs"]), older["logits"])) > 1e-6
+        assert (
+            float(function_distance(learner.method.network(older["inputs"]), older["logits"]))
+            > 1e-6
+        )
 
 
 def draw(network, count=6):
@@ -78,7 +90,9 @@ def test_one_step_is_on_the_weighed_sum():
     attached("fdr", network, rate=0.1, penalty_weight=0.5, second_step=False).update(batch)
     stored = batch.draws["replay"]
     loss = torch.nn.functional.cross_entropy(by_hand(batch.inputs), batch.labels)
-    (loss + 0.5 * function_distance(by_hand(stored.inputs[0]), stored.stored["logits"][0])).backward()
+    (
+        loss + 0.5 * function_distance(by_hand(stored.inputs[0]), stored.stored["logits"][0])
+    ).backward()
     torch.optim.SGD(by_hand.parameters(), lr=0.1).step()
     for a, b in zip(network.parameters(), by_hand.parameters(), strict=True):
         torch.testing.assert_close(a, b)
@@ -87,7 +101,12 @@ def test_one_step_is_on_the_weighed_sum():
 @pytest.mark.parametrize("second_step", [True, False])
 def test_weight_zero_and_the_first_domain_are_finetuning(blobs, second_step):
     reference = weights(trained("finetune", blobs))
-    assert differences(weights(trained("fdr", blobs, penalty_weight=0, second_step=second_step)), reference) == []
+    assert (
+        differences(
+            weights(trained("fdr", blobs, penalty_weight=0, second_step=second_step)), reference
+        )
+        == []
+    )
     first = trained("fdr", blobs, domains=1, second_step=second_step)
     assert differences(weights(first), weights(trained("finetune", blobs, domains=1))) == []
     assert differences(weights(trained("fdr", blobs, second_step=second_step)), reference)

@@ -1,4 +1,6 @@
-"""The two frames: what they reduce to, when the priors fit, how annealing, priors, projections and masks behave."""
+"""The two frames: what they reduce to, when the priors fit, how annealing, priors, projections
+and masks behave.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,12 @@ from same import differences
 from test_battery import learned, learner
 from torch import nn
 
-import holdfast
-from holdfast.batch import Batch
-from holdfast.data.domain import Rows
-from holdfast.learner import Learner, load
-from holdfast.methods import METHODS
-from holdfast.protocol import Run, execute
+import farshore
+from farshore.batch import Batch
+from farshore.data.domain import Rows
+from farshore.learner import Learner, load
+from farshore.methods import METHODS
+from farshore.protocol import Run, execute
 
 TAILORED = ["cl-vrex", "cl-fishr", "cl-coral", "cl-mmd", "cl-andmask"]
 NAIVE = [f"naive-{name}" for name in TAILORED]
@@ -36,24 +38,37 @@ def test_one_domain_is_fine_tuning_bit_for_bit(method: str, blobs) -> None:
 def test_zero_weights_are_er_bit_for_bit_on_the_cnn(method: str) -> None:
     _, zeros = METHODS.get(method).reduces_to
     results = [
-        execute(Run(benchmark="rotated-digits", method=name, steps=3, settings=dict(s))) for name, s in ((method, zeros), ("er", {}))
+        execute(Run(benchmark="rotated-digits", method=name, steps=3, settings=dict(s)))
+        for name, s in ((method, zeros), ("er", {}))
     ]
     assert results[0].target.weights == results[1].target.weights
 
 
 @pytest.mark.parametrize("method", [*TAILORED[:4], *NAIVE[:4]])
 def test_the_terms_are_at_work(method: str, blobs) -> None:
-    """With its default weights the method is not its simpler one: otherwise the tests above would prove nothing."""
+    """With its default weights the method is not its simpler one: otherwise the tests above
+    would prove nothing.
+    """
     simpler, _ = METHODS.get(method).reduces_to
     made, plain = learned(method, blobs), learned(simpler, blobs)
     assert differences(made.state_dict()["network"], plain.state_dict()["network"]) != []
 
 
 def batch_of(made: Learner, inputs: torch.Tensor, labels: torch.Tensor, replayed: int) -> Batch:
-    """Current rows and the same number of replayed rows of the first `replayed` domains, with their stored logits."""
+    """Current rows and the same number of replayed rows of the first `replayed` domains, with
+    their stored logits.
+    """
     rows = len(labels) // (1 + replayed)
     logits = torch.zeros(replayed, rows, 2)
-    return Batch(inputs, labels, rows=rows, domain=replayed, domains=torch.arange(replayed), replay_rows=rows, stored={"logits": logits})
+    return Batch(
+        inputs,
+        labels,
+        rows=rows,
+        domain=replayed,
+        domains=torch.arange(replayed),
+        replay_rows=rows,
+        stored={"logits": logits},
+    )
 
 
 def test_andmask_without_mask_and_distillation_is_the_mean_of_the_domains_gradients(blobs) -> None:
@@ -66,8 +81,12 @@ def test_andmask_without_mask_and_distillation_is_the_mean_of_the_domains_gradie
     found = [parameter.grad.clone() for parameter in method.network.parameters()]
     expected = [torch.zeros_like(part) for part in found]
     for part in range(3):
-        loss = nn.functional.cross_entropy(method.network(x[8 * part : 8 * part + 8]), y[8 * part : 8 * part + 8])
-        for total, gradient in zip(expected, torch.autograd.grad(loss, list(method.network.parameters())), strict=True):
+        loss = nn.functional.cross_entropy(
+            method.network(x[8 * part : 8 * part + 8]), y[8 * part : 8 * part + 8]
+        )
+        for total, gradient in zip(
+            expected, torch.autograd.grad(loss, list(method.network.parameters())), strict=True
+        ):
             total += gradient / 3
     for one, two in zip(found, expected, strict=True):
         assert torch.allclose(one, two, atol=1e-6)
@@ -82,7 +101,9 @@ def test_andmask_steps_never_against_the_masked_gradient(blobs) -> None:
         x, y = blobs(5, rows=24)
         made.method.network.train()
         made.method.gradients(batch_of(made, x, y, 2))
-        gradients[weight] = torch.cat([parameter.grad.flatten() for parameter in made.method.network.parameters()])
+        gradients[weight] = torch.cat(
+            [parameter.grad.flatten() for parameter in made.method.network.parameters()]
+        )
     assert float(gradients[0.0] @ gradients[0.5]) >= float(gradients[0.0] @ gradients[0.0]) - 1e-6
     assert not torch.equal(gradients[0.0], gradients[0.5])
 
@@ -106,7 +127,11 @@ def test_the_threshold_starts_anew_in_a_new_learner_and_survives_a_save(blobs, t
 @pytest.mark.parametrize("method", ["cl-vrex", "cl-fishr", "cl-coral", "cl-mmd"])
 def test_alignment_is_zero_right_after_the_domain_ended_on_all_its_rows(method: str, blobs) -> None:
     """Section 13, test 4: exact priors, the whole domain as the replay batch, evaluation mode."""
-    exact = {"prior_level": "domain"} if "prior_level" in METHODS.get(method).Settings.model_fields else {}
+    exact = (
+        {"prior_level": "domain"}
+        if "prior_level" in METHODS.get(method).Settings.model_fields
+        else {}
+    )
     made = learner(method, settings=exact)
     x, y = blobs(0)
     made.learn(x, y, domain="a", steps=8, validation=0)
@@ -116,10 +141,28 @@ def test_alignment_is_zero_right_after_the_domain_ended_on_all_its_rows(method: 
         logits = network.classifier(features)
     notion = made.method.invariance
     statistic = notion.statistic(features[None], logits[None], y[None])
-    aligned = notion.alignment(statistic, made.method.priors.stacked(torch.tensor([0])), logits[None], {"logits": logits[None]})
+    aligned = notion.alignment(
+        statistic,
+        made.method.priors.stacked(torch.tensor([0])),
+        logits[None],
+        {"logits": logits[None]},
+    )
     assert aligned.tolist() == pytest.approx([0], abs=1e-6)
-    moved = {name: value + 0.1 + value.abs() * torch.rand_like(value) for name, value in statistic.items()}
-    assert float(notion.alignment(moved, made.method.priors.stacked(torch.tensor([0])), logits[None] + 1, {"logits": logits[None]})) > 1e-6
+    moved = {
+        name: value + 0.1 + value.abs() * torch.rand_like(value)
+        for name, value in statistic.items()
+    }
+    assert (
+        float(
+            notion.alignment(
+                moved,
+                made.method.priors.stacked(torch.tensor([0])),
+                logits[None] + 1,
+                {"logits": logits[None]},
+            )
+        )
+        > 1e-6
+    )
 
 
 def test_stored_logits_are_those_of_the_end_of_domain_model(blobs) -> None:
@@ -144,7 +187,9 @@ def test_static_priors_never_change_and_dynamic_ones_do(method: str, blobs) -> N
 
 @pytest.mark.parametrize("method", ANNEALED)
 @pytest.mark.parametrize(("scope", "fires_at"), [("global", {3}), ("domain", {3, 8, 13})])
-def test_annealing_sets_the_weight_and_resets_the_optimizer_when_it_ends(method: str, scope: str, fires_at: set, blobs) -> None:
+def test_annealing_sets_the_weight_and_resets_the_optimizer_when_it_ends(
+    method: str, scope: str, fires_at: set, blobs
+) -> None:
     before = METHODS.get(method).weight_before_anneal
     assert before == (1.0 if "vrex" in method else 0.0)
     seen: dict[int, tuple[float, int]] = {}
@@ -174,16 +219,21 @@ def test_annealing_can_leave_the_optimizer_alone(blobs) -> None:
 @pytest.mark.parametrize("method", TAILORED[:4])
 def test_per_domain_passes_give_the_same_without_batchnorm(method: str, blobs) -> None:
     joint = learned(method, blobs, steps=2).state_dict()["network"]
-    apart = learned(method, blobs, steps=2, settings={"forward": "per-domain"}).state_dict()["network"]
+    apart = learned(method, blobs, steps=2, settings={"forward": "per-domain"}).state_dict()[
+        "network"
+    ]
     for name, value in joint.items():
         assert torch.allclose(value, apart[name], atol=1e-4), name
 
 
 @pytest.mark.parametrize("method", TAILORED)
 def test_the_modes_of_batchnorm_differ(method: str, pictures) -> None:
-    def network() -> holdfast.Network:
+    def network() -> farshore.Network:
         torch.manual_seed(0)
-        return holdfast.Network(nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.BatchNorm1d(8), nn.ReLU()), nn.Linear(8, 2))
+        return farshore.Network(
+            nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.BatchNorm1d(8), nn.ReLU()),
+            nn.Linear(8, 2),
+        )
 
     found = []
     for settings in ({}, {"forward": "per-domain"}, {"freeze_batchnorm": True}):
@@ -209,27 +259,46 @@ def test_reductions_over_domains(blobs) -> None:
     assert terms["sum"]["alignment"] == pytest.approx(3 * terms["mean"]["alignment"], rel=1e-5)
     assert terms["sum"]["penalty"] == terms["mean"]["penalty"]
     method.settings = method.settings.model_copy(update={"erm_reduction": "domain-mean"})
-    assert float(method.terms(batch)["erm"].detach()) == pytest.approx(terms["mean"]["erm"], rel=1e-5)
+    assert float(method.terms(batch)["erm"].detach()) == pytest.approx(
+        terms["mean"]["erm"], rel=1e-5
+    )
 
 
 def test_unequal_numbers_of_rows_are_compared_per_domain(blobs) -> None:
     """Current and replayed parts of different size give the statistics of each part."""
     made = learned("cl-vrex", blobs, domains=2)
     x, y = blobs(7, rows=14)
-    batch = Batch(x, y, rows=6, domain=2, domains=torch.arange(2), replay_rows=4, stored={"logits": torch.zeros(2, 4, 2)})
+    batch = Batch(
+        x,
+        y,
+        rows=6,
+        domain=2,
+        domains=torch.arange(2),
+        replay_rows=4,
+        stored={"logits": torch.zeros(2, 4, 2)},
+    )
     made.method.penalty_weight = 1.0
     found = float(made.method.terms(batch)["penalty"].detach())
     logits = made.logits(x)
-    risks = torch.stack([nn.functional.cross_entropy(logits[a:b], y[a:b]) for a, b in ((0, 6), (6, 10), (10, 14))])
+    risks = torch.stack(
+        [nn.functional.cross_entropy(logits[a:b], y[a:b]) for a, b in ((0, 6), (6, 10), (10, 14))]
+    )
     assert found == pytest.approx(float(risks.var(correction=0)), rel=1e-4)
 
 
 def test_scope_domain_keeps_a_state_for_every_domain_and_resumes(blobs, tmp_path) -> None:
-    for method, settings in (("cl-coral", {"scope": "domain", "batch_size": 1}), ("cl-fishr", {"variance_decay": 0.9})):
+    for method, settings in (
+        ("cl-coral", {"scope": "domain", "batch_size": 1}),
+        ("cl-fishr", {"variance_decay": 0.9}),
+    ):
         made = learned(method, blobs, settings=settings)
         assert set(made.method.running) == {"d0", "d1", "d2"}
         assert made.method.invariance.scope == "domain"
-        batchwise = learned(method, blobs, settings={key: value for key, value in settings.items() if key == "batch_size"})
+        batchwise = learned(
+            method,
+            blobs,
+            settings={key: value for key, value in settings.items() if key == "batch_size"},
+        )
         assert differences(made.state_dict()["network"], batchwise.state_dict()["network"]) != []
         resumed = learner(method, settings=settings)
         for number in range(3):
@@ -245,7 +314,9 @@ def test_a_stored_gradient_is_the_mean_over_the_domain(blobs) -> None:
     made.learn(x, y, domain="a", steps=5, validation=0)
     network = made.method.network
     loss = nn.functional.cross_entropy(network(x), y)
-    exact = torch.cat([part.flatten() for part in torch.autograd.grad(loss, list(network.parameters()))])
+    exact = torch.cat(
+        [part.flatten() for part in torch.autograd.grad(loss, list(network.parameters()))]
+    )
     assert torch.allclose(made.method.stored["a"], exact, atol=1e-6)
 
 
@@ -257,13 +328,20 @@ def test_the_bandwidth_is_frozen_after_the_first_domain(blobs) -> None:
 
 
 def test_batch_level_priors_leave_out_rows_that_fill_no_batch(blobs) -> None:
-    """20 rows in batches of 8: two batches; the mean of their statistics, not of a stump of four rows."""
-    from holdfast.methods.priors import compute_prior
+    """20 rows in batches of 8: two batches; the mean of their statistics, not of a stump of four
+    rows.
+    """
+    from farshore.methods.priors import compute_prior
 
     made = learned("cl-coral", blobs, domains=1)
     x, y = blobs(3, rows=20)
-    rows, order = Rows(x, y, torch.arange(20)), torch.randperm(20, generator=torch.Generator().manual_seed(0))
-    prior = compute_prior(made.method.invariance, made.method.network, rows, order, level="batch", batch_size=8)
+    rows, order = (
+        Rows(x, y, torch.arange(20)),
+        torch.randperm(20, generator=torch.Generator().manual_seed(0)),
+    )
+    prior = compute_prior(
+        made.method.invariance, made.method.network, rows, order, level="batch", batch_size=8
+    )
     with torch.no_grad():
         features = made.method.network.extract(x[order[:16]]).reshape(2, 8, -1)
     expected = made.method.invariance.statistic(features, features, features)

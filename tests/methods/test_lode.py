@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from holdfast.learner import Learner
-from holdfast.methods.lode import LODESettings, decoupled
-from holdfast.settings import Choice
+from farshore.learner import Learner
+from farshore.methods.lode import LODESettings, decoupled
+from farshore.settings import Choice
 
 Z = (1.0, 2.0, 0.0)
 NEW = torch.tensor([False, True, True])
@@ -39,7 +39,9 @@ def test_worked_numbers() -> None:
     assert value(0.1 / 2 * inter + intra) == pytest.approx(0.140962, abs=1e-6)
     assert gradient(inter, z) == pytest.approx([0.244728, -0.215556, -0.029172], abs=1e-6)
     assert gradient(intra, z) == pytest.approx([0, -0.119203, 0.119203], abs=1e-6)
-    assert gradient(0.1 * inter + intra, z) == pytest.approx([0.024473, -0.140759, 0.116286], abs=1e-6)
+    assert gradient(0.1 * inter + intra, z) == pytest.approx(
+        [0.024473, -0.140759, 0.116286], abs=1e-6
+    )
 
 
 def test_the_parts_are_the_cross_entropy() -> None:
@@ -48,7 +50,9 @@ def test_the_parts_are_the_cross_entropy() -> None:
     new = torch.tensor([True, False, True, True, False, True, False])
     y = torch.tensor([0, 2, 3, 5]).repeat(10)
     inter, intra = decoupled(z, y, new)
-    torch.testing.assert_close(inter + intra, cross_entropy(z, y, reduction="none"), rtol=0, atol=1e-12)
+    torch.testing.assert_close(
+        inter + intra, cross_entropy(z, y, reduction="none"), rtol=0, atol=1e-12
+    )
     assert bool((inter > 0).all())
     assert bool((intra > 0).all())
 
@@ -76,7 +80,12 @@ def domain(number: int, classes: int) -> tuple[Tensor, Tensor]:
 
 
 def trained(classes: int = 3, domains: int = 2, **settings: object) -> Learner:
-    learner = Learner(method="lode", memory=20, settings={"learning_rate": 0.01, **settings}, network_settings={"width": 8})
+    learner = Learner(
+        method="lode",
+        memory=20,
+        settings={"learning_rate": 0.01, **settings},
+        network_settings={"width": 8},
+    )
     for number in range(domains):
         learner.learn(*domain(number, classes), domain=f"{number}", steps=5)
     return learner
@@ -101,14 +110,21 @@ def test_rho_does_nothing_in_the_first_domain() -> None:
     assert torch.equal(weights(one), weights(other))
 
 
-@pytest.mark.parametrize(("weighting", "expected"), [("domains", 0.1 / 2), ("classes", 0.1 * 2 / 1)])
+@pytest.mark.parametrize(
+    ("weighting", "expected"), [("domains", 0.1 / 2), ("classes", 0.1 * 2 / 1)]
+)
 def test_the_weight_of_inter(weighting: str, expected: float) -> None:
     method = trained(weighting=weighting, batch_size=4).method
     assert float(method._weight(NEW)) == pytest.approx(expected)
 
 
 def test_classes_of_finished_domains_are_old() -> None:
-    learner = Learner(method="lode", memory=20, settings={"split": "domain", "batch_size": 32}, classes=[0, 1, 2, 3])
+    learner = Learner(
+        method="lode",
+        memory=20,
+        settings={"split": "domain", "batch_size": 32},
+        classes=[0, 1, 2, 3],
+    )
     learner.learn(*domain(0, 2), domain="a", steps=3)
     method = learner.method
     method.before_domain("b")

@@ -8,11 +8,19 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from holdfast.learner import Learner
-from holdfast.methods import continual
+from farshore.learner import Learner
+from farshore.methods import continual
 
 # What makes the host wait on a GPU: reading a value, or a result whose size depends on values.
-WAITING = ("_local_scalar_dense", "is_nonzero", "nonzero", "masked_select", "_unique", "unique", "equal")
+WAITING = (
+    "_local_scalar_dense",
+    "is_nonzero",
+    "nonzero",
+    "masked_select",
+    "_unique",
+    "unique",
+    "equal",
+)
 
 
 class Watch(TorchDispatchMode):
@@ -22,7 +30,9 @@ class Watch(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.overloadpacket.__name__
-        by_mask = name.startswith("index") and any(part is not None and part.dtype == torch.bool for part in _indices(args))
+        by_mask = name.startswith("index") and any(
+            part is not None and part.dtype == torch.bool for part in _indices(args)
+        )
         if name.startswith(WAITING) or by_mask:
             self.found.append(name)
         return func(*args, **(kwargs or {}))
@@ -57,13 +67,23 @@ VARIANTS = [
 
 @pytest.mark.parametrize(("method", "settings"), VARIANTS)
 def test_steps_do_not_wait(method: str, settings: dict[str, object]) -> None:
-    learner = Learner(method=method, memory=12, settings={"batch_size": 8, **settings}, network_settings={"width": 8})
+    learner = Learner(
+        method=method,
+        memory=12,
+        settings={"batch_size": 8, **settings},
+        network_settings={"width": 8},
+    )
     generator = torch.Generator().manual_seed(0)
     y = torch.arange(40) % 2
     x = torch.randn(40, 4, generator=generator) + y[:, None]
     learner.learn(x, y, domain="a", steps=3)
     watch = Watch()
-    for owner, name in [(learner.method, "update"), (learner.method, "after_step"), (learner.memory, "draw"), (learner.memory, "offer")]:
+    for owner, name in [
+        (learner.method, "update"),
+        (learner.method, "after_step"),
+        (learner.memory, "draw"),
+        (learner.memory, "offer"),
+    ]:
         if hasattr(owner, name):
             setattr(owner, name, watched(getattr(owner, name), watch))
     learner.learn(x + 1, y, domain="b", steps=3)

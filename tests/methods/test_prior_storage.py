@@ -7,19 +7,28 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import Learner
-from holdfast.invariance.feature_moments import FeatureMoments
-from holdfast.learner import load
-from holdfast.methods.priors import Priors
+from farshore import Learner
+from farshore.invariance.feature_moments import FeatureMoments
+from farshore.learner import load
+from farshore.methods.priors import Priors
 
 
 def prior(seed: int, size: int = 6, scale: float = 1.0) -> dict[str, torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    return {"mean": scale * torch.randn(size, generator=generator), "covariance": scale * torch.randn(size, size, generator=generator)}
+    return {
+        "mean": scale * torch.randn(size, generator=generator),
+        "covariance": scale * torch.randn(size, size, generator=generator),
+    }
 
 
-@given(st.lists(st.integers(0, 40), min_size=1, max_size=30), st.sets(st.integers(0, 40)), st.sampled_from(["float32", "float16"]))
-def test_priors_are_those_that_were_set_in_the_order_of_learning(names: list[int], gone: set[int], storage: str) -> None:
+@given(
+    st.lists(st.integers(0, 40), min_size=1, max_size=30),
+    st.sets(st.integers(0, 40)),
+    st.sampled_from(["float32", "float16"]),
+)
+def test_priors_are_those_that_were_set_in_the_order_of_learning(
+    names: list[int], gone: set[int], storage: str
+) -> None:
     kept, plain = Priors(storage), {}
     for place, name in enumerate(names):
         kept.set(str(name), prior(place))
@@ -32,11 +41,19 @@ def test_priors_are_those_that_were_set_in_the_order_of_learning(names: list[int
     for name, values in plain.items():
         for key, value in values.items():
             largest = float(value.abs().max())
-            torch.testing.assert_close(kept.by_domain[name][key], value, rtol=0, atol=0 if storage == "float32" else largest * 2**-11)
+            torch.testing.assert_close(
+                kept.by_domain[name][key],
+                value,
+                rtol=0,
+                atol=0 if storage == "float32" else largest * 2**-11,
+            )
     if plain:
         numbers = torch.tensor([len(plain) - 1, 0])
         for key, value in kept.stacked(numbers).items():
-            assert torch.equal(value, torch.stack([list(kept.by_domain.values())[number][key] for number in numbers]))
+            assert torch.equal(
+                value,
+                torch.stack([list(kept.by_domain.values())[number][key] for number in numbers]),
+            )
             torch.testing.assert_close(kept.mean()[key][0], kept.stacked()[key].mean(dim=0))
 
 
@@ -44,7 +61,9 @@ def test_half_precision_keeps_variances_that_lie_below_its_smallest_number() -> 
     kept = Priors("float16")
     tiny = {"variance": torch.tensor([3e-9, 1e-8, 2e-6, 0.0])}
     kept.set("a", tiny)
-    torch.testing.assert_close(kept.by_domain["a"]["variance"], tiny["variance"], rtol=0, atol=2e-6 * 2**-11)
+    torch.testing.assert_close(
+        kept.by_domain["a"]["variance"], tiny["variance"], rtol=0, atol=2e-6 * 2**-11
+    )
     kept.set("b", {"variance": torch.zeros(4)})
     assert torch.equal(kept.by_domain["b"]["variance"], torch.zeros(4))
 
@@ -54,14 +73,24 @@ def test_a_diagonal_prior_compares_means_and_variances_alone() -> None:
     features = torch.randn(2, 9, 3, generator=generator, dtype=torch.float64)
     notion = FeatureMoments("sum", diagonal=True)
     statistic = notion.statistic(features, features, features[:, :, 0])
-    stored = {"mean": torch.zeros(2, 3, dtype=torch.float64), "variance": torch.ones(2, 3, dtype=torch.float64)}
-    by_hand = features.mean(dim=1).square().sum(dim=1) + (features.var(dim=1) - 1).square().sum(dim=1)
+    stored = {
+        "mean": torch.zeros(2, 3, dtype=torch.float64),
+        "variance": torch.ones(2, 3, dtype=torch.float64),
+    }
+    by_hand = features.mean(dim=1).square().sum(dim=1) + (features.var(dim=1) - 1).square().sum(
+        dim=1
+    )
     torch.testing.assert_close(notion.deviation(statistic, stored), by_hand)
     assert notion.kept(statistic)["variance"].shape == (2, 3)
 
 
 def learned(method: str, blobs, storage: str) -> Learner:
-    made = Learner(method=method, memory=20, settings={"batch_size": 8, "prior_storage": storage}, network_settings={"width": 32})
+    made = Learner(
+        method=method,
+        memory=20,
+        settings={"batch_size": 8, "prior_storage": storage},
+        network_settings={"width": 32},
+    )
     for domain in range(3):
         made.learn(*blobs(domain), domain=str(domain), steps=6)
     return made
@@ -69,21 +98,38 @@ def learned(method: str, blobs, storage: str) -> Learner:
 
 @pytest.mark.parametrize("method", ["cl-coral", "naive-cl-coral"])
 def test_storage_bounds_the_bytes_and_hardly_changes_the_run(method: str, blobs, tmp_path) -> None:
-    plain, half, diagonal = (learned(method, blobs, storage) for storage in ("float32", "float16", "diagonal"))
+    plain, half, diagonal = (
+        learned(method, blobs, storage) for storage in ("float32", "float16", "diagonal")
+    )
     assert plain.method.bytes == 3 * 4 * (32 + 32 * 32)
     assert half.method.bytes == 3 * (2 * (32 + 32 * 32) + 2 * 4)
     assert diagonal.method.bytes == 3 * 4 * (32 + 32)
-    exact, rough = (torch.cat([p.detach().flatten() for p in made.method.network.parameters()]) for made in (plain, half))
+    exact, rough = (
+        torch.cat([p.detach().flatten() for p in made.method.network.parameters()])
+        for made in (plain, half)
+    )
     assert 0 < float((exact - rough).norm()) < 1e-3 * float(exact.norm())
     diagonal.save(tmp_path)
     again = load(tmp_path)
     for made in (diagonal, again):
         made.learn(*blobs(3), domain="3", steps=4)
-    assert all(torch.equal(a, b) for a, b in zip(diagonal.method.network.parameters(), again.method.network.parameters(), strict=True))
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(
+            diagonal.method.network.parameters(), again.method.network.parameters(), strict=True
+        )
+    )
 
 
 def test_half_precision_suits_every_notion(blobs) -> None:
-    for method in ("cl-vrex", "cl-fishr", "cl-mmd", "naive-cl-vrex", "naive-cl-fishr", "naive-cl-mmd"):
+    for method in (
+        "cl-vrex",
+        "cl-fishr",
+        "cl-mmd",
+        "naive-cl-vrex",
+        "naive-cl-fishr",
+        "naive-cl-mmd",
+    ):
         assert torch.isfinite(learned(method, blobs, "float16").logits(blobs(0)[0])).all()
 
 
@@ -92,11 +138,16 @@ def test_the_naive_frames_short_cut_is_the_mean_over_all_priors(blobs) -> None:
         made = learned(method, blobs, "float32").method
         inputs, labels = blobs(5)
         features = made.network.extract(inputs)
-        statistic = made.invariance.statistic(features[None], made.network.classifier(features)[None], labels[None])
+        statistic = made.invariance.statistic(
+            features[None], made.network.classifier(features)[None], labels[None]
+        )
         slow = made.invariance.deviation(statistic, made.priors.stacked()).mean()
         torch.testing.assert_close(made._deviation(statistic), slow, rtol=1e-4, atol=1e-7)
         parameters = list(made.network.parameters())
-        pairs = [torch.autograd.grad(loss, parameters, retain_graph=True, allow_unused=True) for loss in (made._deviation(statistic), slow)]
+        pairs = [
+            torch.autograd.grad(loss, parameters, retain_graph=True, allow_unused=True)
+            for loss in (made._deviation(statistic), slow)
+        ]
         for quick, exact in zip(*pairs, strict=True):
             if exact is not None:
                 torch.testing.assert_close(quick, exact, rtol=1e-3, atol=1e-6)

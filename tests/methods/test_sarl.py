@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-import holdfast
-from holdfast.learner import Learner, load
-from holdfast.methods.class_sums import class_sums
-from holdfast.methods.sarl import SARL, SARLSettings, semantic_ratio
-from holdfast.networks.winners import KWinners
-from holdfast.settings import Choice, UniformInt
+import farshore
+from farshore.learner import Learner, load
+from farshore.methods.class_sums import class_sums
+from farshore.methods.sarl import SARL, SARLSettings, semantic_ratio
+from farshore.networks.winners import KWinners
+from farshore.settings import Choice, UniformInt
 
 
 def ratio(near: int, far: int) -> float:
@@ -40,7 +40,9 @@ def test_without_far_classes_the_semantic_term_is_off() -> None:
 
 
 def test_class_sums() -> None:
-    sums, counts = class_sums(torch.tensor([[3.0, 4.0], [0.0, 2.0], [5.0, 0.0]]), torch.tensor([1, 1, 0]), 3)
+    sums, counts = class_sums(
+        torch.tensor([[3.0, 4.0], [0.0, 2.0], [5.0, 0.0]]), torch.tensor([1, 1, 0]), 3
+    )
     assert sums.tolist() == [[5, 0], [3, 6], [0, 0]]
     assert counts.tolist() == [1, 2, 0]
 
@@ -48,12 +50,22 @@ def test_class_sums() -> None:
 def domain(number: int, classes: int = 3, rows: int = 60) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(number)
     y = torch.arange(rows) % classes
-    return 3 * torch.eye(classes, 4)[y] + 0.4 * torch.randn(rows, 4, generator=generator) + 0.5 * number, y
+    return 3 * torch.eye(classes, 4)[y] + 0.4 * torch.randn(
+        rows, 4, generator=generator
+    ) + 0.5 * number, y
 
 
-def trained(domains: int = 3, steps: int = 6, observer: holdfast.Observer | None = None, **settings: object) -> Learner:
+def trained(
+    domains: int = 3, steps: int = 6, observer: farshore.Observer | None = None, **settings: object
+) -> Learner:
     settings = {"batch_size": 8, "warmup_steps": 2, **settings}
-    learner = Learner(method="sarl", memory=12, settings=settings, network_settings={"width": 8}, observer=observer)
+    learner = Learner(
+        method="sarl",
+        memory=12,
+        settings=settings,
+        network_settings={"width": 8},
+        observer=observer,
+    )
     for number in range(domains):
         learner.learn(*domain(number), domain=f"{number}", steps=steps, validation=0)
     return learner
@@ -63,7 +75,7 @@ def weights(learner: Learner) -> Tensor:
     return torch.cat([p.detach().flatten() for p in learner.method.network.parameters()])
 
 
-class Watch(holdfast.Observer):
+class Watch(farshore.Observer):
     def __init__(self) -> None:
         self.seen: dict[tuple[str, int], dict[str, float]] = {}
 
@@ -76,13 +88,17 @@ def test_when_the_terms_act() -> None:
     trained(domains=2, observer=watch)
     assert all(set(watch.seen["0", step]) == {"erm"} for step in range(6))
     early = {"erm", "replay", "logits", "prototypes"}
-    assert [set(watch.seen["1", step]) for step in range(6)] == 2 * [early] + 4 * [early | {"stable", "semantics"}]
+    assert [set(watch.seen["1", step]) for step in range(6)] == 2 * [early] + 4 * [
+        early | {"stable", "semantics"}
+    ]
     assert all(term >= 0 for terms in watch.seen.values() for term in terms.values())
 
 
 @pytest.mark.parametrize("changed", [{"similarity": -1.0}, {"semantic_weight": 1.0}])
 def test_the_published_semantics_are_inert_and_the_default_acts(changed: dict[str, float]) -> None:
-    assert torch.equal(weights(trained(semantics="classes")), weights(trained(semantics="classes", **changed)))
+    assert torch.equal(
+        weights(trained(semantics="classes")), weights(trained(semantics="classes", **changed))
+    )
     base = {"similarity": 0.99, "semantic_weight": 0.5}
     assert not torch.equal(weights(trained(**base)), weights(trained(**{**base, **changed})))
 
@@ -96,8 +112,21 @@ def test_each_weight_acts_from_the_second_domain_on(name: str) -> None:
 def test_a_new_class_is_pulled_by_the_published_semantics() -> None:
     def run(weight: float) -> tuple[Tensor, Watch]:
         watch = Watch()
-        settings = {"batch_size": 16, "warmup_steps": 1, "semantics": "classes", "semantic_weight": weight, "similarity": 0.5}
-        learner = Learner(method="sarl", memory=12, settings=settings, network_settings={"width": 8}, classes=[0, 1, 2], observer=watch)
+        settings = {
+            "batch_size": 16,
+            "warmup_steps": 1,
+            "semantics": "classes",
+            "semantic_weight": weight,
+            "similarity": 0.5,
+        }
+        learner = Learner(
+            method="sarl",
+            memory=12,
+            settings=settings,
+            network_settings={"width": 8},
+            classes=[0, 1, 2],
+            observer=watch,
+        )
         learner.learn(*domain(0, classes=2), domain="0", steps=200)
         learner.learn(*domain(1), domain="1", steps=4)
         return weights(learner), watch
@@ -114,10 +143,16 @@ def test_groups_hold_the_class_itself_and_similar_ones() -> None:
     method.before_domain("next")
     method.sums, method.counts = torch.eye(3, 8), torch.ones(3)
     method.met_sums = torch.zeros(3, 8)
-    method.met_sums[0, :2] = torch.tensor([0.7, 0.9])  # cosine 0.61 with class 0 and 0.79 with class 1
+    method.met_sums[0, :2] = torch.tensor(
+        [0.7, 0.9]
+    )  # cosine 0.61 with class 0 and 0.79 with class 1
     method.met_sums[1, :2] = torch.tensor([0.9, 0.6])  # cosine 0.83 with class 0
     method._group()
-    assert method.together.tolist() == [[True, False, False], [True, True, False], [False, False, True]]
+    assert method.together.tolist() == [
+        [True, False, False],
+        [True, True, False],
+        [False, False, True],
+    ]
 
 
 def test_prototypes_are_means_over_the_domains() -> None:
@@ -130,7 +165,9 @@ def test_prototypes_are_means_over_the_domains() -> None:
     more, labels = domain(7, rows=30)
     learner.learn(more, labels, domain="more", steps=3, validation=0)
     second = normalize(features(learner, more), dim=1)
-    expected = torch.stack([(20 * means[c] + 10 * second[labels == c].mean(dim=0)) / 30 for c in range(3)])
+    expected = torch.stack(
+        [(20 * means[c] + 10 * second[labels == c].mean(dim=0)) / 30 for c in range(3)]
+    )
     torch.testing.assert_close(method._prototypes(), expected)
     assert float(method._prototypes().norm(dim=1).max()) <= 1 + 1e-6
 
@@ -141,7 +178,10 @@ def features(learner: Learner, x: Tensor) -> Tensor:
 
 
 def test_prototypes_of_the_first_domain_stay_where_that_is_chosen() -> None:
-    one, three = trained(domains=1, prototypes="first").method, trained(domains=3, prototypes="first").method
+    one, three = (
+        trained(domains=1, prototypes="first").method,
+        trained(domains=3, prototypes="first").method,
+    )
     assert torch.equal(one._prototypes(), three._prototypes())
     assert not torch.equal(one._prototypes(), trained(domains=3).method._prototypes())
 
@@ -153,14 +193,16 @@ def test_the_frozen_model_is_the_one_of_the_last_domain() -> None:
     before = {name: tensor.clone() for name, tensor in method.old.state_dict().items()}
     method.after_domain = lambda *_: None
     learner.learn(*domain(3), domain="next", steps=5)
-    assert all(torch.equal(tensor, before[name]) for name, tensor in method.old.state_dict().items())
+    assert all(
+        torch.equal(tensor, before[name]) for name, tensor in method.old.state_dict().items()
+    )
     assert all(parameter.grad is None for parameter in method.old.parameters())
 
 
 def test_batchnorm_sees_the_memory_after_the_copy() -> None:
     torch.manual_seed(0)
     layer = nn.BatchNorm1d(6)
-    network = holdfast.Network(nn.Sequential(nn.Linear(4, 6), layer, nn.ReLU()), nn.Linear(6, 3))
+    network = farshore.Network(nn.Sequential(nn.Linear(4, 6), layer, nn.ReLU()), nn.Linear(6, 3))
     learner = Learner(network, "sarl", memory=20, settings={"batch_size": 8})
     learner.learn(*domain(0), domain="a", steps=5)
     assert int(layer.num_batches_tracked) == 5 + 20 // 8
@@ -171,7 +213,9 @@ def test_batchnorm_sees_the_memory_after_the_copy() -> None:
 
 def test_sparse_activations_in_training_and_prediction(tmp_path: Path) -> None:
     learner = trained(winners=0.5)
-    layer = next(module for module in learner.method.predictor().modules() if isinstance(module, KWinners))
+    layer = next(
+        module for module in learner.method.predictor().modules() if isinstance(module, KWinners)
+    )
     seen: list[Tensor] = []
     layer.register_forward_hook(lambda _module, _inputs, output: seen.append(output))
     before = learner.logits(domain(0)[0])
@@ -190,7 +234,14 @@ def test_goes_on_after_loading(tmp_path: Path) -> None:
 
 def test_the_papers_table() -> None:
     defaults, searched = SARLSettings.defaults(), SARLSettings.distributions()
-    names = ("logit_weight", "stable_weight", "prototype_weight", "similarity", "semantic_weight", "warmup_steps")
+    names = (
+        "logit_weight",
+        "stable_weight",
+        "prototype_weight",
+        "similarity",
+        "semantic_weight",
+        "warmup_steps",
+    )
     assert [defaults[name] for name in names] == [1.0, 1.0, 1.0, 0.8, 0.01, 100]
     assert searched["logit_weight"] == searched["prototype_weight"] == Choice((0.2, 0.5, 1.0))
     assert searched["warmup_steps"] == UniformInt(0, 1000)

@@ -8,10 +8,10 @@ from attached import attached, drawing, gradients, small_network, trained, weigh
 from same import differences
 from torch import Tensor, nn
 
-from holdfast.batch import Batch
-from holdfast.methods.gradient import flat
-from holdfast.methods.si import SI
-from holdfast.networks.network import Network
+from farshore.batch import Batch
+from farshore.methods.gradient import flat
+from farshore.methods.si import SI
+from farshore.networks.network import Network
 
 
 class Quadratic(SI):
@@ -27,7 +27,9 @@ def test_three_steps_on_a_parabola(damping, importance):
     nn.init.zeros_(classifier.weight)
     network = Network(nn.Identity(), classifier)
     method = Quadratic(SI.Settings.build({"damping": damping}))
-    method.attach(network, None, torch.Generator(), lambda parameters: torch.optim.SGD(parameters, lr=0.1))
+    method.attach(
+        network, None, torch.Generator(), lambda parameters: torch.optim.SGD(parameters, lr=0.1)
+    )
     batch = drawing(2)
     method.before_domain("a")
     for _ in range(3):
@@ -64,12 +66,16 @@ def test_penalty_is_closed_form_and_the_path_sees_the_loss_alone():
     plain = torch.autograd.grad(SI.terms(method, batch)["erm"], list(network.parameters()))
     terms = method.update(batch)
     torch.testing.assert_close(terms["penalty"], (method.importance * moved.square()).sum())
-    torch.testing.assert_close(flat(gradients(network)), flat(plain) + 2 * 0.5 * method.importance * moved)
+    torch.testing.assert_close(
+        flat(gradients(network)), flat(plain) + 2 * 0.5 * method.importance * moved
+    )
     assert torch.equal(method.gradient, flat(plain))
     position = flat(parameter.detach() for parameter in network.parameters())
     before = method.path.clone()
     method.after_step(batch)
-    torch.testing.assert_close(method.path - before, flat(plain) * (moved + method.anchor - position))
+    torch.testing.assert_close(
+        method.path - before, flat(plain) * (moved + method.anchor - position)
+    )
 
 
 def test_importance_adds_up_and_is_never_negative():
@@ -78,7 +84,10 @@ def test_importance_adds_up_and_is_never_negative():
     method.before_domain("a")
     method.path = torch.linspace(-1, 1, len(method.anchor), dtype=torch.float64)
     method.after_domain("a", None)
-    assert torch.equal(method.importance, (torch.linspace(-1, 1, len(method.anchor), dtype=torch.float64) / 0.1).clamp_min(0))
+    assert torch.equal(
+        method.importance,
+        (torch.linspace(-1, 1, len(method.anchor), dtype=torch.float64) / 0.1).clamp_min(0),
+    )
     method.before_domain("b")
     assert float(method.path.abs().sum()) == 0
     method.path += 1
@@ -88,8 +97,18 @@ def test_importance_adds_up_and_is_never_negative():
 
 
 def test_weight_zero_and_the_first_domain_are_finetuning(blobs):
-    assert differences(weights(trained("si", blobs, penalty_weight=0)), weights(trained("finetune", blobs))) == []
-    assert differences(weights(trained("si", blobs, domains=1)), weights(trained("finetune", blobs, domains=1))) == []
+    assert (
+        differences(
+            weights(trained("si", blobs, penalty_weight=0)), weights(trained("finetune", blobs))
+        )
+        == []
+    )
+    assert (
+        differences(
+            weights(trained("si", blobs, domains=1)), weights(trained("finetune", blobs, domains=1))
+        )
+        == []
+    )
     assert differences(weights(trained("si", blobs)), weights(trained("finetune", blobs)))
 
 

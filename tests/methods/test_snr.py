@@ -10,10 +10,10 @@ from attached import attached, drawing, small_network, trained, weights
 from same import differences
 from torch import nn
 
-from holdfast.methods.snr import Clocks
-from holdfast.methods.units import firing, outgoing, resettable, restart
-from holdfast.networks.cnn import cnn
-from holdfast.networks.network import HiddenUnits, Network
+from farshore.methods.snr import Clocks
+from farshore.methods.units import firing, outgoing, resettable, restart
+from farshore.networks.cnn import cnn
+from farshore.networks.network import HiddenUnits, Network
 
 
 def clocks(units=1, threshold=4, longest=16, **silences):
@@ -29,7 +29,11 @@ def clocks(units=1, threshold=4, longest=16, **silences):
         (0.01, {"b0": 500, "b1": 90, "b2": 9, "b3": 1}, 2),
         (0.005, {"b0": 500, "b1": 90, "b2": 9, "b3": 1}, 3),
         (0.01, {"b1": 90, "b4": 10}, 8),  # ten resets at the threshold: it doubles
-        (0.01, {"b0": 500}, 4),  # never silent: it stays (the official code would go down to one batch)
+        (
+            0.01,
+            {"b0": 500},
+            4,
+        ),  # never silent: it stays (the official code would go down to one batch)
     ],
 )
 def test_thresholds_follow_the_quantile_of_the_silences(rejection, silences, threshold):
@@ -47,7 +51,10 @@ def test_a_threshold_never_passes_the_longest_silence_that_is_recorded():
 
 def test_clocks_count_silent_batches_and_record_how_they_end():
     made = clocks(units=2, threshold=2, longest=3)
-    overdue = [made.tick(torch.tensor(fired)).tolist() for fired in ([True, True], [False, True], [True, False], [False, False])]
+    overdue = [
+        made.tick(torch.tensor(fired)).tolist()
+        for fired in ([True, True], [False, True], [True, False], [False, False])
+    ]
     assert overdue == [[False, False]] * 3 + [[False, True]]
     assert made.ended.tolist() == [[1, 1, 0, 0], [2, 0, 1, 0]]
     assert made.silence.tolist() == [1, 0]
@@ -59,24 +66,37 @@ def optimised(network):
     for _ in range(3):
         optimizer.zero_grad()
         network(
-            torch.randn(9, *_shape(network), generator=torch.Generator().manual_seed(1)).to(next(network.parameters()))
+            torch.randn(9, *_shape(network), generator=torch.Generator().manual_seed(1)).to(
+                next(network.parameters())
+            )
         ).square().sum().backward()
         optimizer.step()
     return optimizer
 
 
 def _shape(network):
-    first = next(module for module in network.modules() if isinstance(module, nn.Linear | nn.Conv2d))
+    first = next(
+        module for module in network.modules() if isinstance(module, nn.Linear | nn.Conv2d)
+    )
     return (first.in_features,) if isinstance(first, nn.Linear) else (first.in_channels, 8, 8)
 
 
 def snapshot(network, optimizer):
-    return [{"weight": p.detach().clone(), **{k: v.clone() for k, v in optimizer.state[p].items() if v.ndim}} for p in network.parameters()]
+    return [
+        {
+            "weight": p.detach().clone(),
+            **{k: v.clone() for k, v in optimizer.state[p].items() if v.ndim},
+        }
+        for p in network.parameters()
+    ]
 
 
 def changed(before, after):
     """For each parameter the entries that differ, of the weight and of the moments."""
-    return [torch.stack([a[key] != b[key] for key in a]).any(dim=0) for a, b in zip(before, after, strict=True)]
+    return [
+        torch.stack([a[key] != b[key] for key in a]).any(dim=0)
+        for a, b in zip(before, after, strict=True)
+    ]
 
 
 def expected_entries(network, layer, units):
@@ -88,7 +108,9 @@ def expected_entries(network, layer, units):
         marks[id(layer.normalisation.weight)][units] = True
         marks[id(layer.normalisation.bias)][units] = True
     (reader,) = layer.readers
-    block = (reader.in_features if isinstance(reader, nn.Linear) else reader.in_channels) // len(layer.writer.weight)
+    block = (reader.in_features if isinstance(reader, nn.Linear) else reader.in_channels) // len(
+        layer.writer.weight
+    )
     for unit in units:
         marks[id(reader.weight)][:, unit * block : (unit + 1) * block] = True
     return list(marks.values())
@@ -96,11 +118,20 @@ def expected_entries(network, layer, units):
 
 def flattening():
     """A convolution whose map is flattened: each channel has 16 columns in the classifier."""
-    return Network(nn.Sequential(nn.Conv2d(1, 4, 3, stride=2, padding=1), nn.ReLU(), nn.Flatten()), nn.Linear(64, 3))
+    return Network(
+        nn.Sequential(nn.Conv2d(1, 4, 3, stride=2, padding=1), nn.ReLU(), nn.Flatten()),
+        nn.Linear(64, 3),
+    )
 
 
 @pytest.mark.parametrize(
-    ("make", "layer"), [(small_network, 0), (small_network, 1), (flattening, 0), *[(None, place) for place in range(4)]]
+    ("make", "layer"),
+    [
+        (small_network, 0),
+        (small_network, 1),
+        (flattening, 0),
+        *[(None, place) for place in range(4)],
+    ],
 )
 def test_a_reset_touches_its_units_and_their_optimiser_state_and_nothing_else(make, layer):
     torch.manual_seed(0)
@@ -117,7 +148,9 @@ def test_a_reset_touches_its_units_and_their_optimiser_state_and_nothing_else(ma
         assert torch.equal(found, allowed)
     assert steps == [float(optimizer.state[p]["step"]) for p in network.parameters()]
     assert float(hidden.writer.bias.detach()[units].abs().sum()) == 0
-    assert float(hidden.writer.weight.detach()[units].abs().max()) <= 1 / math.sqrt(hidden.writer.weight[0].numel())
+    assert float(hidden.writer.weight.detach()[units].abs().max()) <= 1 / math.sqrt(
+        hidden.writer.weight[0].numel()
+    )
     assert float(optimizer.state[hidden.writer.weight]["exp_avg_sq"][units].abs().sum()) == 0
 
 
@@ -151,7 +184,11 @@ def test_the_reset_of_a_silent_unit_leaves_the_logits_alone_bit_for_bit():
 
 @pytest.mark.parametrize(
     ("between", "positive"),
-    [((nn.BatchNorm1d(2), nn.ReLU()), "norm"), ((nn.ReLU(), nn.BatchNorm1d(2)), "writer"), ((nn.ReLU(),), "writer")],
+    [
+        ((nn.BatchNorm1d(2), nn.ReLU()), "norm"),
+        ((nn.ReLU(), nn.BatchNorm1d(2)), "writer"),
+        ((nn.ReLU(),), "writer"),
+    ],
 )
 def test_firing_is_seen_where_the_relu_reads(between, positive):
     writer = nn.Linear(1, 2)
@@ -196,7 +233,10 @@ def test_thresholds_adapt_every_few_steps_of_the_run():
 
 def test_without_resets_it_is_finetuning(blobs, pictures):
     never = {"initial_threshold": 10**6, "threshold_period": 10**6}
-    assert differences(weights(trained("snr", blobs, **never)), weights(trained("finetune", blobs))) == []
+    assert (
+        differences(weights(trained("snr", blobs, **never)), weights(trained("finetune", blobs)))
+        == []
+    )
     often = {"initial_threshold": 1}
     assert differences(weights(trained("snr", blobs, **often)), weights(trained("finetune", blobs)))
     trained("snr", pictures, network="cnn", domains=2, steps=4, **often)
@@ -209,4 +249,6 @@ def test_networks_without_hidden_units_and_frozen_layers_are_left_alone():
     frozen.features[0].weight.requires_grad_(False)
     assert [layer.writer for layer in attached("snr", frozen).layers] == [frozen.features[2]]
     writer = nn.Linear(4, 3)
-    assert not resettable(HiddenUnits("0", writer, None, (nn.Linear(4, 2),)))  # three units, four columns
+    assert not resettable(
+        HiddenUnits("0", writer, None, (nn.Linear(4, 2),))
+    )  # three units, four columns

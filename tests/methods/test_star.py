@@ -1,4 +1,6 @@
-"""STAR: the perturbation has the stated length, the weights stay, and without it STAR is its host."""
+"""STAR: the perturbation has the stated length, the weights stay, and without it STAR is its
+host.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,22 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 
-from holdfast.batch import Batch, Draw
-from holdfast.learner import Learner
-from holdfast.methods.star import STAR, STARSettings, divergence
-from holdfast.networks.mlp import mlp
-from holdfast.networks.network import Network
-from holdfast.settings import Uniform
+from farshore.batch import Batch, Draw
+from farshore.learner import Learner
+from farshore.methods.star import STAR, STARSettings, divergence
+from farshore.networks.mlp import mlp
+from farshore.networks.network import Network
+from farshore.settings import Uniform
 
 
 def attached(network: Network, **settings: object) -> STAR:
     method = STAR(STARSettings(**settings))
-    method.attach(network, None, torch.Generator().manual_seed(0), lambda parameters: torch.optim.SGD(parameters, lr=0.1))
+    method.attach(
+        network,
+        None,
+        torch.Generator().manual_seed(0),
+        lambda parameters: torch.optim.SGD(parameters, lr=0.1),
+    )
     return method
 
 
@@ -70,10 +77,16 @@ def network_and_draw() -> tuple[Network, Tensor, Tensor]:
 
 def test_each_matrix_moves_by_gamma_of_its_norm_and_nothing_else_moves() -> None:
     network, inputs, anchor = network_and_draw()
-    delta = attached(network, gamma=0.03)._perturbation(inputs, anchor, torch.ones(12, dtype=torch.bool))
-    assert set(delta) == {name for name, parameter in network.named_parameters() if parameter.ndim >= 2}
+    delta = attached(network, gamma=0.03)._perturbation(
+        inputs, anchor, torch.ones(12, dtype=torch.bool)
+    )
+    assert set(delta) == {
+        name for name, parameter in network.named_parameters() if parameter.ndim >= 2
+    }
     for name, part in delta.items():
-        assert float(part.norm() / network.get_parameter(name).detach().norm()) == pytest.approx(0.03, rel=1e-5)
+        assert float(part.norm() / network.get_parameter(name).detach().norm()) == pytest.approx(
+            0.03, rel=1e-5
+        )
 
 
 def test_several_ascent_steps_stay_within_gamma_and_go_further_up() -> None:
@@ -81,9 +94,13 @@ def test_several_ascent_steps_stay_within_gamma_and_go_further_up() -> None:
     right = torch.ones(12, dtype=torch.bool)
     reached = {}
     for steps in (1, 8):
-        delta = attached(network, gamma=0.3, ascent_steps=steps)._perturbation(inputs, anchor, right)
+        delta = attached(network, gamma=0.3, ascent_steps=steps)._perturbation(
+            inputs, anchor, right
+        )
         for name, part in delta.items():
-            assert float(part.norm() / network.get_parameter(name).detach().norm()) <= 0.3 * (1 + 1e-5)
+            assert float(part.norm() / network.get_parameter(name).detach().norm()) <= 0.3 * (
+                1 + 1e-5
+            )
         moved = {name: network.get_parameter(name) + part for name, part in delta.items()}
         reached[steps] = value(torch.func.functional_call(network, moved, (inputs,)), anchor, right)
     assert reached[8] > 0
@@ -102,8 +119,19 @@ def test_the_ascent_finds_a_worse_place_than_chance() -> None:
     chance = []
     for seed in range(20):
         generator = torch.Generator().manual_seed(seed)
-        drawn = {name: torch.randn(p.shape, generator=generator) for name, p in network.named_parameters() if p.ndim >= 2}
-        chance.append(at({n: 0.05 * network.get_parameter(n).norm() * part / part.norm() for n, part in drawn.items()}))
+        drawn = {
+            name: torch.randn(p.shape, generator=generator)
+            for name, p in network.named_parameters()
+            if p.ndim >= 2
+        }
+        chance.append(
+            at(
+                {
+                    n: 0.05 * network.get_parameter(n).norm() * part / part.norm()
+                    for n, part in drawn.items()
+                }
+            )
+        )
     assert at(method._perturbation(inputs, anchor, right)) > max(chance)
 
 
@@ -116,7 +144,9 @@ def test_the_official_noise_vanishes_in_float32() -> None:
 def batch_with_draws() -> Batch:
     x, y = cloud()
     stored = {"logits": torch.ones(12, 3)}
-    return Batch(x, y, rows=12, draws={"replay": Draw(x + 1, y, stored), "stability": Draw(x - 1, y, stored)})
+    return Batch(
+        x, y, rows=12, draws={"replay": Draw(x + 1, y, stored), "stability": Draw(x - 1, y, stored)}
+    )
 
 
 @pytest.mark.parametrize("host", ["er", "der++"])
@@ -163,16 +193,26 @@ def test_the_hosts() -> None:
     x, y, again = batch.inputs, batch.labels, batch.draws["replay"]
     terms = attached(network, stability_weight=0).terms(batch)
     assert set(terms) == {"erm"}
-    torch.testing.assert_close(terms["erm"], cross_entropy(network(torch.cat([x, again.inputs])), torch.cat([y, again.labels])))
+    torch.testing.assert_close(
+        terms["erm"],
+        cross_entropy(network(torch.cat([x, again.inputs])), torch.cat([y, again.labels])),
+    )
     terms = attached(network, stability_weight=0, host="der++").terms(batch)
     torch.testing.assert_close(terms["erm"], cross_entropy(network(x), y))
     torch.testing.assert_close(terms["replay"], cross_entropy(network(again.inputs), again.labels))
-    torch.testing.assert_close(terms["distillation"], mse_loss(network(again.inputs), again.stored["logits"]))
+    torch.testing.assert_close(
+        terms["distillation"], mse_loss(network(again.inputs), again.stored["logits"])
+    )
     assert batch.outputs["logits"].shape == (12, 3)
 
 
 def trained(**settings: object) -> Tensor:
-    learner = Learner(method="star", memory=20, settings={"batch_size": 8, **settings}, network_settings={"width": 8})
+    learner = Learner(
+        method="star",
+        memory=20,
+        settings={"batch_size": 8, **settings},
+        network_settings={"width": 8},
+    )
     for number in range(3):
         x, y = cloud(48)
         learner.learn(x + number, y, domain=f"{number}", steps=4)

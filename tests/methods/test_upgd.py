@@ -12,15 +12,22 @@ from hypothesis import strategies as st
 from same import differences
 from torch import nn
 
-import holdfast
-from holdfast.methods.upgd import UPGD, UtilityGatedDescent, scaled_utilities
+import farshore
+from farshore.methods.upgd import UPGD, UtilityGatedDescent, scaled_utilities
 
 
 def step(**settings):
     """One step on w = (1, -2), b = (0.5) with gradients (-0.2, -0.1) and (0.4)."""
-    w, b = (nn.Parameter(torch.tensor(values, dtype=torch.float64)) for values in ([1.0, -2.0], [0.5]))
-    w.grad, b.grad = torch.tensor([-0.2, -0.1], dtype=torch.float64), torch.tensor([0.4], dtype=torch.float64)
-    settings = UPGD.Settings.build({"learning_rate": 0.1, "noise": 0, "gate_scale": 1, "maximum": "raw", **settings})
+    w, b = (
+        nn.Parameter(torch.tensor(values, dtype=torch.float64)) for values in ([1.0, -2.0], [0.5])
+    )
+    w.grad, b.grad = (
+        torch.tensor([-0.2, -0.1], dtype=torch.float64),
+        torch.tensor([0.4], dtype=torch.float64),
+    )
+    settings = UPGD.Settings.build(
+        {"learning_rate": 0.1, "noise": 0, "gate_scale": 1, "maximum": "raw", **settings}
+    )
     optimizer = UtilityGatedDescent([w, b], settings, torch.Generator().manual_seed(0))
     optimizer.step()
     return [*w.tolist(), *b.tolist()]
@@ -31,7 +38,10 @@ def step(**settings):
     [
         ({"utility_decay": 0}, [1.0053788, -1.9926894, 0.4707577]),
         ({"utility_decay": 0.5, "weight_decay": 0.01}, [1.0013841, -1.9891920, 0.4642681]),
-        ({"utility_decay": 0.5, "weight_decay": 0.01, "gate_scale": 2}, [1.0037681, -1.9803841, 0.4290362]),
+        (
+            {"utility_decay": 0.5, "weight_decay": 0.01, "gate_scale": 2},
+            [1.0037681, -1.9803841, 0.4290362],
+        ),
         # Corrected above and below, the ratio is that of decay 0.
         ({"utility_decay": 0.5, "maximum": "corrected"}, [1.0053788, -1.9926894, 0.4707577]),
         ({"utility_decay": 0.5, "normalisation": "local"}, [1.0066048, -1.9933024, 0.4707577]),
@@ -52,13 +62,22 @@ def test_a_weight_of_utility_zero_moves_as_in_plain_descent():
     assert p.tolist()[1] == pytest.approx(1 + 2 * 0.1 * 0.3 * (1 - 1 / (1 + math.exp(-1))))
 
 
-@given(st.integers(0, 10_000), st.sampled_from(["global", "local"]), st.sampled_from([0.0, 1e-30, 1.0, 1e15]))
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from(["global", "local"]),
+    st.sampled_from([0.0, 1e-30, 1.0, 1e15]),
+)
 def test_gate_lies_in_its_range(seed, normalisation, size):
     generator = torch.Generator().manual_seed(seed)
-    utilities = [size * torch.randn(3, 2, generator=generator), size * torch.randn(4, generator=generator)]
+    utilities = [
+        size * torch.randn(3, 2, generator=generator),
+        size * torch.randn(4, generator=generator),
+    ]
     scaled = scaled_utilities(utilities, normalisation, utilities)
     for s, utility in zip(scaled, utilities, strict=True):
-        assert bool(((s >= 0) & (s <= 1 / (1 + math.exp(-1)) + 1e-6)).all())  # even the most useful weight moves
+        assert bool(
+            ((s >= 0) & (s <= 1 / (1 + math.exp(-1)) + 1e-6)).all()
+        )  # even the most useful weight moves
         if size >= 1 and normalisation == "local":
             assert torch.equal(s > 0.5, utility > 0)
 
@@ -70,9 +89,13 @@ def test_a_maximum_that_cannot_scale_opens_every_gate_by_half(utilities):
 
 
 def test_a_parameter_without_gradient_stays_and_does_not_count():
-    used, unused = (nn.Parameter(torch.tensor([value], dtype=torch.float64)) for value in (1.0, 100.0))
+    used, unused = (
+        nn.Parameter(torch.tensor([value], dtype=torch.float64)) for value in (1.0, 100.0)
+    )
     used.grad = torch.tensor([-0.2], dtype=torch.float64)
-    optimizer = UtilityGatedDescent([used, unused], UPGD.Settings.build({"weight_decay": 0.5}), torch.Generator())
+    optimizer = UtilityGatedDescent(
+        [used, unused], UPGD.Settings.build({"weight_decay": 0.5}), torch.Generator()
+    )
     optimizer.step()
     assert unused.tolist() == [100.0]
     assert unused not in optimizer.state
@@ -83,7 +106,9 @@ def test_noise_has_its_standard_deviation_and_comes_from_the_methods_generator()
         p = nn.Parameter(torch.zeros(20_000, dtype=torch.float64))
         p.grad = torch.zeros_like(p)
         optimizer = UtilityGatedDescent(
-            [p], UPGD.Settings.build({"noise": noise, "learning_rate": 0.5}), torch.Generator().manual_seed(seed)
+            [p],
+            UPGD.Settings.build({"noise": noise, "learning_rate": 0.5}),
+            torch.Generator().manual_seed(seed),
         )
         optimizer.step()
         return p.detach()
@@ -100,7 +125,7 @@ def test_utilities_survive_domains_and_disk(blobs, tmp_path, reset):
     (optimizer,) = learner.method.opts
     assert {float(state["steps"]) for state in optimizer.state.values()} == {24.0}
     learner.save(tmp_path / "model")
-    loaded = holdfast.load(tmp_path / "model")
+    loaded = farshore.load(tmp_path / "model")
     assert differences(learner.state_dict(), loaded.state_dict()) == []
     for each in (learner, loaded):
         each.learn(*blobs(2), domain="2", steps=12)

@@ -1,4 +1,6 @@
-"""URM: worked losses, what the critic may and may not touch, and joint training that no continual learner can do."""
+"""URM: worked losses, what the critic may and may not touch, and joint training that no
+continual learner can do.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,14 @@ from test_no_waiting import Watch
 from torch import Tensor, nn
 from torch.optim import SGD
 
-from holdfast.batch import Batch
-from holdfast.data.domain import Domain
-from holdfast.errors import HoldfastError
-from holdfast.joint import JointLearner
-from holdfast.learner import Learner, load
-from holdfast.methods import METHODS, continual
-from holdfast.methods.urm import URM, make_critic, verdict
-from holdfast.protocol import Run, execute
+from farshore.batch import Batch
+from farshore.data.domain import Domain
+from farshore.errors import FarshoreError
+from farshore.joint import JointLearner
+from farshore.learner import Learner, load
+from farshore.methods import METHODS, continual
+from farshore.methods.urm import URM, make_critic, verdict
+from farshore.protocol import Run, execute
 
 
 def made(rate: float = 0.1, **settings: Any) -> URM:
@@ -30,7 +32,9 @@ def made(rate: float = 0.1, **settings: Any) -> URM:
     method = URM(URM.Settings.build(settings))
     network = method.prepare(small_network()).double()
     method.critic.double()
-    method.attach(network, None, torch.Generator().manual_seed(0), lambda parameters: SGD(parameters, lr=rate))
+    method.attach(
+        network, None, torch.Generator().manual_seed(0), lambda parameters: SGD(parameters, lr=rate)
+    )
     return method
 
 
@@ -51,7 +55,13 @@ def domains(blobs, count: int = 3) -> list[Domain]:
 
 
 def joint(method: str = "urm", **settings: Any) -> JointLearner:
-    return JointLearner("mlp", method, settings={"batch_size": 8, **settings}, network_settings={"width": 16}, classes=[0, 1])
+    return JointLearner(
+        "mlp",
+        method,
+        settings={"batch_size": 8, **settings},
+        network_settings={"width": 16},
+        classes=[0, 1],
+    )
 
 
 def test_losses_against_a_silent_critic() -> None:
@@ -69,15 +79,23 @@ def test_the_critic_tells_noise_from_features() -> None:
     logits = torch.tensor([[2.0], [0.0]], dtype=torch.float64)
     expected = (math.log1p(math.exp(-2)) + math.log(2)) / 2
     assert float(verdict(logits, real=True)) == pytest.approx(expected)
-    assert float(verdict(logits, real=False)) == pytest.approx((2 + math.log1p(math.exp(-2)) + math.log(2)) / 2)
+    assert float(verdict(logits, real=False)) == pytest.approx(
+        (2 + math.log1p(math.exp(-2)) + math.log(2)) / 2
+    )
 
 
 @pytest.mark.parametrize(("layers", "linears"), [(1, 3), (2, 4), (3, 5)])
 def test_the_critic_has_two_linear_layers_more_than_hidden_ones(layers: int, linears: int) -> None:
     critic = make_critic(7, layers)
     found = [module for module in critic if isinstance(module, nn.Linear)]
-    assert [(layer.in_features, layer.out_features) for layer in found] == [(7, 100), *[(100, 100)] * (linears - 2), (100, 1)]
-    assert all(module.negative_slope == 0.01 for module in critic if isinstance(module, nn.LeakyReLU))
+    assert [(layer.in_features, layer.out_features) for layer in found] == [
+        (7, 100),
+        *[(100, 100)] * (linears - 2),
+        (100, 1),
+    ]
+    assert all(
+        module.negative_slope == 0.01 for module in critic if isinstance(module, nn.LeakyReLU)
+    )
 
 
 def test_without_weight_the_network_learns_as_plain_erm_with_the_activation() -> None:
@@ -88,12 +106,14 @@ def test_without_weight_the_network_learns_as_plain_erm_with_the_activation() ->
     for seed in range(5):
         method.update(batch(seed=seed))
         optimizer.zero_grad()
-        nn.functional.cross_entropy(plain(batch(seed=seed).inputs), batch(seed=seed).labels).backward()
+        nn.functional.cross_entropy(
+            plain(batch(seed=seed).inputs), batch(seed=seed).labels
+        ).backward()
         optimizer.step()
     assert differences(dict(method.network.state_dict()), dict(plain.state_dict())) == []
 
 
-def test_the_critic_learns_from_the_features_before_the_networks_step_and_leaves_the_network_alone() -> None:
+def test_the_critic_learns_from_features_before_the_step_and_leaves_the_network_alone() -> None:
     method = made(rate=0.5, adversarial_weight=0.3)
     with torch.no_grad():
         before = method.network.extract(batch().inputs)
@@ -116,7 +136,9 @@ def test_the_critic_learns_from_the_features_before_the_networks_step_and_leaves
     assert differences(stepped[0], dict(method.network.state_dict())) == []
     assert differences(gradients[0], [p.grad for p in method.network.parameters()]) == []
     with torch.no_grad():
-        assert not torch.allclose(method.network.extract(batch().inputs), before)  # the network did step
+        assert not torch.allclose(
+            method.network.extract(batch().inputs), before
+        )  # the network did step
 
 
 def test_the_networks_step_follows_both_losses_and_leaves_the_critic() -> None:
@@ -131,7 +153,9 @@ def test_the_networks_step_follows_both_losses_and_leaves_the_critic() -> None:
         torch.testing.assert_close(after.detach(), before[name] - 0.1 * gradient)
 
 
-@pytest.mark.parametrize(("activation", "low", "high"), [("tanh", -1, 1), ("relu", 0, 1), ("sigmoid", 0, 1)])
+@pytest.mark.parametrize(
+    ("activation", "low", "high"), [("tanh", -1, 1), ("relu", 0, 1), ("sigmoid", 0, 1)]
+)
 def test_noise_fills_the_box_of_the_activation(activation: str, low: float, high: float) -> None:
     method = made(feature_activation=activation)
     noise = method.noise(torch.zeros(20_000, 5, dtype=torch.float64))
@@ -144,7 +168,9 @@ def test_noise_fills_the_box_of_the_activation(activation: str, low: float, high
         assert float(features.detach().abs().max()) <= 1
 
 
-def test_the_activation_stays_in_the_model_and_the_critic_out_of_prediction(blobs, tmp_path: Path) -> None:
+def test_the_activation_stays_in_the_model_and_the_critic_out_of_prediction(
+    blobs, tmp_path: Path
+) -> None:
     learner = joint()
     learner.learn_jointly(domains(blobs), steps=5)
     x, _ = blobs(0)
@@ -162,7 +188,9 @@ def test_the_activation_stays_in_the_model_and_the_critic_out_of_prediction(blob
 def test_every_step_sees_a_batch_of_every_source(blobs, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Batch] = []
     real = URM.update
-    monkeypatch.setattr(URM, "update", lambda self, batch: (seen.append(batch), real(self, batch))[1])
+    monkeypatch.setattr(
+        URM, "update", lambda self, batch: (seen.append(batch), real(self, batch))[1]
+    )
     sources = domains(blobs)
     learner = joint()
     learner.learn_jointly(sources, steps=4)
@@ -195,17 +223,17 @@ def test_steps_do_not_wait_for_the_device() -> None:
 
 def test_what_cannot_be_learned_at_once_or_in_turn_is_refused(blobs) -> None:
     learner = joint()
-    with pytest.raises(HoldfastError, match="all domains in one call"):
+    with pytest.raises(FarshoreError, match="all domains in one call"):
         learner.learn_jointly([], steps=3)
     other = Domain.divided("wide", torch.zeros(9, 7), torch.zeros(9))
-    with pytest.raises(HoldfastError, match="rows of shape"):
+    with pytest.raises(FarshoreError, match="rows of shape"):
         joint().learn_jointly([*domains(blobs), other], steps=3)
     learner.learn_jointly(domains(blobs), steps=1)
-    with pytest.raises(HoldfastError, match="only once"):
+    with pytest.raises(FarshoreError, match="only once"):
         learner.learn_jointly(domains(blobs), steps=1)
-    with pytest.raises(HoldfastError, match="learns all its domains at once"):
+    with pytest.raises(FarshoreError, match="learns all its domains at once"):
         Learner("mlp", "urm").learn(*blobs(0))
-    with pytest.raises(HoldfastError, match="learns all its domains at once"):
+    with pytest.raises(FarshoreError, match="learns all its domains at once"):
         learner.learn(*blobs(4), domain="later")
 
 
@@ -231,13 +259,21 @@ def test_a_run_is_marked_offline() -> None:
 
 
 def test_batchnorm_and_images(pictures) -> None:
-    from holdfast import Network
-    from holdfast.networks.network import ImageInputs
+    from farshore import Network
+    from farshore.networks.network import ImageInputs
 
     torch.manual_seed(0)
-    layers = [nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten()]
+    layers = [
+        nn.Conv2d(1, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(2),
+        nn.Flatten(),
+    ]
     network = Network(nn.Sequential(*layers), nn.Linear(32, 2), inputs=ImageInputs())
     learner = JointLearner(network, "urm", settings={"batch_size": 8}, classes=[0, 1])
-    learner.learn_jointly([Domain.divided(f"d{number}", *pictures(number)) for number in range(2)], steps=10)
+    learner.learn_jointly(
+        [Domain.divided(f"d{number}", *pictures(number)) for number in range(2)], steps=10
+    )
     assert bool(torch.isfinite(learner.logits(pictures(0)[0])).all())
     assert int(network.batchnorms()[0].num_batches_tracked) == 20

@@ -1,4 +1,6 @@
-"""The kernels of the CNN against PyTorch's own layers: on a GPU, or carried out on a CPU by Triton's interpreter."""
+"""The kernels of the CNN against PyTorch's own layers: on a GPU, or carried out on a CPU by
+Triton's interpreter.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from holdfast.execution import Way, arithmetic, laid_out
-from holdfast.networks.build import make_network
-from holdfast.networks.cnn import CNNFeatures
-from holdfast.networks.first_layer import first_layer
-from holdfast.networks.network import Network
-from holdfast.networks.relu_group_norm import is_whole, relu_group_norm
-from holdfast.settings import RunSettings
+from farshore.execution import Way, arithmetic, laid_out
+from farshore.networks.build import make_network
+from farshore.networks.cnn import CNNFeatures
+from farshore.networks.first_layer import first_layer
+from farshore.networks.network import Network
+from farshore.networks.relu_group_norm import is_whole, relu_group_norm
+from farshore.settings import RunSettings
 
 BY_CHANNELS = Way("graph", channels_last=True)
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -22,29 +24,45 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 @pytest.fixture(scope="module")
 def kernels() -> ModuleType:
-    """The module with the kernels; where there is no GPU, `conftest.py` has them carried out in Python."""
+    """The module with the kernels; where there is no GPU, `conftest.py` has them carried out in
+    Python.
+    """
     pytest.importorskip("triton", reason="Triton is not installed")
-    from holdfast.networks import kernels
+    from farshore.networks import kernels
 
     return kernels
 
 
 def drawn(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed + sum(shape))).to(DEVICE)
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed + sum(shape))).to(
+        DEVICE
+    )
 
 
-# Images, channels, height, width: strips that are full, cut off and single; one group a program and several; one place alone.
-FORMS = [(3, 64, 28, 28), (2, 128, 14, 14), (1, 32, 5, 3), (2, 16, 2, 1), (2, 512, 3, 3), (1, 8, 40, 30)]
+# Images, channels, height, width: strips that are full, cut off and single; one group a program and
+# several; one place alone.
+FORMS = [
+    (3, 64, 28, 28),
+    (2, 128, 14, 14),
+    (1, 32, 5, 3),
+    (2, 16, 2, 1),
+    (2, 512, 3, 3),
+    (1, 8, 40, 30),
+]
 
 
 @pytest.mark.parametrize("pooled", [False, True])
 @pytest.mark.parametrize("form", FORMS)
-def test_relu_and_group_norm_and_all_their_gradients(form: tuple[int, int, int, int], pooled: bool, kernels: ModuleType) -> None:
+def test_relu_and_group_norm_and_all_their_gradients(
+    form: tuple[int, int, int, int], pooled: bool, kernels: ModuleType
+) -> None:
     channels, groups = form[1], 8
     images = (3 * drawn(*form)).to(memory_format=torch.channels_last)
     inputs = [images, drawn(channels), drawn(channels, seed=1), drawn(channels, seed=2)]
     exact = [tensor.double().requires_grad_() for tensor in inputs]
-    plain = nn.functional.group_norm((exact[0] + exact[1].view(1, -1, 1, 1)).relu(), groups, exact[2], exact[3], 1e-5)
+    plain = nn.functional.group_norm(
+        (exact[0] + exact[1].view(1, -1, 1, 1)).relu(), groups, exact[2], exact[3], 1e-5
+    )
     plain = plain.mean(dim=(2, 3)) if pooled else plain
     gradient = drawn(*plain.shape, seed=3)
     gradient = gradient if pooled else gradient.to(memory_format=torch.channels_last)
@@ -53,7 +71,9 @@ def test_relu_and_group_norm_and_all_their_gradients(form: tuple[int, int, int, 
     out, facts = kernels.forward(*inputs, groups, 1e-5, pooled)
     dc, sums = kernels.backward(gradient, *inputs[:3], facts, groups, pooled)
     assert dc.is_contiguous(memory_format=torch.channels_last)
-    for ours, theirs in zip([out, dc, *sums], [plain, *(tensor.grad for tensor in exact)], strict=True):
+    for ours, theirs in zip(
+        [out, dc, *sums], [plain, *(tensor.grad for tensor in exact)], strict=True
+    ):
         torch.testing.assert_close(ours.double(), theirs, rtol=1e-4, atol=1e-4)
 
 
@@ -68,24 +88,33 @@ def test_images_in_half_precision_come_out_in_half_precision(kernels: ModuleType
     torch.testing.assert_close(half.float(), exact, rtol=0.02, atol=0.02)
 
 
-@pytest.mark.parametrize(("channels", "groups", "whole"), [(64, 8, True), (8, 8, True), (48, 8, False), (64, 3, False), (128, 8, True)])
+@pytest.mark.parametrize(
+    ("channels", "groups", "whole"),
+    [(64, 8, True), (8, 8, True), (48, 8, False), (64, 3, False), (128, 8, True)],
+)
 def test_blocks_come_out_even_for_powers_of_two(channels: int, groups: int, whole: bool) -> None:
     assert is_whole(channels, groups) is whole
 
 
-# Triton's interpreter multiplies matrices of bfloat16 as if their bits were whole numbers; a GPU does not.
+# Triton's interpreter multiplies matrices of bfloat16 as if their bits were whole numbers; a GPU
+# does not.
 HALF = torch.bfloat16 if DEVICE == "cuda" else torch.float16
 
 
 @pytest.mark.parametrize("form", [(3, 64, 28, 28), (2, 16, 5, 4), (1, 8, 3, 1), (1, 128, 9, 30)])
-@pytest.mark.parametrize(("dtype", "close"), [(torch.float32, 2e-3 if DEVICE == "cuda" else 1e-5), (HALF, 2e-2)])
+@pytest.mark.parametrize(
+    ("dtype", "close"), [(torch.float32, 2e-3 if DEVICE == "cuda" else 1e-5), (HALF, 2e-2)]
+)
 def test_the_first_layer_and_all_its_gradients(
     form: tuple[int, int, int, int], dtype: torch.dtype, close: float, kernels: ModuleType
 ) -> None:
-    from holdfast.networks import first_layer_kernels
+    from farshore.networks import first_layer_kernels
 
     count, channels, height, width = form
-    images, weight = drawn(count, 1, height, width).bfloat16().to(dtype), drawn(channels, 1, 3, 3).bfloat16().float()
+    images, weight = (
+        drawn(count, 1, height, width).bfloat16().to(dtype),
+        drawn(channels, 1, 3, 3).bfloat16().float(),
+    )
     inputs = [weight, drawn(channels), drawn(channels, seed=1), drawn(channels, seed=2)]
     exact = [tensor.double().requires_grad_() for tensor in inputs]
     convolved = nn.functional.conv2d(images.double(), exact[0], exact[1], padding=1)
@@ -100,7 +129,9 @@ def test_the_first_layer_and_all_its_gradients(
     ours = [out, rows[:9].t().reshape(-1, 1, 3, 3), *rows[9:]]
     for one, other in zip(ours, [plain.detach(), *(tensor.grad for tensor in exact)], strict=True):
         assert other is not None
-        torch.testing.assert_close(one.double(), other, rtol=close, atol=close * float(other.abs().max()))
+        torch.testing.assert_close(
+            one.double(), other, rtol=close, atol=close * float(other.abs().max())
+        )
 
 
 def test_images_that_want_a_gradient_go_through_layers_that_have_one(operator: None) -> None:
@@ -122,7 +153,9 @@ def operator(kernels: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def gradients(network: Network, inputs: Tensor) -> tuple[Tensor, list[Tensor]]:
     features = network.extract(inputs)
-    found = torch.autograd.grad((features * drawn(*features.shape)).sum(), list(network.features.parameters()))
+    found = torch.autograd.grad(
+        (features * drawn(*features.shape)).sum(), list(network.features.parameters())
+    )
     return features.detach(), [gradient.contiguous() for gradient in found]
 
 
@@ -157,7 +190,9 @@ def test_layers_that_somebody_listens_to_or_changed_stay_layers(operator: None) 
 
 
 @pytest.mark.parametrize("pooled", [False, True])
-def test_the_operator_keeps_the_rules_that_a_compiler_relies_on(pooled: bool, operator: None) -> None:
+def test_the_operator_keeps_the_rules_that_a_compiler_relies_on(
+    pooled: bool, operator: None
+) -> None:
     images = drawn(2, 16, 5, 4).to(memory_format=torch.channels_last).requires_grad_()
     small = [drawn(16, seed=seed).requires_grad_() for seed in range(3)]
     found = torch.library.opcheck(relu_group_norm, (images, *small, 8, 1e-5, pooled))
@@ -169,10 +204,14 @@ def test_the_first_layer_takes_weights_however_they_lie(operator: None) -> None:
     weight = drawn(3, 3, 1, 16).permute(3, 2, 0, 1)
     assert not weight.is_contiguous()
     out, _ = first_layer(images, weight, *rest, 8, 1e-5)
-    torch.testing.assert_close(out, first_layer(images, weight.contiguous(), *rest, 8, 1e-5)[0], rtol=0, atol=0)
+    torch.testing.assert_close(
+        out, first_layer(images, weight.contiguous(), *rest, 8, 1e-5)[0], rtol=0, atol=0
+    )
 
 
 def test_the_first_layers_operator_keeps_them_too(operator: None) -> None:
     given = [drawn(16, 1, 3, 3), *(drawn(16, seed=seed) for seed in range(3))]
-    found = torch.library.opcheck(first_layer, (drawn(2, 1, 5, 4), *(tensor.requires_grad_() for tensor in given), 8, 1e-5))
+    found = torch.library.opcheck(
+        first_layer, (drawn(2, 1, 5, 4), *(tensor.requires_grad_() for tensor in given), 8, 1e-5)
+    )
     assert set(found.values()) == {"SUCCESS"}

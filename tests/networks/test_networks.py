@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.errors import HoldfastError
-from holdfast.networks.build import build_network
-from holdfast.networks.network import Network
+from farshore.errors import FarshoreError
+from farshore.networks.build import build_network
+from farshore.networks.network import Network
 
 
 def count(module: nn.Module) -> int:
@@ -22,7 +22,12 @@ def test_the_cnn_is_domainbeds() -> None:
     assert network.feature_dim == 128
     kinds = [nn.Conv2d, nn.ReLU, nn.GroupNorm] * 4 + [nn.AdaptiveAvgPool2d, nn.Flatten]
     assert all(isinstance(layer, kind) for layer, kind in zip(network.features, kinds, strict=True))
-    assert [layer.stride for layer in network.features if isinstance(layer, nn.Conv2d)] == [(1, 1), (2, 2), (1, 1), (1, 1)]
+    assert [layer.stride for layer in network.features if isinstance(layer, nn.Conv2d)] == [
+        (1, 1),
+        (2, 2),
+        (1, 1),
+        (1, 1),
+    ]
 
 
 def test_fresh_group_normalised_features_sum_to_zero_in_every_group() -> None:
@@ -34,7 +39,13 @@ def test_fresh_group_normalised_features_sum_to_zero_in_every_group() -> None:
 
 def test_the_mlp_has_four_linear_layers_and_none_after_the_last_but_the_head() -> None:
     network = build_network("mlp", (50,), 6, {})
-    assert [type(layer).__name__ for layer in network.features] == ["Linear", "ReLU", "Linear", "ReLU", "Linear"]
+    assert [type(layer).__name__ for layer in network.features] == [
+        "Linear",
+        "ReLU",
+        "Linear",
+        "ReLU",
+        "Linear",
+    ]
     assert count(network) == 51 * 256 + 2 * 257 * 256 + 257 * 6
 
 
@@ -46,15 +57,15 @@ def test_images_are_scaled_inside_the_model() -> None:
 
 
 def test_width_and_depth_are_checked() -> None:
-    with pytest.raises(HoldfastError, match="multiple of 8"):
+    with pytest.raises(FarshoreError, match="multiple of 8"):
         build_network("cnn", (1, 8, 8), 2, {"width": 12})
-    with pytest.raises(HoldfastError, match="depth"):
+    with pytest.raises(FarshoreError, match="depth"):
         build_network("mlp", (4,), 2, {"depth": 1})
     assert len(build_network("mlp", (4,), 2, {"depth": 2, "dropout": 0.5}).features) == 4
 
 
 def test_a_network_without_known_feature_size_is_refused() -> None:
-    with pytest.raises(HoldfastError, match="feature_dim"):
+    with pytest.raises(FarshoreError, match="feature_dim"):
         Network(nn.Linear(3, 3), nn.Sequential(nn.Linear(3, 2)))
     assert Network(nn.Linear(3, 3), nn.Sequential(nn.Linear(3, 2)), feature_dim=3).feature_dim == 3
 
@@ -75,7 +86,10 @@ def with_batchnorm() -> Network:
     return Network(nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5), nn.ReLU()), nn.Linear(5, 2))
 
 
-@pytest.mark.parametrize(("mode", "moves", "uses_batch"), [("train", True, True), ("frozen", False, False), ("no_update", False, True)])
+@pytest.mark.parametrize(
+    ("mode", "moves", "uses_batch"),
+    [("train", True, True), ("frozen", False, False), ("no_update", False, True)],
+)
 def test_batchnorm_modes(mode: str, moves: bool, uses_batch: bool) -> None:
     network = with_batchnorm().train()
     layer = network.batchnorms()[0]

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.networks.cnn import cnn
-from holdfast.networks.winners import KWinners, sparse
+from farshore.networks.cnn import cnn
+from farshore.networks.winners import KWinners, sparse
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,9 @@ def test_the_stem_stays_and_a_second_time_changes_nothing() -> None:
     kinds = []
     for _ in range(2):
         sparse(network.features, 0.9)
-        kinds.append([type(module) for module in network.features if isinstance(module, nn.ReLU | KWinners)])
+        kinds.append(
+            [type(module) for module in network.features if isinstance(module, nn.ReLU | KWinners)]
+        )
     assert kinds == 2 * [[nn.ReLU, KWinners, KWinners, KWinners]]
 
 

@@ -1,4 +1,6 @@
-"""From folders to reports: what is planned, missing, damaged, diverged, generated, mixed or loose is said."""
+"""From folders to reports: what is planned, missing, damaged, diverged, generated, mixed or
+loose is said.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +12,24 @@ import pytest
 from reporting import VERSIONS, filled, result, write
 from sweeping import EXPERIMENTS, experiment, planned, swept
 
-from holdfast.benchmarks.corrupted import GENERATED
-from holdfast.comparison import Comparison, compare, rank
-from holdfast.errors import HoldfastError
-from holdfast.protocol import Run
-from holdfast.report.build import build_report
-from holdfast.report.reading import NAMED
-from holdfast.report.table import Cell, Report, Row, Table
-from holdfast.sweep.experiment import make_book, read_experiment
-from holdfast.sweep.plan import Planned, make_plan
-from holdfast.sweep.record import TINY, record_experiment
-from holdfast.sweep.store import Store
-from holdfast.sweep.tables import summary
-from holdfast.sweep.tiny import tiny
+from farshore.benchmarks.corrupted import GENERATED
+from farshore.comparison import Comparison, compare, rank
+from farshore.errors import FarshoreError
+from farshore.plan.experiment import make_book, read_experiment
+from farshore.plan.plan import Planned, make_plan
+from farshore.plan.record import TINY, record_experiment
+from farshore.plan.tables import summary
+from farshore.plan.tiny import tiny
+from farshore.protocol import Run
+from farshore.report.build import build_report
+from farshore.report.reading import NAMED
+from farshore.report.table import Cell, Report, Row, Table
+from farshore.store.store import Store
 
-BOTH = {"benchmarks": ["heart-hospitals", "rotated-digits"], "methods": ["finetune", "er", "cl-coral", "urm", "tent"]}
+BOTH = {
+    "benchmarks": ["heart-hospitals", "rotated-digits"],
+    "methods": ["finetune", "er", "cl-coral", "urm", "tent"],
+}
 NUMBERS = {"finetune": 0.5, "er": 0.6, "cl-coral": 0.7, "urm": 0.8, "tent": 0.55}
 
 
@@ -62,8 +67,12 @@ def test_kinds_stand_apart_and_only_continual_methods_rank(tmp_path: Path) -> No
     assert report.problems == ()
     assert list(table.sections()) == ["continual", "offline", "adaptation"]
     assert {each.method: each.rank_arithmetic for each in table.rows} == {
-        "finetune": 3, "er": 2, "cl-coral": 1, "urm": None, "tent": None,
-    }  # fmt: skip
+        "finetune": 3,
+        "er": 2,
+        "cl-coral": 1,
+        "urm": None,
+        "tent": None,
+    }
     coral = row(table, "cl-coral")
     assert coral.label == "★-CL-CORAL"
     assert coral.average.mean == pytest.approx(70.5)
@@ -102,7 +111,11 @@ def test_missing_and_partial_cells_say_so_and_the_title_too(tmp_path: Path) -> N
 
 
 def test_diverged_seeds_are_counted(tmp_path: Path) -> None:
-    filled(tmp_path, experiment(part=BOTH), lambda planned: None if planned.run.method == "er" and planned.seed else steady(planned))
+    filled(
+        tmp_path,
+        experiment(part=BOTH),
+        lambda planned: None if planned.run.method == "er" and planned.seed else steady(planned),
+    )
     table = only(build_report(tmp_path))
     cell = row(table, "er").cells["heart-hospitals"]
     assert cell.notes == ("diverged: 1 of 2 seeds",)
@@ -114,14 +127,22 @@ def test_diverged_seeds_are_counted(tmp_path: Path) -> None:
 
 
 def test_a_method_that_always_diverges_has_a_row_and_no_number(tmp_path: Path) -> None:
-    filled(tmp_path, experiment(part=BOTH), lambda planned: None if planned.run.method == "er" else steady(planned))
+    filled(
+        tmp_path,
+        experiment(part=BOTH),
+        lambda planned: None if planned.run.method == "er" else steady(planned),
+    )
     cell = row(only(build_report(tmp_path)), "er").cells["heart-hospitals"]
     assert (cell.mean, cell.notes) == (None, ("diverged: 2 of 2 seeds",))
 
 
 def test_a_missing_data_set_is_a_problem(tmp_path: Path) -> None:
     filled(
-        tmp_path, experiment(part=BOTH), lambda planned: NotImplemented if planned.run.benchmark == "rotated-digits" else steady(planned)
+        tmp_path,
+        experiment(part=BOTH),
+        lambda planned: (
+            NotImplemented if planned.run.benchmark == "rotated-digits" else steady(planned)
+        ),
     )
     report = build_report(tmp_path)
     assert report.problems == ("toy: Nothing has run on Rotated digits.",)
@@ -145,24 +166,35 @@ def test_of_many_damaged_runs_the_first_are_named_and_the_others_counted(tmp_pat
     names = {each.name for each in plan.runs}
     for name in names:
         (tmp_path / name / "result.sha256").unlink()
-    (tmp_path / plan.runs[0].name / "result.sha256").write_text("x")  # so that one run can be read, if not believed
+    (tmp_path / plan.runs[0].name / "result.sha256").write_text(
+        "x"
+    )  # so that one run can be read, if not believed
     report = build_report(tmp_path)
     assert len(names) > NAMED
-    assert sum("result.sha256 cannot be read" in line or "is damaged" in line for line in report.problems) == NAMED
-    assert f"{len(names) - NAMED} more results cannot be read and count as missing too" in report.problems
+    assert (
+        sum(
+            "result.sha256 cannot be read" in line or "is damaged" in line
+            for line in report.problems
+        )
+        == NAMED
+    )
+    assert (
+        f"{len(names) - NAMED} more results cannot be read and count as missing too"
+        in report.problems
+    )
 
 
 def test_nothing_is_refused_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(HoldfastError, match="holds no finished run"):
+    with pytest.raises(FarshoreError, match="holds no finished run"):
         build_report(tmp_path)
-    with pytest.raises(HoldfastError, match="there is no folder"):
+    with pytest.raises(FarshoreError, match="there is no folder"):
         build_report(tmp_path / "nowhere")
     (tmp_path / "comparison.json").write_text("{")
-    with pytest.raises(HoldfastError, match="not a whole comparison"):
+    with pytest.raises(FarshoreError, match="not a whole comparison"):
         build_report(tmp_path / "comparison.json")
     assert "not a whole comparison" in build_report(tmp_path).problems[0]
     Comparison(benchmark="heart-hospitals", metric="accuracy", rows=[], results=[]).save(tmp_path)
-    with pytest.raises(HoldfastError, match="holds no results"):
+    with pytest.raises(FarshoreError, match="holds no results"):
         build_report(tmp_path / "comparison.json")
 
 
@@ -176,9 +208,12 @@ def test_an_experiment_without_runs_is_said(tmp_path: Path) -> None:
 def test_mixed_versions_are_a_problem(tmp_path: Path) -> None:
     plan = filled(tmp_path, experiment(part=BOTH), steady)
     first = plan.runs[0]
-    write(tmp_path, result(first.run, 0.5, versions={**VERSIONS, "holdfast": "0.0.9"}), first)
+    write(tmp_path, result(first.run, 0.5, versions={**VERSIONS, "farshore": "0.0.9"}), first)
     report = build_report(tmp_path)
-    assert any("several versions of holdfast are mixed (0.0.9: 1 run, 0.1.0: 39 runs)" in text for text in report.problems)
+    assert any(
+        "several versions of farshore are mixed (0.0.9: 1 run, 0.1.0: 39 runs)" in text
+        for text in report.problems
+    )
 
 
 def add_older(runs: Path, name: str, copy: str) -> None:
@@ -193,7 +228,10 @@ def test_runs_of_an_older_results_version_stand_in_no_table(tmp_path: Path) -> N
     plan = filled(tmp_path, experiment(part=BOTH), steady)
     add_older(tmp_path, plan.runs[0].name, "0123456789abcdef")
     report = build_report(tmp_path)
-    assert any("1 run (1 of finetune) of an older results version than this holdfast has" in text for text in report.problems)
+    assert any(
+        "1 run (1 of finetune) of an older results version than this farshore has" in text
+        for text in report.problems
+    )
     assert only(report).whole
 
 
@@ -218,7 +256,9 @@ def test_loose_runs_get_a_table_that_says_what_is_not_known(tmp_path: Path) -> N
     filled(
         tmp_path,
         experiment(part=BOTH),
-        lambda planned: NotImplemented if planned.run.method == "er" and planned.seed else steady(planned),
+        lambda planned: (
+            NotImplemented if planned.run.method == "er" and planned.seed else steady(planned)
+        ),
         record=False,
     )
     report = build_report(tmp_path)
@@ -234,14 +274,28 @@ def test_loose_runs_get_a_table_that_says_what_is_not_known(tmp_path: Path) -> N
 def test_loose_runs_under_two_conditions_are_rows_apart(tmp_path: Path) -> None:
     for memory in (10, 20):
         for seed in (0, 1):
-            write(tmp_path, result(Run(benchmark="heart-hospitals", method="er", memory=memory, seed=seed), 0.5 + memory / 100))
+            write(
+                tmp_path,
+                result(
+                    Run(benchmark="heart-hospitals", method="er", memory=memory, seed=seed),
+                    0.5 + memory / 100,
+                ),
+            )
     table = only(build_report(tmp_path))
-    assert {each.variant: round(each.cells["heart-hospitals"].mean) for each in table.rows} == {"memory 10": 60, "memory 20": 70}
+    assert {each.variant: round(each.cells["heart-hospitals"].mean) for each in table.rows} == {
+        "memory 10": 60,
+        "memory 20": 70,
+    }
 
 
 def test_generated_data_are_said(tmp_path: Path) -> None:
     part = {"benchmarks": ["cifar10-c"], "methods": ["er", "cl-coral"]}
-    filled(tmp_path, experiment(part=part), steady, change={"notes": (f"corruptions of severity 5 {GENERATED}: they are not ...",)})
+    filled(
+        tmp_path,
+        experiment(part=part),
+        steady,
+        change={"notes": (f"corruptions of severity 5 {GENERATED}: they are not ...",)},
+    )
     table = only(build_report(tmp_path))
     assert table.columns[0].generated
     assert row(table, "er").cells["cifar10-c"].notes == ("generated data",)
@@ -249,18 +303,33 @@ def test_generated_data_are_said(tmp_path: Path) -> None:
     assert any(GENERATED in note for note in table.notes)
 
 
-@pytest.mark.parametrize("note", ["a part of TinyImageNet: not the paper's data", "all with a pattern and a part of those without"])
+@pytest.mark.parametrize(
+    "note",
+    [
+        "a part of TinyImageNet: not the paper's data",
+        "all with a pattern and a part of those without",
+    ],
+)
 def test_a_part_of_the_data_is_said(note: str, tmp_path: Path) -> None:
-    filled(tmp_path, experiment(part={"benchmarks": ["wm811k"], "methods": ["er"]}), steady, change={"notes": (note,)})
+    filled(
+        tmp_path,
+        experiment(part={"benchmarks": ["wm811k"], "methods": ["er"]}),
+        steady,
+        change={"notes": (note,)},
+    )
     table = only(build_report(tmp_path))
     assert row(table, "er").cells["wm811k"].notes == ("part of the data",)
     assert f"WM811K: {note}" in table.notes
 
 
-def test_the_main_table_beside_the_papers_where_no_data_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path / "none"))
+def test_the_main_table_beside_the_papers_where_no_data_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FARSHORE_DATA", str(tmp_path / "none"))
     main = read_experiment(EXPERIMENTS / "main.yaml")
-    small = main.model_copy(update={"search": main.search.model_copy(update={"trials": 1, "seeds": 2})})
+    small = main.model_copy(
+        update={"search": main.search.model_copy(update={"trials": 1, "seeds": 2})}
+    )
     filled(tmp_path / "runs", small, lambda planned: 0.5 + 0.01 * planned.seed)
     table = only(build_report(tmp_path / "runs"))
     coral = row(table, "cl-coral")
@@ -276,7 +345,10 @@ def test_the_main_table_beside_the_papers_where_no_data_are(tmp_path: Path, monk
 
 
 def test_a_paper_average_is_over_the_same_data_sets(tmp_path: Path) -> None:
-    part = {"benchmarks": ["rotated-mnist", "covertype", "wm811k"], "methods": ["finetune", "cl-coral"]}
+    part = {
+        "benchmarks": ["rotated-mnist", "covertype", "wm811k"],
+        "methods": ["finetune", "cl-coral"],
+    }
     filled(
         tmp_path,
         experiment(name="main", part=part),
@@ -289,12 +361,25 @@ def test_a_paper_average_is_over_the_same_data_sets(tmp_path: Path) -> None:
 def test_tables_that_read_others(tmp_path: Path) -> None:
     part = {"benchmarks": ["rotated-mnist", "covertype"], "methods": ["finetune", "cl-coral"]}
     filled(tmp_path, experiment(name="main", part=part), steady)
-    filled(tmp_path, experiment(name="naive", part={**part, "methods": ["naive-cl-coral", "finetune", "er-ace"]}), steady)
+    filled(
+        tmp_path,
+        experiment(
+            name="naive", part={**part, "methods": ["naive-cl-coral", "finetune", "er-ace"]}
+        ),
+        steady,
+    )
     book = make_book(tmp_path / "experiments" / "none.yaml")
     for name in ("backward_transfer", "source", "runtime", "naive_vs_tailored"):
         record_experiment(read_experiment(EXPERIMENTS / f"{name}.yaml"), tmp_path, book)
     tables = {table.name: table for table in build_report(tmp_path).tables}
-    assert set(tables) == {"main", "naive", "backward_transfer", "source", "runtime", "naive_vs_tailored"}
+    assert set(tables) == {
+        "main",
+        "naive",
+        "backward_transfer",
+        "source",
+        "runtime",
+        "naive_vs_tailored",
+    }
     assert tables["runtime"].unit == "minutes"
     assert not tables["runtime"].higher_is_better
     assert row(tables["runtime"], "er-ace").cells["covertype"].mean == pytest.approx(1)
@@ -302,7 +387,11 @@ def test_tables_that_read_others(tmp_path: Path) -> None:
     assert row(tables["source"], "cl-coral").cells["covertype"].mean == pytest.approx(50)
     assert row(tables["backward_transfer"], "cl-coral").cells["covertype"].mean == 0
     assert row(tables["backward_transfer"], "cl-coral").cells["covertype"].paper == 12.3
-    assert [each.method for each in tables["naive_vs_tailored"].rows] == ["finetune", "cl-coral", "naive-cl-coral"]
+    assert [each.method for each in tables["naive_vs_tailored"].rows] == [
+        "finetune",
+        "cl-coral",
+        "naive-cl-coral",
+    ]
     assert row(tables["naive_vs_tailored"], "naive-cl-coral").cells["covertype"].paper == 8.0
 
 
@@ -311,7 +400,11 @@ def test_a_measure_that_is_not_defined_is_no_divergence(tmp_path: Path) -> None:
     plan = filled(tmp_path, experiment(name="main", part=part), steady)
     for each in plan.runs:
         if each.run.method == "urm":
-            write(tmp_path, result(each.run, 0.8, matrices={"train": [[0.5]], "validation": [[0.5]]}), each)
+            write(
+                tmp_path,
+                result(each.run, 0.8, matrices={"train": [[0.5]], "validation": [[0.5]]}),
+                each,
+            )
     found = experiment(name="bwt", parts=[], reads=["main"], table="backward transfer")
     record_experiment(found, tmp_path, make_book(tmp_path / "experiments" / "none.yaml"))
     table = next(each for each in build_report(tmp_path).tables if each.name == "bwt")
@@ -337,17 +430,27 @@ def test_the_best_seed_alone_gives_no_ranks(tmp_path: Path) -> None:
 def test_rows_of_main_stand_beside_an_ablation(tmp_path: Path) -> None:
     part = {"benchmarks": ["rotated-mnist", "covertype"], "methods": ["cl-coral"]}
     filled(tmp_path, experiment(name="main", part=part), steady)
-    filled(tmp_path, experiment(name="no_alignment", part={**part, "settings": {"alignment_weight": 0.0}}), lambda planned: 0.3)
+    filled(
+        tmp_path,
+        experiment(name="no_alignment", part={**part, "settings": {"alignment_weight": 0.0}}),
+        lambda planned: 0.3,
+    )
     table = next(each for each in build_report(tmp_path).tables if each.name == "no_alignment")
-    assert {each.key: each.cells["covertype"].paper for each in table.rows} == {"cl-coral": 37.5, "cl-coral with alignment": 45.2}
+    assert {each.key: each.cells["covertype"].paper for each in table.rows} == {
+        "cl-coral": 37.5,
+        "cl-coral with alignment": 45.2,
+    }
 
 
 def test_orders_are_columns_without_ranks(tmp_path: Path) -> None:
     filled(tmp_path, experiment(part={**BOTH, "orders": ["listed", "reversed"]}), steady)
     table = only(build_report(tmp_path))
     assert [column.key for column in table.columns] == [
-        "rotated-digits", "rotated-digits reversed", "heart-hospitals", "heart-hospitals reversed",
-    ]  # fmt: skip
+        "rotated-digits",
+        "rotated-digits reversed",
+        "heart-hospitals",
+        "heart-hospitals reversed",
+    ]
     assert not any(each.ranked for each in table.rows)
     assert table.significance is None
 
@@ -355,9 +458,19 @@ def test_orders_are_columns_without_ranks(tmp_path: Path) -> None:
 def test_varied_settings_are_rows(tmp_path: Path) -> None:
     part = {"benchmarks": ["heart-hospitals"], "methods": ["cl-coral"]}
     filled(tmp_path, experiment(name="main", part=part), steady)
-    varied = experiment(part={**part, "settings_from": "main", "best_seed": True, "vary": ["penalty_weight"], "values": 3})
+    varied = experiment(
+        part={
+            **part,
+            "settings_from": "main",
+            "best_seed": True,
+            "vary": ["penalty_weight"],
+            "values": 3,
+        }
+    )
     record_experiment(varied, tmp_path, make_book(tmp_path / "experiments" / "none.yaml"))
-    for each in make_plan(varied, Store(tmp_path), make_book(tmp_path / "experiments" / "none.yaml")).runs:
+    for each in make_plan(
+        varied, Store(tmp_path), make_book(tmp_path / "experiments" / "none.yaml")
+    ).runs:
         write(tmp_path, result(each.run, 0.5), each)
     table = next(each for each in build_report(tmp_path).tables if each.name == "toy")
     assert len(table.rows) == 3
@@ -366,10 +479,16 @@ def test_varied_settings_are_rows(tmp_path: Path) -> None:
 
 
 def test_parts_that_hold_the_same_method_are_set_apart(tmp_path: Path) -> None:
-    parts = [{"benchmarks": ["heart-hospitals"], "methods": ["er"], "memory": memory} for memory in (20, 40)]
+    parts = [
+        {"benchmarks": ["heart-hospitals"], "methods": ["er"], "memory": memory}
+        for memory in (20, 40)
+    ]
     filled(tmp_path, experiment(parts=parts), lambda planned: planned.run.memory / 100)
     table = only(build_report(tmp_path))
-    assert {each.variant: each.cells["heart-hospitals"].mean for each in table.rows} == {"": 20, "memory 40": 40}
+    assert {each.variant: each.cells["heart-hospitals"].mean for each in table.rows} == {
+        "": 20,
+        "memory 40": 40,
+    }
 
 
 def test_tiny_runs_are_said_to_mean_nothing(tmp_path: Path) -> None:
@@ -400,7 +519,9 @@ def test_selection_that_leaves_sources_out_needs_all_its_runs(tmp_path: Path) ->
 
 def test_a_comparison_is_a_table(tmp_path: Path) -> None:
     runs = [
-        Run(benchmark="heart-hospitals", method=name, seed=seed, steps=2, settings={"batch_size": 8})
+        Run(
+            benchmark="heart-hospitals", method=name, seed=seed, steps=2, settings={"batch_size": 8}
+        )
         for name in ("finetune", "er", "tent")
         for seed in (0, 1)
     ]
@@ -418,7 +539,8 @@ def test_a_comparison_is_a_table(tmp_path: Path) -> None:
         assert {each.method for each in table.rows if each.ranked} == {"finetune", "er"}
         assert "There is one data set" in table.significance.sentences[0]
         assert report.provenance.commands[-1] == (
-            "holdfast compare heart-hospitals --methods finetune,er,tent --seeds 2 --orders listed --steps 2 --set batch_size=8"
+            "farshore compare heart-hospitals --methods finetune,er,tent --seeds 2 --orders "
+            "listed --steps 2 --set batch_size=8"
         )
 
 
@@ -430,12 +552,21 @@ def test_a_comparison_over_orders_and_at_the_defaults(tmp_path: Path) -> None:
         for order in (listed, listed[::-1])
         for seed in (0, 1)
     ]
-    both = Comparison(benchmark="rotated-mnist", metric="accuracy", rows=rank(results), results=results)
+    both = Comparison(
+        benchmark="rotated-mnist", metric="accuracy", rows=rank(results), results=results
+    )
     both.save(tmp_path / "both")
     table = only(build_report(tmp_path / "both"))
-    assert [column.label for column in table.columns] == ["RotatedMNIST, listed", "RotatedMNIST, reversed"]
+    assert [column.label for column in table.columns] == [
+        "RotatedMNIST, listed",
+        "RotatedMNIST, reversed",
+    ]
     assert not table.ranked
     assert not table.has_paper
     first = [each for each in results if each.run.order == listed]
-    Comparison(benchmark="rotated-mnist", metric="accuracy", rows=rank(first), results=first).save(tmp_path / "one")
-    assert row(only(build_report(tmp_path / "one")), "cl-coral").cells["rotated-mnist"].paper == 72.8
+    Comparison(benchmark="rotated-mnist", metric="accuracy", rows=rank(first), results=first).save(
+        tmp_path / "one"
+    )
+    assert (
+        row(only(build_report(tmp_path / "one")), "cl-coral").cells["rotated-mnist"].paper == 72.8
+    )

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from papers_own import printed_table
 
-from holdfast.report.conclusions import judge
-from holdfast.report.table import Cell, Significance
+from farshore.report.conclusions import judge
+from farshore.report.table import Cell, Significance
 
 
 def cells(*seeds: list[float]) -> list[Cell]:
@@ -15,7 +15,11 @@ def cells(*seeds: list[float]) -> list[Cell]:
 
 
 def judged(rows: dict[str, list[Cell]]) -> Significance:
-    found = judge(rows, [f"set {n}" for n in range(len(next(iter(rows.values()))))], {key: key.upper() for key in rows})
+    found = judge(
+        rows,
+        [f"set {n}" for n in range(len(next(iter(rows.values()))))],
+        {key: key.upper() for key in rows},
+    )
     assert found is not None
     return found
 
@@ -46,7 +50,12 @@ def test_one_data_set_allows_no_general_claim() -> None:
 
 def test_methods_that_are_equal_are_not_told_apart() -> None:
     generator = np.random.default_rng(0)
-    found = judged({name: cells(*generator.normal(50, 5, size=(7, 3)).tolist()) for name in ("finetune", "a", "b", "c")})
+    found = judged(
+        {
+            name: cells(*generator.normal(50, 5, size=(7, 3)).tolist())
+            for name in ("finetune", "a", "b", "c")
+        }
+    )
     assert found.iman_davenport_p > 0.05
     assert "is not shown" in found.sentences[0]
     assert not any("Nemenyi" in text for text in found.sentences)
@@ -55,7 +64,10 @@ def test_methods_that_are_equal_are_not_told_apart() -> None:
 
 def test_a_method_that_always_wins_is_told_apart() -> None:
     generator = np.random.default_rng(0)
-    rows = {name: cells(*(generator.normal(shift, 1, size=(12, 3))).tolist()) for name, shift in (("finetune", 0), ("a", 30), ("b", 10))}
+    rows = {
+        name: cells(*(generator.normal(shift, 1, size=(12, 3))).tolist())
+        for name, shift in (("finetune", 0), ("a", 30), ("b", 10))
+    }
     found = judged(rows)
     assert found.methods == ("a", "b", "finetune")
     assert found.mean_ranks == {"a": 1.0, "b": 2.0, "finetune": 3.0}
@@ -65,12 +77,18 @@ def test_a_method_that_always_wins_is_told_apart() -> None:
 
 
 def test_few_data_sets_are_said_to_be_few() -> None:
-    found = judged({name: cells([1.0], [value]) for name, value in (("finetune", 1.0), ("a", 2.0), ("b", 3.0))})
+    found = judged(
+        {name: cells([1.0], [value]) for name, value in (("finetune", 1.0), ("a", 2.0), ("b", 3.0))}
+    )
     assert any("no proof that there is none" in text for text in found.sentences)
 
 
 def test_fewer_is_better_where_it_is() -> None:
-    rows = {"finetune": cells([9.0, 9.1], [8.0, 8.1]), "a": cells([1.0, 1.1], [2.0, 2.1]), "b": cells([9.0, 9.0], [8.0, 8.2])}
+    rows = {
+        "finetune": cells([9.0, 9.1], [8.0, 8.1]),
+        "a": cells([1.0, 1.1], [2.0, 2.1]),
+        "b": cells([9.0, 9.0], [8.0, 8.2]),
+    }
     found = judge(rows, ["x", "y"], {key: key for key in rows}, higher_is_better=False)
     assert found is not None
     assert found.methods[0] == "a"

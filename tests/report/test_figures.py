@@ -14,8 +14,8 @@ from pictured import SOURCES, result, shown
 from safetensors.torch import save_file
 from scipy.stats import spearmanr
 
-from holdfast.errors import HoldfastError
-from holdfast.report.figures import (
+from farshore.errors import FarshoreError
+from farshore.report.figures import (
     FIGURES,
     NEEDS,
     accuracy_matrix,
@@ -29,12 +29,12 @@ from holdfast.report.figures import (
     sensitivity,
     step_time,
 )
-from holdfast.report.figures.critical_difference import svg
-from holdfast.report.figures.runs import Shown, mark_selected, plain
-from holdfast.report.figures.runs import shown as from_store
-from holdfast.report.overlap import accuracy, measure, project, read_features
-from holdfast.report.page import figure_data
-from holdfast.report.table import Significance
+from farshore.report.figures.critical_difference import svg
+from farshore.report.figures.runs import Shown, mark_selected, plain
+from farshore.report.figures.runs import shown as from_store
+from farshore.report.overlap import accuracy, measure, project, read_features
+from farshore.report.page import figure_data
+from farshore.report.table import Significance
 
 
 def test_no_figure_is_drawn_without_its_data() -> None:
@@ -42,18 +42,20 @@ def test_no_figure_is_drawn_without_its_data() -> None:
     one = shown(result())
     assert {drawing.name for drawing in draw_all(one)} == {"accuracy-matrix", "step-time"}
     for name in set(FIGURES) - {"accuracy-matrix", "step-time"}:
-        with pytest.raises(HoldfastError, match=f"{name}: it needs"):
+        with pytest.raises(FarshoreError, match=f"{name}: it needs"):
             draw_one(name, one)
     assert set(NEEDS) == set(FIGURES)
 
 
 def test_an_unknown_figure_gets_the_nearest_name() -> None:
-    with pytest.raises(HoldfastError, match="did you mean 'orders'"):
+    with pytest.raises(FarshoreError, match="did you mean 'orders'"):
         draw_one("order", [])
 
 
 def test_a_diverged_run_is_in_no_figure() -> None:
-    runs = shown(result(), result("finetune", status="diverged"), result("cl-coral", status="diverged"))
+    runs = shown(
+        result(), result("finetune", status="diverged"), result("cl-coral", status="diverged")
+    )
     for drawing in draw_all(runs):
         if "method" in drawing.frame:
             assert set(drawing.frame["method"]) == {"er"}, drawing.name
@@ -66,26 +68,50 @@ def test_selection_is_by_the_sources_and_never_by_the_target() -> None:
 
 
 def test_selection_follows_the_rule_of_the_experiment() -> None:
-    first, second = result(source=0.9, settings={"learning_rate": 0.1}), result(source=0.5, settings={"learning_rate": 0.2})
+    first, second = (
+        result(source=0.9, settings={"learning_rate": 0.1}),
+        result(source=0.5, settings={"learning_rate": 0.2}),
+    )
     config = [{"planned": {"experiment": "toy", "seed": 0, "trial": trial}} for trial in (0, 1)]
     held = [
-        result(target=score, settings={"learning_rate": rate}, left_out=("va",), name="x").model_copy()
+        result(
+            target=score, settings={"learning_rate": rate}, left_out=("va",), name="x"
+        ).model_copy()
         for score, rate in ((0.2, 0.1), (0.6, 0.2))
     ]
-    stored = [("a", first, config[0]), ("b", second, config[1]), ("c", held[0], config[0]), ("d", held[1], config[1])]
+    stored = [
+        ("a", first, config[0]),
+        ("b", second, config[1]),
+        ("c", held[0], config[0]),
+        ("d", held[1], config[1]),
+    ]
     assert [run.selected for run in from_store(stored)] == [True, False]
-    assert [run.selected for run in from_store(stored, rules={"toy": "leave-one-source-out"})] == [False, True]
+    assert [run.selected for run in from_store(stored, rules={"toy": "leave-one-source-out"})] == [
+        False,
+        True,
+    ]
 
 
 def test_an_ablation_does_not_mix_with_the_table_that_it_is_of() -> None:
-    main = shown(result(target=0.6), result("cl-coral", target=0.7), result("finetune"), experiment="main")
-    ablation = shown(result("cl-coral", target=0.2, settings={"alignment_weight": 0.0}), experiment="no_alignment")
+    main = shown(
+        result(target=0.6), result("cl-coral", target=0.7), result("finetune"), experiment="main"
+    )
+    ablation = shown(
+        result("cl-coral", target=0.2, settings={"alignment_weight": 0.0}),
+        experiment="no_alignment",
+    )
     kept = {run.method: run.result.target_score for run in plain([*main, *ablation])}
     assert kept["cl-coral"] == 0.7
 
 
 def test_in_domain_performance_is_the_mean_over_methods_of_means_over_seeds() -> None:
-    runs = shown(result("er", source=0.8), result("er", source=0.6), result("fdr", source=0.9), result("finetune", source=0.5), trials=1)
+    runs = shown(
+        result("er", source=0.8),
+        result("er", source=0.6),
+        result("fdr", source=0.9),
+        result("finetune", source=0.5),
+        trials=1,
+    )
     frame = in_domain.collect(runs).set_index("group")
     assert frame.loc["replay", "source_score"] == pytest.approx((0.7 + 0.9) / 2)
     assert frame.loc["replay", "standard_error"] == pytest.approx(np.std([0.7, 0.9]) / math.sqrt(2))
@@ -101,19 +127,38 @@ def test_adaptations_have_no_in_domain_performance_of_their_own() -> None:
 
 
 def test_naive_and_tailored_are_paired_where_both_ran() -> None:
-    runs = shown(result("cl-coral", target=0.7), result("naive-cl-coral", target=0.4), result("cl-mmd"), result("er"))
+    runs = shown(
+        result("cl-coral", target=0.7),
+        result("naive-cl-coral", target=0.4),
+        result("cl-mmd"),
+        result("er"),
+    )
     frame = naive_tailored.collect(runs)
     assert list(frame["method"]) == ["cl-coral"]
     assert frame["difference"].iloc[0] == pytest.approx(0.3)
     naive, tailored = naive_tailored.draw(frame).data
-    assert (naive.name, naive.x[0], tailored.name, tailored.x[0]) == ("naive", pytest.approx(40), "tailored", pytest.approx(70))
+    assert (naive.name, naive.x[0], tailored.name, tailored.x[0]) == (
+        "naive",
+        pytest.approx(40),
+        "tailored",
+        pytest.approx(70),
+    )
     assert "ahead in 1 of 1 pairs" in draw_one("naive-tailored", runs).says
 
 
 def test_memory_is_drawn_over_its_sizes_with_the_largest_as_the_whole() -> None:
-    runs = shown(result(memory=100, target=0.8), result(memory=50, target=0.7), result(memory=25, target=0.5), result("finetune"))
+    runs = shown(
+        result(memory=100, target=0.8),
+        result(memory=50, target=0.7),
+        result(memory=25, target=0.5),
+        result("finetune"),
+    )
     frame = memory.collect(runs)
-    assert sorted(zip(frame["memory_percent"], frame["target_score_unseen"], strict=True)) == [(25, 0.5), (50, 0.7), (100, 0.8)]
+    assert sorted(zip(frame["memory_percent"], frame["target_score_unseen"], strict=True)) == [
+        (25, 0.5),
+        (50, 0.7),
+        (100, 0.8),
+    ]
     line = memory.draw(frame).data[0]
     assert list(line.x) == ["100%", "50%", "25%"]
     assert list(line.y) == pytest.approx([80, 70, 50])
@@ -128,17 +173,28 @@ def test_the_time_of_a_step_stands_by_domain() -> None:
 def test_many_methods_share_the_legend_of_their_groups() -> None:
     methods = ["finetune", "agem", "upgd", "ewc", "si", "snr", "fdr", "er-ace", "er"]
     figure = step_time.draw(step_time.collect(shown(*(result(name) for name in methods))))
-    assert [line.name for line in figure.data if line.showlegend is not False] == ["Finetune", "Optimization", "Regularization", "Replay"]
+    assert [line.name for line in figure.data if line.showlegend is not False] == [
+        "Finetune",
+        "Optimization",
+        "Regularization",
+        "Replay",
+    ]
 
 
 def varied() -> list[Shown]:
     """One seed and trial: λ over four values with β at 1, β over three with λ at 10."""
     weights = [(0.1, 1.0), (1.0, 1.0), (10.0, 1.0), (100.0, 1.0), (10.0, 0.5), (10.0, 2.0)]
     results = [
-        result("cl-coral", target=0.5 + place / 100, settings={"penalty_weight": of_penalty, "alignment_weight": of_alignment})
+        result(
+            "cl-coral",
+            target=0.5 + place / 100,
+            settings={"penalty_weight": of_penalty, "alignment_weight": of_alignment},
+        )
         for place, (of_penalty, of_alignment) in enumerate(weights)
     ]
-    return mark_selected([Shown(str(place), each, "sensitivity", 0, 0) for place, each in enumerate(results)])
+    return mark_selected(
+        [Shown(str(place), each, "sensitivity", 0, 0) for place, each in enumerate(results)]
+    )
 
 
 def test_sensitivity_finds_the_runs_in_which_one_weight_alone_moves() -> None:
@@ -146,23 +202,37 @@ def test_sensitivity_finds_the_runs_in_which_one_weight_alone_moves() -> None:
     found = {name: list(part["value"]) for name, part in frame.groupby("setting")}
     assert found == {"penalty_weight": [0.1, 1.0, 10.0, 100.0], "alignment_weight": [0.5, 1.0, 2.0]}
     views = draw_one("sensitivity", varied()).views
-    assert {view.label: view.figure.layout.xaxis.type for view in views} == {"β (alignment_weight)": None, "λ (penalty_weight)": "log"}
+    assert {view.label: view.figure.layout.xaxis.type for view in views} == {
+        "β (alignment_weight)": None,
+        "λ (penalty_weight)": "log",
+    }
 
 
 def test_trials_of_a_search_are_no_sensitivity() -> None:
-    results = [result("cl-coral", settings={"penalty_weight": float(place), "learning_rate": 0.1 * place}) for place in range(1, 6)]
+    results = [
+        result("cl-coral", settings={"penalty_weight": float(place), "learning_rate": 0.1 * place})
+        for place in range(1, 6)
+    ]
     assert sensitivity.collect(shown(*results, trials=5)).empty
 
 
 def test_the_accuracy_matrix_has_the_unseen_target_in_its_last_corner() -> None:
-    drawn = accuracy_matrix.draw(accuracy_matrix.collect(shown(result(source=0.8, target=0.6)))).data[0]
-    assert [list(row) for row in drawn.z] == [[80, 70, 70, None], [80, 80, 70, None], [80, 80, 80, 60]]
+    drawn = accuracy_matrix.draw(
+        accuracy_matrix.collect(shown(result(source=0.8, target=0.6)))
+    ).data[0]
+    assert [list(row) for row in drawn.z] == [
+        [80, 70, 70, None],
+        [80, 80, 70, None],
+        [80, 80, 80, 60],
+    ]
     assert drawn.x == ("cleveland", "hungarian", "switzerland", "va (unseen)")
     assert drawn.y == ("1. cleveland", "2. hungarian", "3. switzerland")
 
 
 def test_the_best_continual_method_is_shown_first() -> None:
-    runs = shown(result("er", target=0.5), result("cl-coral", target=0.7), result("tent", target=0.9))
+    runs = shown(
+        result("er", target=0.5), result("cl-coral", target=0.7), result("tent", target=0.9)
+    )
     views = draw_one("accuracy-matrix", runs).views
     assert [view.label for view in views] == ["★-CL-CORAL (best here)", "ER", "TENT"]
 
@@ -180,7 +250,9 @@ def test_whether_selection_works_is_a_correlation() -> None:
 
 def test_orders_are_named_and_compared() -> None:
     runs = shown(
-        result(target=0.6), result(order=SOURCES[::-1], target=0.4), result(order=("hungarian", "cleveland", "switzerland"), target=0.5)
+        result(target=0.6),
+        result(order=SOURCES[::-1], target=0.4),
+        result(order=("hungarian", "cleveland", "switzerland"), target=0.5),
     )
     frame = orders.collect(runs)
     assert list(frame["word"]) == ["listed", "reversed", "other"]
@@ -198,7 +270,9 @@ def test_names_of_users_cannot_become_markup() -> None:
 
 
 def test_a_score_that_is_no_number_gives_json_all_the_same() -> None:
-    found = json.loads(figure_data(draw_all(shown(result(target=math.nan), result("finetune", target=math.inf)))))
+    found = json.loads(
+        figure_data(draw_all(shown(result(target=math.nan), result("finetune", target=math.inf))))
+    )
     assert len(found) >= 2
 
 
@@ -254,10 +328,21 @@ def test_without_umap_the_plane_is_of_principal_components(monkeypatch: pytest.M
 def judged(**values: object) -> Significance:
     ranks = {"a": 1.0, "b": 2.0, "<c>": 3.0}
     fields = {
-        "methods": tuple(ranks), "datasets": ("x", "y"), "alpha": 0.05, "mean_ranks": ranks, "friedman": 1.0, "friedman_p": 0.01,
-        "iman_davenport": 1.0, "iman_davenport_p": 0.01, "critical_difference": 1.5, "cliques": (("a", "b"), ("b", "<c>")), "pairwise": (),
-        "bootstrap": {}, "bootstrap_difference": {}, "sentences": (),
-    }  # fmt: skip
+        "methods": tuple(ranks),
+        "datasets": ("x", "y"),
+        "alpha": 0.05,
+        "mean_ranks": ranks,
+        "friedman": 1.0,
+        "friedman_p": 0.01,
+        "iman_davenport": 1.0,
+        "iman_davenport_p": 0.01,
+        "critical_difference": 1.5,
+        "cliques": (("a", "b"), ("b", "<c>")),
+        "pairwise": (),
+        "bootstrap": {},
+        "bootstrap_difference": {},
+        "sentences": (),
+    }
     return Significance(**(fields | values))
 
 

@@ -1,4 +1,6 @@
-"""Markdown, CSV and LaTeX: the same numbers, whole or said to be partial, with and without the paper's."""
+"""Markdown, CSV and LaTeX: the same numbers, whole or said to be partial, with and without the
+paper's.
+"""
 
 from __future__ import annotations
 
@@ -15,25 +17,47 @@ from hypothesis import given
 from hypothesis import strategies as some
 from papers_own import printed_table
 
-from holdfast.report import latex_form, markdown_form
-from holdfast.report.csv_form import RANKS, as_csv
-from holdfast.report.grid import make_grid, number
-from holdfast.report.latex_form import as_latex
-from holdfast.report.markdown_form import as_markdown
-from holdfast.report.printed import FORMS
-from holdfast.report.table import Cell, Column, Provenance, Report, Row, Table
+from farshore.report import latex_form, markdown_form
+from farshore.report.csv_form import RANKS, as_csv
+from farshore.report.grid import make_grid, number
+from farshore.report.latex_form import as_latex
+from farshore.report.markdown_form import as_markdown
+from farshore.report.printed import FORMS
+from farshore.report.table import Cell, Column, Provenance, Report, Row, Table
 
-ENGINE = next((name for name in ("tectonic", "pdflatex", "xelatex", "lualatex") if shutil.which(name)), None)
+ENGINE = next(
+    (name for name in ("tectonic", "pdflatex", "xelatex", "lualatex") if shutil.which(name)), None
+)
 NASTY = r"50% of a_b & {c} #1 $x ^~ \ <i> | [z] `q` *s* ★ naïve χ² ±"
 
 
 def partial_table() -> Table:
     cells = {
-        "a": Cell(1 / 3, 0.1 + 0.2, 10.0, 1.5, 2, 3, 17, 20, 1, ("2 of 3 seeds", "17 of 20 trials", "generated data"), (0.1, 1 / 7)),
+        "a": Cell(
+            1 / 3,
+            0.1 + 0.2,
+            10.0,
+            1.5,
+            2,
+            3,
+            17,
+            20,
+            1,
+            ("2 of 3 seeds", "17 of 20 trials", "generated data"),
+            (0.1, 1 / 7),
+        ),
         "b": Cell(None, paper=5.0, seeds_planned=3, trials_planned=20, notes=("missing",)),
     }
     rows = (
-        Row("cl-coral", NASTY, "tailored", "continual", cells, Cell(1 / 3, notes=("over 1 of 2 data sets",)), variant="x"),
+        Row(
+            "cl-coral",
+            NASTY,
+            "tailored",
+            "continual",
+            cells,
+            Cell(1 / 3, notes=("over 1 of 2 data sets",)),
+            variant="x",
+        ),
         Row("mine", "other", "no group", "continual", {"a": Cell(2.0)}),
         Row("tent", "TENT", "adaptation", "adaptation", {"a": Cell(-0.04)}),
     )
@@ -42,8 +66,12 @@ def partial_table() -> Table:
 
 
 def report() -> Report:
-    facts = Provenance((("holdfast", "0.1.0"), (NASTY, NASTY)), ("holdfast sweep a_b.yaml --runs x", "# 100%"))
-    return Report(NASTY, (printed_table("main"), partial_table(), printed_table("runtime")), facts, (NASTY,))
+    facts = Provenance(
+        (("farshore", "0.1.0"), (NASTY, NASTY)), ("farshore sweep a_b.yaml --runs x", "# 100%")
+    )
+    return Report(
+        NASTY, (printed_table("main"), partial_table(), printed_table("runtime")), facts, (NASTY,)
+    )
 
 
 def test_every_form_is_found_by_its_ending() -> None:
@@ -66,7 +94,12 @@ def test_numbers_as_they_are_shown() -> None:
 def test_times_get_the_decimals_they_need() -> None:
     def times(*values: float) -> Table:
         return Table(
-            "t", "t", "t", (Column("a", "A"),), tuple(Row(str(v), "x", "g", "continual", {"a": Cell(v)}) for v in values), unit="ms"
+            "t",
+            "t",
+            "t",
+            (Column("a", "A"),),
+            tuple(Row(str(v), "x", "g", "continual", {"a": Cell(v)}) for v in values),
+            unit="ms",
         )
 
     assert times(53.7, 0.15).decimals == 1
@@ -110,7 +143,7 @@ def test_markdown_tables_are_rectangular_and_hold_every_row() -> None:
     assert "*Learned all sources at once (never ranked)*" in text
     assert r"\[missing\]" in text
     assert "(partial)" in text
-    assert "holdfast sweep a_b.yaml --runs x" in text
+    assert "farshore sweep a_b.yaml --runs x" in text
     assert "**What may be concluded**" in text
 
 
@@ -120,10 +153,18 @@ def test_markdown_renders() -> None:
     tokens = MarkdownIt("commonmark").enable("table").parse(as_markdown(report()))
     kinds = [token.type for token in tokens]
     assert kinds.count("table_open") == 4  # three tables and the facts
-    rows = sum(len(table.rows) + len(table.sections()) - 1 for table in report().tables) + len(report().provenance.facts)
+    rows = sum(len(table.rows) + len(table.sections()) - 1 for table in report().tables) + len(
+        report().provenance.facts
+    )
     assert kinds.count("tr_open") == rows + 4
-    assert [token.content for token in tokens if token.type == "fence"] == ["holdfast sweep a_b.yaml --runs x\n# 100%\n"]
-    texts = ["".join(child.content for child in token.children or ()) for token in tokens if token.type == "inline"]
+    assert [token.content for token in tokens if token.type == "fence"] == [
+        "farshore sweep a_b.yaml --runs x\n# 100%\n"
+    ]
+    texts = [
+        "".join(child.content for child in token.children or ())
+        for token in tokens
+        if token.type == "inline"
+    ]
     assert texts[0] == NASTY
     assert NASTY in texts[1:]
 
@@ -159,7 +200,9 @@ def test_latex_is_well_formed(paper: bool) -> None:
     assert sorted(begun) == sorted(ended)
     body = re.sub(r"\\begin\{verbatim\}.*?\\end\{verbatim\}", "", text, flags=re.DOTALL)
     assert re.search(r"(?<!\\)#", body) is None
-    for table in re.findall(r"\\begin\{tabular\}\{(l+c*)\}\n(.*?)\\end\{tabular\}", body, flags=re.DOTALL):
+    for table in re.findall(
+        r"\\begin\{tabular\}\{(l+c*)\}\n(.*?)\\end\{tabular\}", body, flags=re.DOTALL
+    ):
         for line in table[1].splitlines():
             if line.endswith(r"\\") and "multicolumn" not in line:
                 assert len(re.findall(r"(?<!\\)&", line)) == len(table[0]) - 1
@@ -173,8 +216,8 @@ def test_latex_is_well_formed(paper: bool) -> None:
 
 def test_latex_marks_and_colours_as_the_paper() -> None:
     text = as_latex(Report("main", (printed_table("main"),)))
-    assert r"\definecolor{holdfast-tailored}{HTML}{BDD3B2}" in text
-    assert r"\rowcolor{holdfast-tailored} $\bigstar$-CL-CORAL & \textbf{72.8 $\pm$ 2.6}" in text
+    assert r"\definecolor{farshore-tailored}{HTML}{BDD3B2}" in text
+    assert r"\rowcolor{farshore-tailored} $\bigstar$-CL-CORAL & \textbf{72.8 $\pm$ 2.6}" in text
     assert r"\underline{71.4 $\pm$ 2.6}" in text
     assert r"\dotuline{70.7 $\pm$ 0.5}" in text
     assert r"\multicolumn{12}{l}{\emph{Learned all sources at once (never ranked)}} \\" in text
@@ -207,12 +250,18 @@ def test_a_report_without_tables_is_still_one() -> None:
     assert make_grid(replace(partial_table(), rows=())).sections == []
 
 
-@pytest.mark.skipif(ENGINE is None, reason="no TeX engine is installed: the checks of form stand for it")
+@pytest.mark.skipif(
+    ENGINE is None, reason="no TeX engine is installed: the checks of form stand for it"
+)
 def test_latex_compiles(tmp_path: Path) -> None:
     (tmp_path / "report.tex").write_text(as_latex(report()))
     call = (
-        [str(ENGINE), "report.tex"] if ENGINE == "tectonic" else [str(ENGINE), "-interaction=nonstopmode", "-halt-on-error", "report.tex"]
+        [str(ENGINE), "report.tex"]
+        if ENGINE == "tectonic"
+        else [str(ENGINE), "-interaction=nonstopmode", "-halt-on-error", "report.tex"]
     )
-    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        call, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stdout[-2000:]
     assert (tmp_path / "report.pdf").is_file()

@@ -1,4 +1,4 @@
-"""`holdfast report` as a person types it, and the page at the end of `holdfast compare`."""
+"""`farshore report` as a person types it, and the page at the end of `farshore compare`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pandas as pd
 import pytest
 from sweeping import EXPERIMENTS, experiment, swept
 
-from holdfast.cli.app import main
-from holdfast.sweep.experiment import make_book
-from holdfast.sweep.record import record_experiment
+from farshore.cli.app import main
+from farshore.plan.experiment import make_book
+from farshore.plan.record import record_experiment
 
 
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     def typed(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["holdfast", *map(str, words)])
+        monkeypatch.setattr(sys, "argv", ["farshore", *map(str, words)])
         with pytest.raises(SystemExit) as ended:
             main()
         printed = capsys.readouterr()
@@ -49,7 +49,9 @@ def test_the_page_and_the_other_forms_are_written(command, runs: Path, tmp_path:
     assert 'id="figure-features"' not in page
 
 
-def test_the_page_lies_in_the_present_folder_unless_told_otherwise(command, runs: Path, tmp_path: Path, monkeypatch) -> None:
+def test_the_page_lies_in_the_present_folder_unless_told_otherwise(
+    command, runs: Path, tmp_path: Path, monkeypatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert command("report", runs)[0] == 0
     assert (tmp_path / "report.html").stat().st_size > 1e6
@@ -57,7 +59,10 @@ def test_the_page_lies_in_the_present_folder_unless_told_otherwise(command, runs
 
 def test_a_figure_alone_as_page_numbers_and_json(command, runs: Path, tmp_path: Path) -> None:
     for ending in ("html", "csv", "json"):
-        assert command("report", runs, "--figure", "step-time", "-o", tmp_path / f"figure.{ending}")[0] == 0
+        assert (
+            command("report", runs, "--figure", "step-time", "-o", tmp_path / f"figure.{ending}")[0]
+            == 0
+        )
     frame = pd.read_csv(tmp_path / "figure.csv")
     assert set(frame["method"]) == {"er", "cl-coral"}
     assert (frame["milliseconds_a_step"] > 0).all()
@@ -66,15 +71,31 @@ def test_a_figure_alone_as_page_numbers_and_json(command, runs: Path, tmp_path: 
 
 def test_the_diagram_of_ranks_alone(command, tmp_path: Path) -> None:
     found = experiment(
-        part={"benchmarks": ["heart-hospitals", "rotated-digits"], "methods": ["er", "finetune", "si"]}, search={"trials": 1, "seeds": 1}
+        part={
+            "benchmarks": ["heart-hospitals", "rotated-digits"],
+            "methods": ["er", "finetune", "si"],
+        },
+        search={"trials": 1, "seeds": 1},
     )
     swept(found, tmp_path)
     record_experiment(found, tmp_path, make_book(EXPERIMENTS / "none.yaml"))
     for ending in ("svg", "csv"):
-        assert command("report", tmp_path, "--figure", "critical-difference", "-o", tmp_path / f"ranks.{ending}")[0] == 0
+        assert (
+            command(
+                "report",
+                tmp_path,
+                "--figure",
+                "critical-difference",
+                "-o",
+                tmp_path / f"ranks.{ending}",
+            )[0]
+            == 0
+        )
     assert (tmp_path / "ranks.svg").read_text().startswith("<svg")
     assert set(pd.read_csv(tmp_path / "ranks.csv")["method"]) == {"er", "finetune", "si"}
-    code, _, err = command("report", tmp_path, "--figure", "critical-difference", "-o", tmp_path / "ranks.html")
+    code, _, err = command(
+        "report", tmp_path, "--figure", "critical-difference", "-o", tmp_path / "ranks.html"
+    )
     assert (code, "end it in .svg, .csv" in err) == (2, True)
 
 
@@ -87,9 +108,15 @@ def test_wrong_input_is_one_clear_line(command, runs: Path, tmp_path: Path) -> N
         ((tmp_path / "none",), "there is no folder"),
         ((empty,), "holds no finished run"),
         ((runs, "-o", "report.pdf"), "end it in .html, .md, .csv, .tex"),
-        ((runs, "--figure", "orders", "-o", tmp_path / "a.html"), "it needs runs with more than one order"),
+        (
+            (runs, "--figure", "orders", "-o", tmp_path / "a.html"),
+            "it needs runs with more than one order",
+        ),
         ((runs, "--figure", "umap", "-o", tmp_path / "a.html"), "unknown figure 'umap'"),
-        ((runs, "--figure", "critical-difference", "-o", tmp_path / "a.svg"), "it needs a table with ranks over at least two data sets"),
+        (
+            (runs, "--figure", "critical-difference", "-o", tmp_path / "a.svg"),
+            "it needs a table with ranks over at least two data sets",
+        ),
         ((runs, "--figure", "orders", "-o", "figure.png"), "end it in .html, .csv, .json"),
         ((runs, "-o", blocked / "report.md"), "cannot be written"),
     ):
@@ -114,7 +141,19 @@ def test_a_damaged_run_is_named_and_left_out(command, tmp_path: Path) -> None:
 
 
 def test_compare_ends_with_a_page(command, tmp_path: Path) -> None:
-    words = ("heart-hospitals", "--methods", "er,finetune", "--seeds", "2", "--steps", "2", "--set", "batch_size=8", "--workers", "1")
+    words = (
+        "heart-hospitals",
+        "--methods",
+        "er,finetune",
+        "--seeds",
+        "2",
+        "--steps",
+        "2",
+        "--set",
+        "batch_size=8",
+        "--workers",
+        "1",
+    )
     code, out, _ = command("compare", *words, "--orders", "listed,reversed", "--out", tmp_path)
     assert code == 0
     assert "report.html" in out
@@ -123,11 +162,24 @@ def test_compare_ends_with_a_page(command, tmp_path: Path) -> None:
     assert "Finetune" in page
 
 
-def test_compare_without_plotly_says_how_to_install_it_and_keeps_its_results(command, tmp_path: Path, monkeypatch) -> None:
+def test_compare_without_plotly_says_how_to_install_it_and_keeps_its_results(
+    command, tmp_path: Path, monkeypatch
+) -> None:
     monkeypatch.setitem(sys.modules, "plotly", None)
     code, out, _ = command(
-        "compare", "heart-hospitals", "--methods", "er", "--seeds", "1", "--steps", "2", "--workers", "1", "--out", tmp_path
+        "compare",
+        "heart-hospitals",
+        "--methods",
+        "er",
+        "--seeds",
+        "1",
+        "--steps",
+        "2",
+        "--workers",
+        "1",
+        "--out",
+        tmp_path,
     )
     assert code == 0
-    assert "no report.html: the page needs plotly and Jinja2: pip install 'holdfast[report]'" in out
+    assert "no report.html: the page needs plotly and Jinja2: pip install 'farshore[report]'" in out
     assert (tmp_path / "comparison.json").is_file()

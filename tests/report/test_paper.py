@@ -1,4 +1,6 @@
-"""The paper's numbers: as printed but for two misprints, and its own main table gives its printed averages and ranks."""
+"""The paper's numbers: as printed but for two misprints, and its own main table gives its
+printed averages and ranks.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,10 @@ from importlib.resources import files
 import pytest
 from papers_own import printed_table
 
-from holdfast.errors import HoldfastError
-from holdfast.report.paper import SOURCES, SWAP_NOTE, TABLES, URM_NOTE, paper_table
+from farshore.errors import FarshoreError
+from farshore.report.paper import SOURCES, SWAP_NOTE, TABLES, URM_NOTE, paper_table
 
-TEXT = files("holdfast.report").joinpath("files", "paper_averages.csv").read_text()
+TEXT = files("farshore.report").joinpath("files", "paper_averages.csv").read_text()
 PRINTED = {row["method"]: row for row in csv.DictReader(TEXT.splitlines())}
 RANKS = ("rank_arithmetic", "rank_geometric", "rank_median")
 
@@ -21,7 +23,9 @@ def test_the_main_table_gives_its_printed_averages() -> None:
     assert {row.method for row in table.rows} == set(PRINTED)
     for row in table.rows:
         if row.method != "urm":
-            assert row.average.mean == pytest.approx(float(PRINTED[row.method]["average"]), abs=0.06)
+            assert row.average.mean == pytest.approx(
+                float(PRINTED[row.method]["average"]), abs=0.06
+            )
             assert row.average.paper == float(PRINTED[row.method]["average"])
     urm = next(row for row in table.rows if row.method == "urm")
     assert PRINTED["urm"]["average"] == "73.3"
@@ -46,16 +50,28 @@ def test_the_main_table_gives_its_printed_ranks() -> None:
 
 def test_the_main_table_marks_what_the_paper_marks() -> None:
     table = printed_table("main")
-    places = {row.method: {key: cell.place for key, cell in row.cells.items() if cell.place} for row in table.rows}
+    places = {
+        row.method: {key: cell.place for key, cell in row.cells.items() if cell.place}
+        for row in table.rows
+    }
     assert places["cl-coral"] == {"rotated-mnist": 1, "covertype": 1, "camelyon17": 1}
     assert places["cl-mmd"] == {"rotated-mnist": 3, "cifar10-c": 3, "wm811k": 1}
     assert places["er-ace"] == {"tinyimagenet-c": 1, "wm811k": 2}
     assert places["cl-fishr"] == {"tinyimagenet-c": 2}
     assert places["urm"] == {}
-    assert {row.method: row.average.place for row in table.rows if row.average.place} == {"cl-coral": 1, "cl-vrex": 2, "cl-mmd": 3}
+    assert {row.method: row.average.place for row in table.rows if row.average.place} == {
+        "cl-coral": 1,
+        "cl-vrex": 2,
+        "cl-mmd": 3,
+    }
     assert [column.label for column in table.columns] == [
-        "RotatedMNIST", "CIFAR10C", "TinyImageNetC", "WM811K", "Covertype", "Camelyon17",
-    ]  # fmt: skip
+        "RotatedMNIST",
+        "CIFAR10C",
+        "TinyImageNetC",
+        "WM811K",
+        "Covertype",
+        "Camelyon17",
+    ]
 
 
 @pytest.mark.parametrize("experiment", ["memory_50", "memory_25"])
@@ -67,13 +83,21 @@ def test_the_swapped_columns_are_put_right(experiment: str) -> None:
 
 
 def test_naive_methods_are_held_against_finetune_as_printed() -> None:
-    gains = {row.method: round(row.difference_to_finetune, 1) for row in printed_table("naive").rows}
-    for method, printed in {"agem": 8.1, "er-ace": 12.4, "si": 2.6, "naive-cl-coral": 3.3, "naive-cl-andmask": -31.4}.items():
+    gains = {
+        row.method: round(row.difference_to_finetune, 1) for row in printed_table("naive").rows
+    }
+    for method, printed in {
+        "agem": 8.1,
+        "er-ace": 12.4,
+        "si": 2.6,
+        "naive-cl-coral": 3.3,
+        "naive-cl-andmask": -31.4,
+    }.items():
         assert gains[method] == pytest.approx(printed, abs=0.11)
 
 
 def test_every_printed_cell_is_there() -> None:
-    lines = files("holdfast.report").joinpath("files", "paper_tables.csv").read_text().splitlines()
+    lines = files("farshore.report").joinpath("files", "paper_tables.csv").read_text().splitlines()
     assert len(lines) == 1 + 731
     own = {(table, variant) for sources in SOURCES.values() for table, variant, _ in sources}
     assert {tuple(line.split(",")[:2]) for line in lines[1:]} == own
@@ -90,8 +114,13 @@ def test_every_source_has_numbers(experiment: str) -> None:
 def test_variants_are_rows_apart() -> None:
     table = printed_table("no_alignment")
     assert {row.variant for row in table.rows} == {"", "with alignment"}
-    assert next(row for row in table.rows if row.key == "cl-vrex").cells["rotated-mnist"].mean == 62.4
-    assert next(row for row in table.rows if row.key == "cl-vrex with alignment").label == "★-CL-VREX, with alignment"
+    assert (
+        next(row for row in table.rows if row.key == "cl-vrex").cells["rotated-mnist"].mean == 62.4
+    )
+    assert (
+        next(row for row in table.rows if row.key == "cl-vrex with alignment").label
+        == "★-CL-VREX, with alignment"
+    )
 
 
 def test_the_fastest_is_the_best_of_the_run_times() -> None:
@@ -103,5 +132,5 @@ def test_the_fastest_is_the_best_of_the_run_times() -> None:
 
 def test_what_the_paper_has_not() -> None:
     assert paper_table("small") is None
-    with pytest.raises(HoldfastError, match="small"):
+    with pytest.raises(FarshoreError, match="small"):
         printed_table("small")

@@ -7,20 +7,22 @@ import sys
 
 import pytest
 
-from holdfast import systems
-from holdfast.benchmarks import BENCHMARKS
-from holdfast.errors import HoldfastError
-from holdfast.search.optuna_search import Past, promising, propose, seen_scores
-from holdfast.search.space import distributions, trial_settings
-from holdfast.settings import Choice, Power, Uniform, UniformInt
+from farshore import catalog
+from farshore.benchmarks import BENCHMARKS
+from farshore.errors import FarshoreError
+from farshore.search.optuna_search import Past, promising, propose, seen_scores
+from farshore.search.space import distributions, trial_settings
+from farshore.settings import Choice, Power, Uniform, UniformInt
 
 KINDS = [BENCHMARKS.get(name) for name in ("rotated-digits", "tinyimagenet-c")]
 
 
 def past_of(method: str, kind: type, trials: int = 6) -> list[Past]:
-    """The defaults and some random draws, with made-up scores; one of them was stopped, one diverged at once."""
+    """The defaults and some random draws, with made-up scores; one of them was stopped, one
+    diverged at once.
+    """
     chance = random.Random(1)
-    defaults = systems.find(method).Settings.defaults(small=kind.small, short=kind.short)
+    defaults = catalog.find(method).Settings.defaults(small=kind.small, short=kind.short)
     found = []
     for trial in range(trials):
         drawn = trial_settings(method, kind, search_seed=0, number=0, trial=trial)
@@ -31,11 +33,11 @@ def past_of(method: str, kind: type, trials: int = 6) -> list[Past]:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_draws_of_every_system_are_settings_it_takes(kind: type) -> None:
-    for method in systems.names():
+    for method in catalog.names():
         searched = distributions(method, kind)
         drawn = propose(searched, past_of(method, kind), seed=3)
         assert set(drawn) == set(searched)
-        built = systems.find(method).Settings.build(drawn, small=kind.small, short=kind.short)
+        built = catalog.find(method).Settings.build(drawn, small=kind.small, short=kind.short)
         for name, search in searched.items():
             value = getattr(built, name)
             assert value == drawn[name]
@@ -57,12 +59,24 @@ def test_a_draw_depends_on_the_past_and_the_seed_alone() -> None:
 
 
 def test_better_trials_draw_the_next_ones_near() -> None:
-    searched = {"a": Uniform(0, 1), "b": Power(10, -3, 0), "c": UniformInt(0, 100), "d": Choice(("x", "y"))}
+    searched = {
+        "a": Uniform(0, 1),
+        "b": Power(10, -3, 0),
+        "c": UniformInt(0, 100),
+        "d": Choice(("x", "y")),
+    }
     chance = random.Random(0)
     past = []
     for _ in range(40):
-        values = {"a": chance.random(), "b": 10 ** chance.uniform(-3, 0), "c": chance.randint(0, 100), "d": chance.choice("xy")}
-        score = values["a"] - abs(values["c"] - 80) / 100 + (values["d"] == "y") + (values["b"] < 0.01)
+        values = {
+            "a": chance.random(),
+            "b": 10 ** chance.uniform(-3, 0),
+            "c": chance.randint(0, 100),
+            "d": chance.choice("xy"),
+        }
+        score = (
+            values["a"] - abs(values["c"] - 80) / 100 + (values["d"] == "y") + (values["b"] < 0.01)
+        )
         past.append(Past(values, (score,), score))
     drawn = [propose(searched, past, seed=seed) for seed in range(30)]
     assert sum(each["a"] for each in drawn) / 30 > 0.6
@@ -72,7 +86,9 @@ def test_better_trials_draw_the_next_ones_near() -> None:
 
 
 def slow_promising(earlier: list[list[float]], scores: list[float]) -> bool:
-    """Successive halving written out: after 1, 2, 4, ... sources the better half goes on, at least the best."""
+    """Successive halving written out: after 1, 2, 4, ... sources the better half goes on, at
+    least the best.
+    """
     seen = len(scores)
     if seen & (seen - 1):
         return True
@@ -85,7 +101,10 @@ def test_the_better_half_goes_on() -> None:
     chance = random.Random(0)
     answers = []
     for _ in range(60):
-        earlier = [[chance.random() for _ in range(chance.randint(0, 7))] for _ in range(chance.randint(0, 9))]
+        earlier = [
+            [chance.random() for _ in range(chance.randint(0, 7))]
+            for _ in range(chance.randint(0, 9))
+        ]
         scores = [chance.random() for _ in range(chance.randint(1, 6))]
         answers.append(promising(earlier, scores))
         assert answers[-1] == slow_promising(earlier, scores)
@@ -97,11 +116,13 @@ def test_the_better_half_goes_on() -> None:
 
 
 def test_scores_are_means_over_the_sources_seen() -> None:
-    assert seen_scores([[0.5, 0.1, 0.9], [0.3, 0.7, 0.9], [0.0, 0.6, 0.9]]) == pytest.approx((0.5, 0.5, 0.5))
+    assert seen_scores([[0.5, 0.1, 0.9], [0.3, 0.7, 0.9], [0.0, 0.6, 0.9]]) == pytest.approx(
+        (0.5, 0.5, 0.5)
+    )
     assert seen_scores([]) == ()
 
 
 def test_without_optuna_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(HoldfastError, match=r"pip install 'holdfast\[search\]'"):
+    with pytest.raises(FarshoreError, match=r"pip install 'farshore\[search\]'"):
         propose({"a": Uniform(0, 1)}, [], seed=0)

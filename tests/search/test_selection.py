@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from sweeping import experiment, swept
 
-from holdfast.protocol import Result, Run, execute
-from holdfast.search.selection import Chosen, Trial, select, select_by_seed
-from holdfast.sweep.plan import selected
-from holdfast.sweep.store import Store
+from farshore.plan.plan import selected
+from farshore.protocol import Result, Run, execute
+from farshore.search.selection import Chosen, Trial, select, select_by_seed
+from farshore.store.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -21,27 +21,41 @@ def result() -> Result:
 
 def scored(result: Result, validation: float, target: float) -> Result:
     matrices = {**result.matrices, "validation": [[0.0] * 3, [0.0] * 3, [validation] * 3]}
-    scores = result.target.model_copy(update={"scores": {**result.target.scores, "accuracy": target}})
+    scores = result.target.model_copy(
+        update={"scores": {**result.target.scores, "accuracy": target}}
+    )
     return result.model_copy(update={"matrices": matrices, "target": scores})
 
 
 def test_the_best_source_validation_at_the_end_of_the_sequence_wins(result: Result) -> None:
-    trials = [Trial(0, scored(result, 0.5, 0.9)), Trial(1, scored(result, 0.7, 0.1)), Trial(2, scored(result, 0.7, 0.95))]
+    trials = [
+        Trial(0, scored(result, 0.5, 0.9)),
+        Trial(1, scored(result, 0.7, 0.1)),
+        Trial(2, scored(result, 0.7, 0.95)),
+    ]
     assert select(trials, "source-validation").number == 1  # of equals the first
     assert select(trials, "oracle").number == 2
 
 
 def test_diverged_trials_never_win(result: Result) -> None:
     bad = scored(result, 1.0, 1.0).model_copy(update={"status": "diverged", "target": None})
-    assert select([Trial(0, bad), Trial(1, scored(result, 0.1, 0.1))], "source-validation").number == 1
+    assert (
+        select([Trial(0, bad), Trial(1, scored(result, 0.1, 0.1))], "source-validation").number == 1
+    )
     assert select([Trial(0, bad)], "source-validation") is None
-    chosen = select_by_seed({0: [Trial(0, bad)], 1: [Trial(0, scored(result, 0.1, 0.3))]}, "source-validation")
+    chosen = select_by_seed(
+        {0: [Trial(0, bad)], 1: [Trial(0, scored(result, 0.1, 0.3))]}, "source-validation"
+    )
     assert (len(chosen.results), chosen.seeds, chosen.target()) == (1, 2, (0.3, None))
 
 
 def test_leaving_sources_out_scores_the_sources_that_a_run_never_saw(result: Result) -> None:
     def trial(number: int, *held: float) -> Trial:
-        return Trial(number, scored(result, 0.5, 0.5), {str(place): scored(result, 0.1, score) for place, score in enumerate(held)})
+        return Trial(
+            number,
+            scored(result, 0.5, 0.5),
+            {str(place): scored(result, 0.1, score) for place, score in enumerate(held)},
+        )
 
     assert select([trial(0, 0.2, 0.9), trial(1, 0.6, 0.6)], "leave-one-source-out").number == 1
     bad = result.model_copy(update={"status": "diverged", "target": None})
@@ -50,7 +64,13 @@ def test_leaving_sources_out_scores_the_sources_that_a_run_never_saw(result: Res
 
 
 def test_mean_and_standard_error_are_over_the_seeds_with_divisor_n(result: Result) -> None:
-    chosen = Chosen({seed: Trial(0, scored(result, 0.5, score)) for seed, score in enumerate((0.70, 0.72, 0.77))}, seeds=3)
+    chosen = Chosen(
+        {
+            seed: Trial(0, scored(result, 0.5, score))
+            for seed, score in enumerate((0.70, 0.72, 0.77))
+        },
+        seeds=3,
+    )
     mean, error = chosen.target()
     assert (mean, error) == (pytest.approx(0.73), pytest.approx(0.0170, abs=5e-5))
 
@@ -60,13 +80,19 @@ def test_scrambled_target_scores_select_the_same_trials(tmp_path: Path, rule: st
     found = experiment(selection=rule, search={"trials": 4, "seeds": 1})
     plan, _ = swept(found, tmp_path)
     store = Store(tmp_path)
-    before = {cell: [trial.number for trial in chosen.trials.values()] for cell, chosen in selected(plan, store).items()}
+    before = {
+        cell: [trial.number for trial in chosen.trials.values()]
+        for cell, chosen in selected(plan, store).items()
+    }
     chance = random.Random(0)
     for each in plan.runs:
         if each.held_out is None:
             whole = store.read(each.name)
             store.folder(each.name).write(scored_target(whole, chance.random()))
-    after = {cell: [trial.number for trial in chosen.trials.values()] for cell, chosen in selected(plan, store).items()}
+    after = {
+        cell: [trial.number for trial in chosen.trials.values()]
+        for cell, chosen in selected(plan, store).items()
+    }
     assert before == after
     assert len(before) == 2
 
@@ -77,7 +103,14 @@ def scored_target(result: Result, value: float) -> Result:
 
 
 def test_runs_that_leave_a_source_out_never_see_the_real_target(tmp_path: Path) -> None:
-    plan, _ = swept(experiment(selection="leave-one-source-out", search={"trials": 1, "seeds": 1}, part={"methods": ["er"]}), tmp_path)
+    plan, _ = swept(
+        experiment(
+            selection="leave-one-source-out",
+            search={"trials": 1, "seeds": 1},
+            part={"methods": ["er"]},
+        ),
+        tmp_path,
+    )
     inner = [each for each in plan.runs if each.held_out is not None]
     assert [each.run.target for each in inner] == ["cleveland", "hungarian", "switzerland"]
     for each in inner:

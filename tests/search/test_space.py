@@ -5,16 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from holdfast.benchmarks import BENCHMARKS
-from holdfast.errors import HoldfastError
-from holdfast.randomness import derive
-from holdfast.search.space import capped, distributions, grid, run_seed, trial_settings
-from holdfast.settings import Choice, Power, Uniform, UniformInt
+from farshore.benchmarks import BENCHMARKS
+from farshore.errors import FarshoreError
+from farshore.randomness import derive
+from farshore.search.space import capped, distributions, grid, run_seed, trial_settings
+from farshore.settings import Choice, Power, Uniform, UniformInt
 
 DIGITS = BENCHMARKS.get("rotated-digits")
 
 
-def draw(method: str, trial: int, number: int = 0, seed: int = 0, **fixed: object) -> dict[str, object]:
+def draw(
+    method: str, trial: int, number: int = 0, seed: int = 0, **fixed: object
+) -> dict[str, object]:
     return trial_settings(method, DIGITS, search_seed=seed, number=number, trial=trial, fixed=fixed)
 
 
@@ -28,7 +30,9 @@ def test_trial_0_is_the_defaults_and_later_ones_draw_all_that_is_searched() -> N
 
 
 def test_trials_and_seeds_draw_other_values_and_the_same_ones_again() -> None:
-    rates = {draw("er", trial, number)["learning_rate"] for trial in range(1, 20) for number in range(3)}
+    rates = {
+        draw("er", trial, number)["learning_rate"] for trial in range(1, 20) for number in range(3)
+    }
     assert len(rates) == 57
     assert draw("er", 5) == draw("er", 5)
     assert draw("er", 5, seed=1) != draw("er", 5)
@@ -61,5 +65,5 @@ def test_a_grid_is_even_on_the_scale_of_the_distribution() -> None:
     assert grid(Power(10, -1, 1), 3) == pytest.approx([0.1, 1, 10])
     assert grid(Uniform(1, 1000), 10)[1] == pytest.approx(112)
     assert grid(UniformInt(0, 10), 3) == [0, 5, 10]
-    with pytest.raises(HoldfastError, match="no scale"):
+    with pytest.raises(FarshoreError, match="no scale"):
         grid(Choice((1, 2)), 2)

@@ -1,4 +1,6 @@
-"""The compiled way on a CPU, where there is a compiler: the same steps, resumed exactly, compiled once for all domains."""
+"""The compiled way on a CPU, where there is a compiler: the same steps, resumed exactly,
+compiled once for all domains.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,16 @@ import pytest
 import torch
 from same import differences
 
-from holdfast import Learner
-from holdfast.execution import Way, cannot_compile, extraction
-from holdfast.learner import load
-from holdfast.methods.gradient import gradients_of
+from farshore import Learner
+from farshore.execution import Way, cannot_compile, extraction
+from farshore.learner import load
+from farshore.methods.gradient import gradients_of
 
 pytestmark = [
     pytest.mark.soak,
-    pytest.mark.skipif(bool(cannot_compile(torch.device("cpu"))), reason="there is no C++ compiler here"),
+    pytest.mark.skipif(
+        bool(cannot_compile(torch.device("cpu"))), reason="there is no C++ compiler here"
+    ),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of PyTorch's compiler to itself
 ]
 
@@ -27,7 +31,10 @@ def learner(method: str, execution: str, **settings: object) -> Learner:
 
 @pytest.mark.parametrize("method", ["er", "cl-coral", "cl-fishr"])
 def test_compiled_steps_agree_with_eager_ones(method: str, pictures) -> None:
-    eager, compiled = learner(method, "eager", optimizer="sgd"), learner(method, "compiled", optimizer="sgd")
+    eager, compiled = (
+        learner(method, "eager", optimizer="sgd"),
+        learner(method, "compiled", optimizer="sgd"),
+    )
     start = None
     for domain in range(3):
         for made in (eager, compiled):
@@ -40,7 +47,9 @@ def test_compiled_steps_agree_with_eager_ones(method: str, pictures) -> None:
 
 
 def test_gradients_of_single_domains_agree(pictures) -> None:
-    """CL-ANDMask votes by their signs, so an entry that is 0 but for rounding may vote otherwise: compared is what it is handed."""
+    """CL-ANDMask votes by their signs, so an entry that is 0 but for rounding may vote
+    otherwise: compared is what it is handed.
+    """
     made = learner("cl-andmask", "eager")
     made.learn(*pictures(0), domain="a", steps=4)
     network, (inputs, labels) = made.method.network.train(), pictures(1)
@@ -49,13 +58,20 @@ def test_gradients_of_single_domains_agree(pictures) -> None:
         with extraction(network, Way(way), torch.device("cpu"), pytest.fail):
             parts = zip(inputs.split(8)[:2], labels.split(8)[:2], strict=True)
             losses = [torch.nn.functional.cross_entropy(network(x), y) for x, y in parts]
-            gradients.append([torch.cat([g.flatten() for g in gradients_of(loss, list(network.parameters()))]) for loss in losses])
+            gradients.append(
+                [
+                    torch.cat([g.flatten() for g in gradients_of(loss, list(network.parameters()))])
+                    for loss in losses
+                ]
+            )
     for plain, compiled in zip(*gradients, strict=True):
         assert float((compiled - plain).norm()) < 1e-4 * float(plain.norm())
 
 
 def weights(made: Learner) -> torch.Tensor:
-    return torch.cat([parameter.detach().flatten() for parameter in made.method.network.parameters()])
+    return torch.cat(
+        [parameter.detach().flatten() for parameter in made.method.network.parameters()]
+    )
 
 
 def test_a_resumed_compiled_run_is_the_same(pictures, tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""What the methods are for, measured: who keeps something of the past forgets less, and every method gives finite scores."""
+"""What the methods are for, measured: who keeps something of the past forgets less, and every
+method gives finite scores.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,9 @@ import math
 
 import pytest
 
-from holdfast.comparison import Comparison, compare, select_methods
-from holdfast.methods import METHODS, continual
-from holdfast.protocol import Run
+from farshore.comparison import Comparison, compare, select_methods
+from farshore.methods import METHODS, continual
+from farshore.protocol import Run
 
 pytestmark = pytest.mark.soak
 
@@ -17,9 +19,15 @@ SEEDS = 3
 
 @pytest.fixture(scope="module", params=["rotated-digits", "heart-hospitals"])
 def found(request: pytest.FixtureRequest) -> Comparison:
-    """Every continual method on an embedded benchmark with its defaults; on the quick one the other systems too."""
+    """Every continual method on an embedded benchmark with its defaults; on the quick one the
+    other systems too.
+    """
     names = select_methods(["all"]) if request.param == "heart-hospitals" else continual()
-    runs = [Run(benchmark=request.param, method=method, seed=seed) for method in names for seed in range(SEEDS)]
+    runs = [
+        Run(benchmark=request.param, method=method, seed=seed)
+        for method in names
+        for seed in range(SEEDS)
+    ]
     return compare(runs, workers=2)
 
 
@@ -35,12 +43,18 @@ def test_methods_that_replay_forget_less_than_fine_tuning(found: Comparison) -> 
     transfer = {row.method: row.backward_transfer for row in found.rows}
     replaying = [name for name in METHODS.names() if METHODS.get(name).replay.memory is not None]
     assert len(replaying) >= 14
-    worse = {name: transfer[name] for name in (*replaying, "efc") if not transfer[name] > transfer["finetune"]}
+    worse = {
+        name: transfer[name]
+        for name in (*replaying, "efc")
+        if not transfer[name] > transfer["finetune"]
+    }
     assert worse == {}, transfer["finetune"]
 
 
 def test_methods_that_replay_know_the_sources(found: Comparison) -> None:
-    """A floor under every replaying method's source score: a silent change of behaviour would fall through it."""
+    """A floor under every replaying method's source score: a silent change of behaviour would
+    fall through it.
+    """
     floor = {"rotated-digits": 0.85, "heart-hospitals": 0.70}[found.benchmark]
     for row in found.rows:
         if row.kind == "continual" and METHODS.get(row.method).replay.memory is not None:

@@ -1,4 +1,6 @@
-"""The page in a real browser: it sorts, filters, draws, follows light and dark, fits a phone, and asks the network for nothing."""
+"""The page in a real browser: it sorts, filters, draws, follows light and dark, fits a phone,
+and asks the network for nothing.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +17,31 @@ from pictured import SOURCES, result, shown
 from safetensors.torch import save_file
 from sweeping import EXPERIMENTS, swept
 
-from holdfast.report.figures import FIGURES, draw_all
-from holdfast.report.figures.runs import Shown, mark_selected
-from holdfast.report.overlap import project
-from holdfast.report.page import page
-from holdfast.report.table import Provenance, Report
-from holdfast.report.write import write_report
-from holdfast.sweep.experiment import make_book, read_experiment
-from holdfast.sweep.record import record_experiment
+from farshore.plan.experiment import make_book, read_experiment
+from farshore.plan.record import record_experiment
+from farshore.report.figures import FIGURES, draw_all
+from farshore.report.figures.runs import Shown, mark_selected
+from farshore.report.overlap import project
+from farshore.report.page import page
+from farshore.report.table import Provenance, Report
+from farshore.report.write import write_report
 
 pytestmark = pytest.mark.soak
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-# The browser itself must not call home either, or the test could not tell its requests from the page's.
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
+# The browser itself must not call home either, or the test could not tell its requests from the
+# page's.
 FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
     "--disable-sync",
-]  # fmt: skip
+]
 HOSTILE = "<script>window.broken = true</script>"
 DRAWN = "html[data-drawn=yes]"
 
@@ -50,21 +60,47 @@ def browser():
 def all_runs(folder: Path) -> list[Shown]:
     """Runs that hold something for every figure."""
     methods = ("finetune", "agem", "er", "cl-coral", "naive-cl-coral")
-    plain = shown(*(result(method, target=0.5 + place / 10, order=(*SOURCES,)) for place, method in enumerate(methods)), experiment="main")
-    trials = shown(*(result("fdr", target=0.4 + place / 50, source=0.5 + place / 20) for place in range(6)), experiment="main", trials=6)
-    smaller = shown(result(memory=50, target=0.5), result(memory=25, target=0.4), experiment="memory")
-    turned = shown(
-        result(order=SOURCES[::-1], target=0.3), result(order=(SOURCES[1], SOURCES[0], SOURCES[2]), target=0.5), experiment="orders"
+    plain = shown(
+        *(
+            result(method, target=0.5 + place / 10, order=(*SOURCES,))
+            for place, method in enumerate(methods)
+        ),
+        experiment="main",
     )
-    varied = [result("cl-mmd", settings={"penalty_weight": 10.0**place, "alignment_weight": 1.0}) for place in range(4)]
-    sensitive = mark_selected([Shown(f"s {place}", each, "sensitivity", 0, 0) for place, each in enumerate(varied)])
+    trials = shown(
+        *(result("fdr", target=0.4 + place / 50, source=0.5 + place / 20) for place in range(6)),
+        experiment="main",
+        trials=6,
+    )
+    smaller = shown(
+        result(memory=50, target=0.5), result(memory=25, target=0.4), experiment="memory"
+    )
+    turned = shown(
+        result(order=SOURCES[::-1], target=0.3),
+        result(order=(SOURCES[1], SOURCES[0], SOURCES[2]), target=0.5),
+        experiment="orders",
+    )
+    varied = [
+        result("cl-mmd", settings={"penalty_weight": 10.0**place, "alignment_weight": 1.0})
+        for place in range(4)
+    ]
+    sensitive = mark_selected(
+        [Shown(f"s {place}", each, "sensitivity", 0, 0) for place, each in enumerate(varied)]
+    )
     draws = torch.Generator().manual_seed(0)
     tensors = {}
     for name in ("source 1 a", f"source 2 {HOSTILE}", "target t"):
         tensors[f"{name} features"] = torch.randn(6, 3, generator=draws)
         tensors[f"{name} labels"] = torch.arange(6) % 2
     save_file(tensors, folder / "features.safetensors")
-    seen = [Shown("f", result("cl-coral", order=(HOSTILE, "b")), "features", features=folder / "features.safetensors")]
+    seen = [
+        Shown(
+            "f",
+            result("cl-coral", order=(HOSTILE, "b")),
+            "features",
+            features=folder / "features.safetensors",
+        )
+    ]
     return [*plain, *trials, *smaller, *turned, *sensitive, *seen]
 
 
@@ -74,7 +110,9 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
     drawings = draw_all(all_runs(folder))
     assert [drawing.name for drawing in drawings] == list(FIGURES)
-    provenance = Provenance((("version", "1"),), ("holdfast sweep experiments/main.yaml", "holdfast report runs"))
+    provenance = Provenance(
+        (("version", "1"),), ("farshore sweep experiments/main.yaml", "farshore report runs")
+    )
     report = Report("The main table", (printed_table("main"),), provenance, (HOSTILE,))
     path = folder / "report.html"
     path.write_text(page(report, drawings, source="runs"))
@@ -92,9 +130,18 @@ def opened(browser, file: Path) -> Iterator:
         context = browser.new_context(viewport={"width": width, "height": 800}, **options)
         contexts.append(context)
         found = context.new_page()
-        found.on("console", lambda message: complaints.append(f"console {message.type}: {message.text}"))
+        found.on(
+            "console", lambda message: complaints.append(f"console {message.type}: {message.text}")
+        )
         found.on("pageerror", lambda error: complaints.append(f"error: {error}"))
-        found.on("request", lambda asked: None if asked.url.startswith(("file:", "data:", "blob:")) else complaints.append(asked.url))
+        found.on(
+            "request",
+            lambda asked: (
+                None
+                if asked.url.startswith(("file:", "data:", "blob:"))
+                else complaints.append(asked.url)
+            ),
+        )
         found.goto(path.as_uri())
         found.wait_for_selector(DRAWN, timeout=60_000)
         return found
@@ -106,7 +153,9 @@ def opened(browser, file: Path) -> Iterator:
 
 
 def until(holds: Callable[[], bool], seconds: float = 10) -> bool:
-    """Whether it holds within this time; the page's own rules forbid the browser to wait for a script that it is handed."""
+    """Whether it holds within this time; the page's own rules forbid the browser to wait for a
+    script that it is handed.
+    """
     end = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > end:
@@ -116,9 +165,14 @@ def until(holds: Callable[[], bool], seconds: float = 10) -> bool:
 
 
 def column(found, place: int) -> list[str]:
-    """What stands in a column of the ranked rows that are shown, from top to bottom; in a number's cell, the mean."""
+    """What stands in a column of the ranked rows that are shown, from top to bottom; in a
+    number's cell, the mean.
+    """
     cells = f"rows => rows.filter(row => !row.hidden).map(row => row.cells[{place}])"
-    script = f"rows => ({cells})(rows).map(cell => (cell.querySelector('.mean') ?? cell).textContent.trim())"
+    script = (
+        f"rows => ({cells})(rows).map(cell => (cell.querySelector('.mean') ?? "
+        "cell).textContent.trim())"
+    )
     return found.eval_on_selector_all("section.table tbody:first-of-type tr.row", script)
 
 
@@ -138,7 +192,9 @@ def test_tables_sort_by_click_and_rows_that_never_rank_stay_apart(opened) -> Non
     assert [float(text) for text in column(found, 1)] == sorted(numbers)
     heads(found).nth(1).locator("button").click()
     assert column(found, 0) == before
-    assert found.locator("section.table tbody:nth-of-type(2) tr.row th").all_inner_texts() == ["URM (upper bound)"]
+    assert found.locator("section.table tbody:nth-of-type(2) tr.row th").all_inner_texts() == [
+        "URM (upper bound)"
+    ]
     heads(found).nth(8).locator("button").click()
     assert heads(found).nth(8).get_attribute("aria-sort") == "ascending"
     assert column(found, 0)[0] == "★-CL-CORAL"
@@ -186,9 +242,13 @@ def test_every_figure_draws_every_view(opened) -> None:
             if places > 1:
                 figure.locator("select").select_option(str(place))
             figure.locator(".plot svg.main-svg").first.wait_for()
-            marks = figure.locator(".plot .trace path, .plot .point path, .plot .hm image, .plot .trace text").count()
+            marks = figure.locator(
+                ".plot .trace path, .plot .point path, .plot .hm image, .plot .trace text"
+            ).count()
             assert marks > 0, name
-    assert "linear classifier" in found.inner_text("#figure-features .note") or "Too few rows" in found.inner_text("#figure-features .note")
+    assert "linear classifier" in found.inner_text(
+        "#figure-features .note"
+    ) or "Too few rows" in found.inner_text("#figure-features .note")
     assert found.evaluate("window.broken") is None
 
 
@@ -223,7 +283,9 @@ def test_the_page_never_scrolls_sideways(opened, width: int) -> None:
 def test_everything_to_press_has_a_name(opened) -> None:
     found = opened()
     named = "it.ariaLabel || it.textContent.trim() || it.labels?.length"
-    unnamed = found.evaluate(f"[...document.querySelectorAll('button, select, input')].filter(it => !({named})).length")
+    unnamed = found.evaluate(
+        f"[...document.querySelectorAll('button, select, input')].filter(it => !({named})).length"
+    )
     assert unnamed == 0
     assert found.locator("h1").count() == 1
 
@@ -232,7 +294,10 @@ def test_the_block_to_paste_is_copied(opened) -> None:
     found = opened(permissions=["clipboard-read", "clipboard-write"])
     found.click(".copy")
     assert until(lambda: found.inner_text(".copy") == "Copied")
-    assert found.evaluate("navigator.clipboard.readText()") == "holdfast sweep experiments/main.yaml\nholdfast report runs"
+    assert (
+        found.evaluate("navigator.clipboard.readText()")
+        == "farshore sweep experiments/main.yaml\nfarshore report runs"
+    )
 
 
 def test_printing_is_light_and_without_what_is_pressed(opened, tmp_path: Path) -> None:
@@ -247,18 +312,26 @@ def test_printing_is_light_and_without_what_is_pressed(opened, tmp_path: Path) -
 def test_umap_lays_the_same_features_into_the_same_plane() -> None:
     """It stands here because UMAP is compiled when it is first called."""
     draws = np.random.default_rng(0)
-    rows = np.concatenate([draws.normal(size=(40, 5)), draws.normal(size=(40, 5)) + 30]).astype(np.float32)
+    rows = np.concatenate([draws.normal(size=(40, 5)), draws.normal(size=(40, 5)) + 30]).astype(
+        np.float32
+    )
     threads = torch.get_num_threads()
     (first, way), (second, _) = project(rows), project(rows)
-    assert torch.get_num_threads() == threads, "later runs in this process would be slower, and round otherwise"
+    assert torch.get_num_threads() == threads, (
+        "later runs in this process would be slower, and round otherwise"
+    )
     assert way == "UMAP"
     assert first.equals(second)
     centres = first[:40].median(), first[40:].median()
     assert (centres[0] - centres[1]).abs().max() > first[:40].std().max()
 
 
-def test_the_page_of_the_small_experiment_is_built_in_time_and_draws(opened, tmp_path: Path) -> None:
-    """Every method of experiments/small.yaml, with fewer steps: the page is as large, and made as quickly, as that of the whole."""
+def test_the_page_of_the_small_experiment_is_built_in_time_and_draws(
+    opened, tmp_path: Path
+) -> None:
+    """Every method of experiments/small.yaml, with fewer steps: the page is as large, and made
+    as quickly, as that of the whole.
+    """
     found = read_experiment(EXPERIMENTS / "small.yaml")
     shorter = found.model_copy(update={"parts": [found.parts[0].model_copy(update={"steps": 1})]})
     swept(shorter, tmp_path / "runs")

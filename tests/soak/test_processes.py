@@ -1,4 +1,6 @@
-"""Every continual method over three real processes, a domain each, equals one process bit for bit."""
+"""Every continual method over three real processes, a domain each, equals one process bit for
+bit.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +14,21 @@ import torch
 from same import differences
 from test_battery import learned, small
 
-from holdfast.learner import load
-from holdfast.methods import continual
+from farshore.learner import load
+from farshore.methods import continual
 
 pytestmark = pytest.mark.soak
 
-# One process learns the next domain with every method; torch is imported three times instead of three times a method.
+# One process learns the next domain with every method; torch is imported three times instead of
+# three times a method.
 SCRIPT = """
-import json, sys, torch, holdfast
+import json, sys, torch, farshore
 torch.set_num_threads(1)
 folder, number = sys.argv[1], int(sys.argv[2])
 data = torch.load(f"{folder}/data{number}.pt")
 for method, settings in json.load(open(f"{folder}/settings.json")).items():
     place = f"{folder}/{method}"
-    learner = holdfast.load(place) if number else holdfast.Learner(
+    learner = farshore.load(place) if number else farshore.Learner(
         "mlp", method, 18, settings=settings, network_settings={"width": 16})
     learner.learn(data["x"], data["y"], domain=f"d{number}", steps=8)
     learner.save(place)
@@ -33,7 +36,9 @@ for method, settings in json.load(open(f"{folder}/settings.json")).items():
 
 
 def test_three_processes_equal_one(blobs, tmp_path: Path) -> None:
-    (tmp_path / "settings.json").write_text(json.dumps({method: small(method) for method in continual()}))
+    (tmp_path / "settings.json").write_text(
+        json.dumps({method: small(method) for method in continual()})
+    )
     for number in range(3):
         x, y = blobs(number)
         torch.save({"x": x, "y": y}, tmp_path / f"data{number}.pt")
@@ -41,6 +46,10 @@ def test_three_processes_equal_one(blobs, tmp_path: Path) -> None:
     different = {
         method: found
         for method in continual()
-        if (found := differences(learned(method, blobs).state_dict(), load(tmp_path / method).state_dict()))
+        if (
+            found := differences(
+                learned(method, blobs).state_dict(), load(tmp_path / method).state_dict()
+            )
+        )
     }
     assert different == {}

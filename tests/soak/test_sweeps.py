@@ -1,4 +1,6 @@
-"""Violence against sweeps: killed drivers and workers, lost nodes, full disks. No run is lost, none is done twice, same table."""
+"""Violence against sweeps: killed drivers and workers, lost nodes, full disks. No run is lost,
+none is done twice, same table.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ import pytest
 import yaml
 from sweeping import experiment, planned, swept
 
-from holdfast.sweep.ray_engine import RayEngine
-from holdfast.sweep.store import MEASURED, Store, tidy_table
+from farshore.engines.ray_engine import RayEngine
+from farshore.store.store import MEASURED, Store, tidy_table
 
 pytestmark = pytest.mark.soak
 
@@ -28,11 +30,19 @@ TOY = {
     "name": "toy",
     "about": "a toy",
     "search": {"trials": 2, "seeds": 2},
-    "parts": [{"benchmarks": ["heart-hospitals"], "methods": ["er", "cl-coral", "ewc"], "steps": 400, "at_most": {"batch_size": 32}}],
+    "parts": [
+        {
+            "benchmarks": ["heart-hospitals"],
+            "methods": ["er", "cl-coral", "ewc"],
+            "steps": 400,
+            "at_most": {"batch_size": 32},
+        }
+    ],
 }
-COMMAND = "from holdfast.cli.app import main; main()"
-# Workers write a state at the end of every domain, however short it was, so that kills fall into runs that can be gone on with.
-ENVIRONMENT = {**os.environ, "HOLDFAST_STATE_SECONDS": "0"}
+COMMAND = "from farshore.cli.app import main; main()"
+# Workers write a state at the end of every domain, however short it was, so that kills fall into
+# runs that can be gone on with.
+ENVIRONMENT = {**os.environ, "FARSHORE_STATE_SECONDS": "0"}
 
 
 def table(runs: Path) -> pd.DataFrame:
@@ -40,8 +50,20 @@ def table(runs: Path) -> pd.DataFrame:
 
 
 def start(file: Path, runs: Path) -> subprocess.Popen[str]:
-    """A sweep in a process group of its own, as a shell starts it in the foreground: not deaf to Ctrl-C, even if these tests are."""
-    words = [sys.executable, "-c", COMMAND, "sweep", str(file), "--runs", str(runs), "--workers", "2"]
+    """A sweep in a process group of its own, as a shell starts it in the foreground: not deaf to
+    Ctrl-C, even if these tests are.
+    """
+    words = [
+        sys.executable,
+        "-c",
+        COMMAND,
+        "sweep",
+        str(file),
+        "--runs",
+        str(runs),
+        "--workers",
+        "2",
+    ]
     return subprocess.Popen(
         words,
         stdout=subprocess.PIPE,
@@ -54,14 +76,24 @@ def start(file: Path, runs: Path) -> subprocess.Popen[str]:
 
 
 def processes() -> Iterator[tuple[int, list[str], bytes]]:
-    """Number, fields of /proc/N/stat behind the name (state, parent, group, ...) and command line of all that is there."""
+    """Number, fields of /proc/N/stat behind the name (state, parent, group, ...) and command
+    line of all that is there.
+    """
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it ended meanwhile
-            yield int(path.parent.name), path.read_text().rpartition(")")[2].split(), path.with_name("cmdline").read_bytes()
+            yield (
+                int(path.parent.name),
+                path.read_text().rpartition(")")[2].split(),
+                path.with_name("cmdline").read_bytes(),
+            )
 
 
 def children(pid: int) -> list[int]:
-    return [number for number, fields, command in processes() if int(fields[1]) == pid and b"spawn_main" in command]
+    return [
+        number
+        for number, fields, command in processes()
+        if int(fields[1]) == pid and b"spawn_main" in command
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +107,9 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pd.DataFrame]:
 
 
 def finish(file: Path, runs: Path, expected: pd.DataFrame, results: dict[str, int]) -> None:
-    """The same command once more: what was done stays as it is, the rest is done, the table is the same."""
+    """The same command once more: what was done stays as it is, the rest is done, the table is
+    the same.
+    """
     process = start(file, runs)
     printed = process.communicate()[0]
     assert process.returncode == 0, printed
@@ -83,11 +117,20 @@ def finish(file: Path, runs: Path, expected: pd.DataFrame, results: dict[str, in
     for name, written in results.items():
         assert (runs / name / "result.json").stat().st_mtime_ns == written, f"{name} was done twice"
     for name in expected["run"]:
-        lines = [json.loads(line) for line in (runs / name / "progress.jsonl").read_text().splitlines()]
+        lines = [
+            json.loads(line) for line in (runs / name / "progress.jsonl").read_text().splitlines()
+        ]
         learned = [line["learned"] for line in lines if "learned" in line]
         assert sorted(set(learned)) == ["cleveland", "hungarian", "switzerland"]
-        assert len(learned) <= 4 + len(lines) // 4  # a domain is repeated only if its state was not yet written
-        assert sorted(path.name for path in (runs / name).iterdir()) == ["config.json", "progress.jsonl", "result.json", "result.sha256"]
+        assert (
+            len(learned) <= 4 + len(lines) // 4
+        )  # a domain is repeated only if its state was not yet written
+        assert sorted(path.name for path in (runs / name).iterdir()) == [
+            "config.json",
+            "progress.jsonl",
+            "result.json",
+            "result.sha256",
+        ]
 
 
 def written(runs: Path) -> dict[str, int]:
@@ -134,14 +177,26 @@ def test_killed_workers_lose_nothing(tmp_path: Path, toy: tuple[Path, pd.DataFra
 
 def of_group(group: int) -> list[int]:
     """The processes of a group that run, zombies left out."""
-    return [number for number, fields, _ in processes() if int(fields[2]) == group and fields[0] not in ("Z", "X")]
+    return [
+        number
+        for number, fields, _ in processes()
+        if int(fields[2]) == group and fields[0] not in ("Z", "X")
+    ]
 
 
-def test_ctrl_c_leaves_cleanly_and_the_same_command_goes_on(tmp_path: Path, toy: tuple[Path, pd.DataFrame]) -> None:
-    """As a terminal does it: the signal goes to the whole group, to the sweep and to its workers, while they start and while they work."""
+def test_ctrl_c_leaves_cleanly_and_the_same_command_goes_on(
+    tmp_path: Path, toy: tuple[Path, pd.DataFrame]
+) -> None:
+    """As a terminal does it: the signal goes to the whole group, to the sweep and to its
+    workers, while they start and while they work.
+    """
     file, expected = toy
     kept: dict[str, int] = {}
-    moments = [lambda: children(process.pid), lambda: list(tmp_path.glob("*/claim-*")), lambda: len(written(tmp_path)) > len(kept) + 2]
+    moments = [
+        lambda: children(process.pid),
+        lambda: list(tmp_path.glob("*/claim-*")),
+        lambda: len(written(tmp_path)) > len(kept) + 2,
+    ]
     for reached in moments:  # a worker starts, one works, some runs are done and others are not
         process = start(file, tmp_path)
         began = time.monotonic()
@@ -154,9 +209,14 @@ def test_ctrl_c_leaves_cleanly_and_the_same_command_goes_on(tmp_path: Path, toy:
         assert process.returncode == 130, printed
         assert "Traceback" not in printed
         now = written(tmp_path)
-        assert f"stopped: {len(now)} of {len(expected)} runs are done; the same command goes on" in printed
+        assert (
+            f"stopped: {len(now)} of {len(expected)} runs are done; the same command goes on"
+            in printed
+        )
         began = time.monotonic()
-        while of_group(process.pid) and time.monotonic() - began < 5:  # Python's own tracker of resources ends a moment later
+        while (
+            of_group(process.pid) and time.monotonic() - began < 5
+        ):  # Python's own tracker of resources ends a moment later
             time.sleep(0.05)
         assert of_group(process.pid) == []
         assert not list(tmp_path.glob("*/claim-*"))
@@ -169,7 +229,11 @@ def test_ctrl_c_leaves_cleanly_and_the_same_command_goes_on(tmp_path: Path, toy:
 def test_a_killed_search_by_optuna_draws_the_same_trials(tmp_path: Path) -> None:
     part = {**TOY["parts"][0], "methods": ["er", "cl-coral"], "steps": 100}
     file = tmp_path / "toy.yaml"
-    file.write_text(yaml.safe_dump({**TOY, "search": {"trials": 12, "seeds": 1, "by": "optuna"}, "parts": [part]}))
+    file.write_text(
+        yaml.safe_dump(
+            {**TOY, "search": {"trials": 12, "seeds": 1, "by": "optuna"}, "parts": [part]}
+        )
+    )
     straight = start(file, tmp_path / "straight")
     printed = straight.communicate()[0]
     assert straight.returncode == 0, printed
@@ -201,7 +265,9 @@ def test_a_ray_cluster_that_loses_a_node_finishes(tmp_path: Path) -> None:
 
     part = {"methods": ["er", "cl-coral"], "steps": 30}
     swept(experiment(part=part), tmp_path / "here")
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    cluster = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
+    )
     try:
         second = cluster.add_node(num_cpus=1)
         cluster.wait_for_nodes()
@@ -214,7 +280,9 @@ def test_a_ray_cluster_that_loses_a_node_finishes(tmp_path: Path) -> None:
                 cluster.remove_node(second, allow_graceful=False)
                 lost = True
 
-        _, progress = swept(experiment(part=part), tmp_path / "ray", RayEngine(slots=2), report=lose)
+        _, progress = swept(
+            experiment(part=part), tmp_path / "ray", RayEngine(slots=2), report=lose
+        )
         assert lost
         assert (progress.done, progress.failures) == (8, [])
     finally:
@@ -224,14 +292,21 @@ def test_a_ray_cluster_that_loses_a_node_finishes(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_named_and_only_those_runs_are_repeated(tmp_path: Path) -> None:
-    """On a file system of 1 MiB in a name space of its own; afterwards the disk has room, and the same command finishes."""
-    probe = subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(tmp_path)], capture_output=True)
+    """On a file system of 1 MiB in a name space of its own; afterwards the disk has room, and
+    the same command finishes.
+    """
+    probe = subprocess.run(
+        ["unshare", "-rm", "mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(tmp_path)],
+        capture_output=True,
+    )
     if probe.returncode != 0:
         pytest.skip("this machine does not let a user mount a file system")
-    (tmp_path / "toy.yaml").write_text(yaml.safe_dump({**TOY, "parts": [{**TOY["parts"][0], "steps": 2}]}))
+    (tmp_path / "toy.yaml").write_text(
+        yaml.safe_dump({**TOY, "parts": [{**TOY["parts"][0], "steps": 2}]})
+    )
     runs = tmp_path / "runs"
     runs.mkdir()
-    sweep = f"{sys.executable} -m holdfast sweep {tmp_path}/toy.yaml --runs {runs} --workers 1"
+    sweep = f"{sys.executable} -m farshore sweep {tmp_path}/toy.yaml --runs {runs} --workers 1"
     script = f"""
         mount -t tmpfs -o size=1m tmpfs {runs}
         head -c 960K /dev/zero > {runs}/ballast
@@ -240,7 +315,9 @@ def test_a_full_disk_is_named_and_only_those_runs_are_repeated(tmp_path: Path) -
         rm {runs}/ballast
         {sweep}; echo second $?
     """
-    printed = subprocess.run(["unshare", "-rm", "sh", "-c", script], capture_output=True, text=True).stdout
+    printed = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", script], capture_output=True, text=True
+    ).stdout
     assert "first 1" in printed, printed
     assert "No space left on device" in printed
     assert f"{runs}/" in printed.split("failed: ")[1]

@@ -15,11 +15,11 @@ import pandas as pd
 import pytest
 from sweeping import EXPERIMENTS, experiment, swept, table
 
-from holdfast import Run
-from holdfast.cli.app import main
-from holdfast.sweep.local import LocalEngine, without_interrupts
-from holdfast.sweep.ray_engine import RayEngine
-from holdfast.sweep.work import Task
+from farshore import Run
+from farshore.cli.app import main
+from farshore.engines.local import LocalEngine, without_interrupts
+from farshore.engines.ray_engine import RayEngine
+from farshore.engines.work import Task
 
 THREE = {"methods": ["finetune", "er", "cl-coral"]}
 
@@ -31,7 +31,9 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
     return table(runs)
 
 
-def test_local_processes_give_the_table_of_one_process(tmp_path: Path, expected: pd.DataFrame) -> None:
+def test_local_processes_give_the_table_of_one_process(
+    tmp_path: Path, expected: pd.DataFrame
+) -> None:
     _, progress = swept(experiment(part=THREE), tmp_path, LocalEngine(2))
     assert progress.done == 12
     pd.testing.assert_frame_equal(table(tmp_path), expected)
@@ -54,7 +56,9 @@ def test_ctrl_c_waits_while_a_worker_is_started(by: str, interruptible: None) ->
 
     def start() -> None:
         with without_interrupts():
-            signal.pthread_kill(threading.get_ident() if by == "this thread" else other.ident or 0, signal.SIGINT)
+            signal.pthread_kill(
+                threading.get_ident() if by == "this thread" else other.ident or 0, signal.SIGINT
+            )
             time.sleep(0.1)
             done.append(by)
 
@@ -71,16 +75,21 @@ def test_ctrl_c_waits_while_a_worker_is_started(by: str, interruptible: None) ->
 
 @pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="there is no /proc here")
 def test_workers_are_deaf_to_ctrl_c_from_their_first_moment() -> None:
-    """In a process of its own: the first worker of a process starts other things of Python's as well."""
+    """In a process of its own: the first worker of a process starts other things of Python's as
+    well.
+    """
     script = """
 from pathlib import Path
-from holdfast.sweep.local import LocalEngine
+from farshore.engines.local import LocalEngine
 with LocalEngine(2) as engine:
     for _ in range(2):
         status = Path(f"/proc/{engine._start().process.pid}/status").read_text()
-        print(next(int(line.split()[1], 16) >> 1 & 1 for line in status.splitlines() if line.startswith("SigBlk")))
+        blocked = next(line for line in status.splitlines() if line.startswith("SigBlk"))
+        print(int(blocked.split()[1], 16) >> 1 & 1)
 """
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert found.stdout.split() == ["1", "1"]
 
 
@@ -117,7 +126,7 @@ def test_an_idle_worker_ends_by_itself_and_tidies_up(tmp_path: Path) -> None:
 
 
 def typed(*words: str, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(sys, "argv", ["holdfast", *words])
+    monkeypatch.setattr(sys, "argv", ["farshore", *words])
     with pytest.raises(SystemExit) as ended:
         main()
     return int(ended.value.code or 0)
@@ -127,20 +136,48 @@ def typed(*words: str, monkeypatch: pytest.MonkeyPatch) -> int:
 def test_every_experiment_passes_a_dry_run(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path / "data"))
-    assert typed("sweep", str(file), "--runs", str(tmp_path / "runs"), "--dry-run", monkeypatch=monkeypatch) == 0
+    monkeypatch.setenv("FARSHORE_DATA", str(tmp_path / "data"))
+    assert (
+        typed(
+            "sweep",
+            str(file),
+            "--runs",
+            str(tmp_path / "runs"),
+            "--dry-run",
+            monkeypatch=monkeypatch,
+        )
+        == 0
+    )
     assert file.stem in capsys.readouterr().out
     assert not list((tmp_path / "runs").glob("*/result.json"))
 
 
-def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path / "data"))
+def test_the_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FARSHORE_DATA", str(tmp_path / "data"))
     file, runs = str(EXPERIMENTS / "no_alignment.yaml"), str(tmp_path / "runs")
     assert typed("sweep", file, "--runs", runs, "--dry-run", monkeypatch=monkeypatch) == 0
     printed = capsys.readouterr().out
     assert "no_alignment: 600 runs, 0 done, 0 to do here" in printed
-    assert "covertype: not available here (type `holdfast prepare covertype` first); 300 runs left out" in printed
-    tiny = ("sweep", file, "--runs", runs, "--scale", "tiny", "--benchmarks", "heart-hospitals", "--methods", "cl-coral", "--workers", "1")
+    assert (
+        "covertype: not available here (type `farshore prepare covertype` first); 300 runs left out"
+        in printed
+    )
+    tiny = (
+        "sweep",
+        file,
+        "--runs",
+        runs,
+        "--scale",
+        "tiny",
+        "--benchmarks",
+        "heart-hospitals",
+        "--methods",
+        "cl-coral",
+        "--workers",
+        "1",
+    )
     assert typed(*tiny, "--dry-run", monkeypatch=monkeypatch) == 0
     assert "2 to do here" in (printed := capsys.readouterr().out)
     assert "with 1 at a time, up to" in printed
@@ -166,7 +203,10 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     ],
 )
 def test_bad_options_are_one_line(
-    words: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert typed("sweep", str(EXPERIMENTS / "small.yaml"), *words, monkeypatch=monkeypatch) == 2
     assert message in capsys.readouterr().err

@@ -1,4 +1,6 @@
-"""Experiment files: refused with the key's name, planned wherever holdfast is, and run through at tiny scale."""
+"""Experiment files: refused with the key's name, planned wherever farshore is, and run through
+at tiny scale.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +11,29 @@ import yaml
 from safetensors.torch import load_file
 from sweeping import EXPERIMENTS, Here, experiment, planned
 
-from holdfast.benchmarks import BENCHMARKS
-from holdfast.errors import HoldfastError
-from holdfast.sweep.experiment import Experiment, make_book, read_experiment, start_from
-from holdfast.sweep.names import PAPER
-from holdfast.sweep.narrow import narrow
-from holdfast.sweep.plan import make_plan, select_all
-from holdfast.sweep.store import Store
-from holdfast.sweep.sweep import open_runs, sweep
-from holdfast.sweep.tables import derived, summary
-from holdfast.sweep.tiny import tiny
+from farshore.benchmarks import BENCHMARKS
+from farshore.engines.sweep import open_runs, sweep
+from farshore.errors import FarshoreError
+from farshore.plan.experiment import Experiment, make_book, read_experiment, start_from
+from farshore.plan.names import PAPER
+from farshore.plan.narrow import narrow
+from farshore.plan.plan import make_plan, select_all
+from farshore.plan.tables import derived, summary
+from farshore.plan.tiny import tiny
+from farshore.store.store import Store
 
 FILES = sorted(EXPERIMENTS.glob("*.yaml"))
 NAMES = [path.stem for path in FILES]
 READ = ("main", "naive")
-READERS = ("backward_transfer", "source", "runtime", "naive_vs_tailored", "sensitivity", "feature_space", "orders")
+READERS = (
+    "backward_transfer",
+    "source",
+    "runtime",
+    "naive_vs_tailored",
+    "sensitivity",
+    "feature_space",
+    "orders",
+)
 
 
 def test_there_is_a_file_for_each_table_and_figure() -> None:
@@ -59,8 +69,10 @@ def test_there_is_a_file_for_each_table_and_figure() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_file_is_planned_where_no_data_are(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path))
+def test_every_file_is_planned_where_no_data_are(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FARSHORE_DATA", str(tmp_path))
     path = EXPERIMENTS / f"{name}.yaml"
     plan = make_plan(read_experiment(path), Store(tmp_path / "runs"), make_book(path))
     if name == "small":
@@ -105,7 +117,9 @@ def carry_out(name: str, runs: Path, least: bool) -> Experiment:
 
 
 def few(methods: list[str]) -> list[str]:
-    wanted = [name for name in ("finetune", "cl-coral", "naive-cl-coral", "tent") if name in methods]
+    wanted = [
+        name for name in ("finetune", "cl-coral", "naive-cl-coral", "tent") if name in methods
+    ]
     return wanted[:2] or methods[:1]
 
 
@@ -115,7 +129,10 @@ def test_every_file_runs_through_at_tiny_scale(name: str, tmp_path: Path) -> Non
 
 
 def test_experiments_that_read_others_run_through_after_them(tmp_path: Path) -> None:
-    with pytest.raises(HoldfastError, match=r"reads main and naive, of which nothing is finished .* sweep them first"):
+    with pytest.raises(
+        FarshoreError,
+        match=r"reads main and naive, of which nothing is finished .* sweep them first",
+    ):
         carry_out("source", tmp_path, least=True)
     for name in (*READ, *READERS):
         carry_out(name, tmp_path, least=True)
@@ -132,8 +149,18 @@ def test_settings_are_varied_around_the_best_selected_run(tmp_path: Path) -> Non
     store = Store(tmp_path)
     sweep(plan := planned(base, tmp_path), store, Here(), todo=open_runs(plan, store)[0])
     chosen = select_all(base, store, lambda name: base)["heart-hospitals", "cl-coral"]
-    part = {"benchmarks": ["heart-hospitals"], "methods": ["cl-coral", "er"], "settings_from": "base", "best_seed": True, "steps": 2}
-    varied = Experiment(name="v", about="", parts=[{**part, "vary": ["penalty_weight"], "values": 3, "methods": ["cl-coral"]}])
+    part = {
+        "benchmarks": ["heart-hospitals"],
+        "methods": ["cl-coral", "er"],
+        "settings_from": "base",
+        "best_seed": True,
+        "steps": 2,
+    }
+    varied = Experiment(
+        name="v",
+        about="",
+        parts=[{**part, "vary": ["penalty_weight"], "values": 3, "methods": ["cl-coral"]}],
+    )
     best = chosen.trials[chosen.best_seed("source-validation")].result.run
     runs = [each.run for each in make_plan(varied, store, lambda name: base).runs]
     assert [run.settings["penalty_weight"] for run in runs] == pytest.approx([0.1, 1, 10])
@@ -147,19 +174,40 @@ def test_settings_are_varied_around_the_best_selected_run(tmp_path: Path) -> Non
     assert [each.run.settings for each in plain.runs if each.run.method == "er"] == [{}] * 3
 
 
-def test_choices_for_images_reach_those_benchmarks_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.sweep.plan.missing", lambda *_, **__: None)
-    part = {"benchmarks": ["cifar10-c", "wm811k", "heart-hospitals"], "methods": ["er"], "severity": 3}
+def test_choices_for_images_reach_those_benchmarks_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farshore.plan.plan.missing", lambda *_, **__: None)
+    part = {
+        "benchmarks": ["cifar10-c", "wm811k", "heart-hospitals"],
+        "methods": ["er"],
+        "severity": 3,
+    }
     for by in ("random", "optuna"):
-        found = start_from(experiment(search={"trials": 1, "seeds": 1, "by": by}, part=part), "mine.pth")
+        found = start_from(
+            experiment(search={"trials": 1, "seeds": 1, "by": by}, part=part), "mine.pth"
+        )
         runs = [each.run for each in planned(found, tmp_path).runs]
-        assert [(run.weights, run.severity) for run in runs] == [("mine.pth", 3), ("mine.pth", None), (None, None)]
+        assert [(run.weights, run.severity) for run in runs] == [
+            ("mine.pth", 3),
+            ("mine.pth", None),
+            (None, None),
+        ]
 
 
 def test_unfinished_searches_are_waited_for(tmp_path: Path) -> None:
     base = experiment(name="base")
     later = Experiment(
-        name="l", about="", parts=[{"benchmarks": ["heart-hospitals"], "methods": ["er"], "settings_from": "base", "orders": ["reversed"]}]
+        name="l",
+        about="",
+        parts=[
+            {
+                "benchmarks": ["heart-hospitals"],
+                "methods": ["er"],
+                "settings_from": "base",
+                "orders": ["reversed"],
+            }
+        ],
     )
     plan = make_plan(later, Store(tmp_path), lambda name: base)
     assert plan.waiting == ["er on heart-hospitals waits for base: 4 of 4 runs are missing"]
@@ -171,7 +219,7 @@ def test_a_part_of_an_experiment_has_the_same_runs(tmp_path: Path) -> None:
     names = set(planned(part, tmp_path).unique())
     assert len(names) == 4
     assert names < set(planned(whole, tmp_path).unique())
-    with pytest.raises(HoldfastError, match="no run with these"):
+    with pytest.raises(FarshoreError, match="no run with these"):
         narrow(whole, ["covertype"], None)
 
 
@@ -184,47 +232,69 @@ GOOD = {"name": "x", "about": "y", "parts": [{"benchmarks": ["rotated-digits"], 
         ({"searc": {}}, r"searc: unknown key 'searc': did you mean 'search'"),
         ({"search": {"trial": 2}}, r"search.trial: unknown key 'trial': did you mean 'trials'"),
         ({"search": {"trials": 0}}, r"search.trials = 0 is not allowed"),
-        ({"parts": [{"benchmarks": ["rotated-digits"], "methods": ["err"]}]}, r"parts.0.methods: unknown method or group 'err'"),
-        ({"parts": [{"benchmarks": ["cifar10c"], "methods": ["er"]}]}, r"parts.0.benchmarks: unknown .* mean 'cifar10-c'"),
+        (
+            {"parts": [{"benchmarks": ["rotated-digits"], "methods": ["err"]}]},
+            r"parts.0.methods: unknown method or group 'err'",
+        ),
+        (
+            {"parts": [{"benchmarks": ["cifar10c"], "methods": ["er"]}]},
+            r"parts.0.benchmarks: unknown .* mean 'cifar10-c'",
+        ),
         ({"parts": [{"benchmarks": ["rotated-digits"]}]}, r"parts.0.methods is missing"),
-        ({"parts": [{**GOOD["parts"][0], "step": 3}]}, r"parts.0.step: unknown key 'step': did you mean 'steps'"),
-        ({"parts": [{**GOOD["parts"][0], "vary": ["x"]}]}, r"parts.0.settings_from: vary and best_seed"),
+        (
+            {"parts": [{**GOOD["parts"][0], "step": 3}]},
+            r"parts.0.step: unknown key 'step': did you mean 'steps'",
+        ),
+        (
+            {"parts": [{**GOOD["parts"][0], "vary": ["x"]}]},
+            r"parts.0.settings_from: vary and best_seed",
+        ),
         ({"parts": []}, r"parts: give either parts"),
         ({"selection": "target"}, r"selection = 'target' is not allowed"),
         ({"about": None}, r"about = None is not allowed"),
     ],
 )
-def test_what_is_wrong_is_refused_by_file_and_key(change: dict[str, object], message: str, tmp_path: Path) -> None:
+def test_what_is_wrong_is_refused_by_file_and_key(
+    change: dict[str, object], message: str, tmp_path: Path
+) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump({**GOOD, **change}))
-    with pytest.raises(HoldfastError, match=rf"mine.yaml: {message}"):
+    with pytest.raises(FarshoreError, match=rf"mine.yaml: {message}"):
         read_experiment(path)
 
 
 def test_a_file_that_is_no_experiment_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    with pytest.raises(HoldfastError, match="cannot be read"):
+    with pytest.raises(FarshoreError, match="cannot be read"):
         read_experiment(path)
     path.write_text("a: [")
-    with pytest.raises(HoldfastError, match="is not YAML"):
+    with pytest.raises(FarshoreError, match="is not YAML"):
         read_experiment(path)
     path.write_text("- a")
-    with pytest.raises(HoldfastError, match="no experiment"):
+    with pytest.raises(FarshoreError, match="no experiment"):
         read_experiment(path)
 
 
 def test_the_papers_names_stay_known() -> None:
-    assert {"rotated-mnist", "covertype", "rotated-mnist-extended"} <= set(PAPER) & set(BENCHMARKS.names())
+    assert {"rotated-mnist", "covertype", "rotated-mnist-extended"} <= set(PAPER) & set(
+        BENCHMARKS.names()
+    )
 
 
 def test_orders_by_name(tmp_path: Path) -> None:
-    """The listed order is the same runs by whatever name; at tiny scale, where names are others, one by name is the reversed."""
+    """The listed order is the same runs by whatever name; at tiny scale, where names are others,
+    one by name is the reversed.
+    """
     named = "cleveland/hungarian/switzerland"
     listed, by_name, other = (
-        planned(experiment(part={"orders": [word]}), tmp_path) for word in ("listed", named, "hungarian/cleveland/switzerland")
+        planned(experiment(part={"orders": [word]}), tmp_path)
+        for word in ("listed", named, "hungarian/cleveland/switzerland")
     )
     assert [run.name for run in by_name.runs] == [run.name for run in listed.runs]
     assert {run.run.order for run in other.runs} == {("hungarian", "cleveland", "switzerland")}
-    assert tiny(experiment(part={"orders": [named, "reversed", "listed"]})).parts[0].orders == ["reversed", "listed"]
-    with pytest.raises(HoldfastError, match="unknown domain in order 'paris'"):
+    assert tiny(experiment(part={"orders": [named, "reversed", "listed"]})).parts[0].orders == [
+        "reversed",
+        "listed",
+    ]
+    with pytest.raises(FarshoreError, match="unknown domain in order 'paris'"):
         planned(experiment(part={"orders": ["paris/hungarian/switzerland"]}), tmp_path)

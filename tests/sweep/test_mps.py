@@ -1,4 +1,6 @@
-"""The MPS daemon: started with the workers of a shared GPU, ended with them, and left alone where somebody else runs one."""
+"""The MPS daemon: started with the workers of a shared GPU, ended with them, and left alone
+where somebody else runs one.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from holdfast.sweep import mps
-from holdfast.sweep.local import LocalEngine
+from farshore.engines import mps
+from farshore.engines.local import LocalEngine
 
 
 @pytest.fixture
@@ -18,7 +20,10 @@ def control(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A stand-in for NVIDIA's command that notes how it was called, and with which folder."""
     log = tmp_path / "log"
     command = tmp_path / mps.CONTROL
-    command.write_text(f'#!/bin/sh\nif [ "$1" = "-d" ]; then echo "start $CUDA_MPS_PIPE_DIRECTORY" >> {log}; else cat >> {log}; fi\n')
+    command.write_text(
+        f'#!/bin/sh\nif [ "$1" = "-d" ]; then echo "start $CUDA_MPS_PIPE_DIRECTORY" >> {log}; '
+        f"else cat >> {log}; fi\n"
+    )
     command.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(mps, "DEFAULT_PIPES", str(tmp_path / "none"))
@@ -37,13 +42,17 @@ def test_the_daemon_lives_as_long_as_the_engine(control: Path) -> None:
 
 
 @pytest.mark.parametrize(("slots", "gpus", "wanted"), [(2, 0, True), (1, 1, True), (4, 1, False)])
-def test_no_daemon_without_a_shared_gpu_or_where_it_is_not_wanted(control: Path, slots: int, gpus: int, wanted: bool) -> None:
+def test_no_daemon_without_a_shared_gpu_or_where_it_is_not_wanted(
+    control: Path, slots: int, gpus: int, wanted: bool
+) -> None:
     with LocalEngine(slots, gpus=gpus, mps=wanted):
         assert mps.PIPES not in os.environ
     assert not control.exists()
 
 
-def test_somebody_elses_daemon_is_used_and_left_alone(control: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_somebody_elses_daemon_is_used_and_left_alone(
+    control: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(mps.PIPES, "/somewhere")
     with LocalEngine(4, gpus=1):
         assert os.environ[mps.PIPES] == "/somewhere"
@@ -56,8 +65,17 @@ def test_a_daemon_that_does_not_start_is_done_without(control: Path) -> None:
         assert mps.PIPES not in os.environ
 
 
-@pytest.mark.parametrize(("gib", "cores", "gpus", "expected"), [(139, 16, 1, 10), (24, 16, 1, 3), (6, 16, 1, 1), (80, 16, 4, 4)])
-def test_runs_a_gpu_by_memory_and_cores(gib: int, cores: int, gpus: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda number: SimpleNamespace(total_memory=gib * 2**30))
+@pytest.mark.parametrize(
+    ("gib", "cores", "gpus", "expected"),
+    [(139, 16, 1, 10), (24, 16, 1, 3), (6, 16, 1, 1), (80, 16, 4, 4)],
+)
+def test_runs_a_gpu_by_memory_and_cores(
+    gib: int, cores: int, gpus: int, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        torch.cuda,
+        "get_device_properties",
+        lambda number: SimpleNamespace(total_memory=gib * 2**30),
+    )
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
     assert mps.packed(gpus) == expected

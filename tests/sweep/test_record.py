@@ -8,13 +8,13 @@ import pytest
 from sweeping import EXPERIMENTS, experiment
 from typer.testing import CliRunner
 
-from holdfast.cli.app import app
-from holdfast.errors import HoldfastError
-from holdfast.sweep.experiment import make_book, read_experiment
-from holdfast.sweep.plan import make_plan
-from holdfast.sweep.record import TINY, record_experiment, recorded_book, recorded_experiments
-from holdfast.sweep.store import Store
-from holdfast.sweep.tiny import tiny
+from farshore.cli.app import app
+from farshore.errors import FarshoreError
+from farshore.plan.experiment import make_book, read_experiment
+from farshore.plan.plan import make_plan
+from farshore.plan.record import TINY, record_experiment, recorded_book, recorded_experiments
+from farshore.plan.tiny import tiny
+from farshore.store.store import Store
 
 BOOK = make_book(EXPERIMENTS / "none.yaml")
 
@@ -25,7 +25,11 @@ def test_what_is_recorded_reads_back_to_the_same(path: Path, tmp_path: Path) -> 
     record_experiment(found, tmp_path, BOOK)
     read = recorded_experiments(tmp_path)
     assert read[found.name][0] == found
-    assert set(read) == {found.name, *found.reads, *(part.settings_from for part in found.parts if part.settings_from)}
+    assert set(read) == {
+        found.name,
+        *found.reads,
+        *(part.settings_from for part in found.parts if part.settings_from),
+    }
 
 
 def test_tiny_experiments_stand_beside_and_find_each_other(tmp_path: Path) -> None:
@@ -35,7 +39,7 @@ def test_tiny_experiments_stand_beside_and_find_each_other(tmp_path: Path) -> No
     assert set(recorded_experiments(tmp_path)) == {"main", "main.tiny", "naive.tiny", "source.tiny"}
     assert recorded_book(tmp_path)("main").search.trials == 20
     assert recorded_experiments(tmp_path)["source.tiny"][1]("main").search.trials == 2
-    with pytest.raises(HoldfastError, match="does not record the experiment 'naive'"):
+    with pytest.raises(FarshoreError, match="does not record the experiment 'naive'"):
         recorded_book(tmp_path)("naive")
 
 
@@ -54,19 +58,28 @@ def test_a_damaged_record_is_named(tmp_path: Path) -> None:
     damaged: list[str] = []
     assert set(recorded_experiments(tmp_path, damaged)) == {"toy"}
     assert "bad.yaml" in damaged[0]
-    with pytest.raises(HoldfastError, match=r"bad\.yaml"):
+    with pytest.raises(FarshoreError, match=r"bad\.yaml"):
         recorded_experiments(tmp_path)
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "experiments").write_text("a file")
-    with pytest.raises(HoldfastError, match="cannot be written"):
+    with pytest.raises(FarshoreError, match="cannot be written"):
         record_experiment(experiment(), tmp_path, BOOK)
 
 
 def test_a_narrowed_sweep_records_the_whole_experiment(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
-    call = ["sweep", str(EXPERIMENTS / "small.yaml"), "--runs", str(runs), "--workers", "1", "--scale", "tiny"]
+    call = [
+        "sweep",
+        str(EXPERIMENTS / "small.yaml"),
+        "--runs",
+        str(runs),
+        "--workers",
+        "1",
+        "--scale",
+        "tiny",
+    ]
     narrowed = [*call, "--methods", "finetune", "--benchmarks", "heart-hospitals"]
     assert CliRunner().invoke(app, [*narrowed, "--dry-run"]).exit_code == 0
     assert not (runs / "experiments").exists()
@@ -75,8 +88,10 @@ def test_a_narrowed_sweep_records_the_whole_experiment(tmp_path: Path) -> None:
     assert found == tiny(read_experiment(EXPERIMENTS / "small.yaml"))
 
 
-def test_runs_can_be_looked_for_where_their_data_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path / "none"))
+def test_runs_can_be_looked_for_where_their_data_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FARSHORE_DATA", str(tmp_path / "none"))
     found = read_experiment(EXPERIMENTS / "no_alignment.yaml")
     assert set(make_plan(found, Store(tmp_path), BOOK).absent) == {"rotated-mnist", "covertype"}
     elsewhere = make_plan(found, Store(tmp_path), BOOK, here=False)

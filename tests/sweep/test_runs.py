@@ -1,4 +1,6 @@
-"""A run is a folder: named by what decides its numbers, claimed by one process, gone on with, repeated if damaged."""
+"""A run is a folder: named by what decides its numbers, claimed by one process, gone on with,
+repeated if damaged.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +15,18 @@ from pathlib import Path
 import pytest
 from sweeping import Here, experiment, planned, swept, table
 
-from holdfast.errors import HoldfastError
-from holdfast.learner import load
-from holdfast.observer import Observer
-from holdfast.protocol import Run, execute
-from holdfast.stages import Stages
-from holdfast.sweep import claim as claims
-from holdfast.sweep.claim import Claim, is_stale, newest, release, take
-from holdfast.sweep.folder import RunFolder
-from holdfast.sweep.identity import run_name
-from holdfast.sweep.store import Store
-from holdfast.sweep.sweep import open_runs
-from holdfast.sweep.work import Task, carry_out
+from farshore.engines.sweep import open_runs
+from farshore.engines.work import Task, carry_out
+from farshore.errors import FarshoreError
+from farshore.learner import load
+from farshore.observer import Observer
+from farshore.protocol import Run, execute
+from farshore.resume import Stages
+from farshore.store import claim as claims
+from farshore.store.claim import Claim, is_stale, newest, release, take
+from farshore.store.folder import RunFolder
+from farshore.store.identity import run_name
+from farshore.store.store import Store
 
 RUN = Run(benchmark="heart-hospitals", method="cl-fishr", steps=3, settings={"batch_size": 8})
 
@@ -48,7 +50,10 @@ class KillAt(Observer):
 
 def same(first, second) -> bool:
     drop = {"seconds", "step_milliseconds", "target"}
-    return first.model_dump(exclude=drop) == second.model_dump(exclude=drop) and first.target.weights == second.target.weights
+    return (
+        first.model_dump(exclude=drop) == second.model_dump(exclude=drop)
+        and first.target.weights == second.target.weights
+    )
 
 
 @pytest.mark.parametrize("method", ["finetune", "cl-fishr", "der++", "ewc", "tent"])
@@ -86,15 +91,25 @@ def test_a_name_is_what_decides_the_numbers() -> None:
     name = run_name(RUN)
     assert name == run_name(RUN.model_copy(update={"device": "cuda"}))
     others = [
-        {"seed": 1}, {"scenario_seed": 1}, {"target": "cleveland"}, {"order": ("hungarian", "cleveland", "switzerland")}, {"steps": 4},
-        {"memory": 50}, {"settings": {"batch_size": 9}}, {"method": "er"}, {"left_out": ("va",), "target": "cleveland"},
-    ]  # fmt: skip
-    assert len({name, *(run_name(RUN.model_copy(update=other)) for other in others)}) == len(others) + 1
+        {"seed": 1},
+        {"scenario_seed": 1},
+        {"target": "cleveland"},
+        {"order": ("hungarian", "cleveland", "switzerland")},
+        {"steps": 4},
+        {"memory": 50},
+        {"settings": {"batch_size": 9}},
+        {"method": "er"},
+        {"left_out": ("va",), "target": "cleveland"},
+    ]
+    assert (
+        len({name, *(run_name(RUN.model_copy(update=other)) for other in others)})
+        == len(others) + 1
+    )
 
 
 def test_a_raised_results_version_renames_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    from holdfast.benchmarks.heart_hospitals import HeartHospitals
-    from holdfast.methods.fishr import CLFishr
+    from farshore.benchmarks.heart_hospitals import HeartHospitals
+    from farshore.methods.fishr import CLFishr
 
     names = {run_name(RUN)}
     monkeypatch.setattr(CLFishr, "results_version", 2)
@@ -108,17 +123,32 @@ def test_what_lies_in_a_run(tmp_path: Path) -> None:
     name = run_name(RUN)
     outcome = carry_out(Task(name, RUN, str(tmp_path), config={"commit": "abc"}))
     assert (outcome.status, outcome.name) == ("done", name)
-    assert sorted(path.name for path in (tmp_path / name).iterdir()) == ["config.json", "progress.jsonl", "result.json", "result.sha256"]
+    assert sorted(path.name for path in (tmp_path / name).iterdir()) == [
+        "config.json",
+        "progress.jsonl",
+        "result.json",
+        "result.sha256",
+    ]
     config = json.loads((tmp_path / name / "config.json").read_text())
     assert config["commit"] == "abc"
     assert config["named_by"]["results_versions"] == {"method": 1, "benchmark": 1}
-    lines = [json.loads(line) for line in (tmp_path / name / "progress.jsonl").read_text().splitlines()]
-    assert [line["learned"] for line in lines if "learned" in line] == ["cleveland", "hungarian", "switzerland"]
+    lines = [
+        json.loads(line) for line in (tmp_path / name / "progress.jsonl").read_text().splitlines()
+    ]
+    assert [line["learned"] for line in lines if "learned" in line] == [
+        "cleveland",
+        "hungarian",
+        "switzerland",
+    ]
 
 
 def test_diverged_trials_are_results(tmp_path: Path) -> None:
     plan, progress = swept(
-        experiment(part={"methods": ["er"], "settings": {"learning_rate": 1e30}, "steps": 20}, search={"trials": 1, "seeds": 4}), tmp_path
+        experiment(
+            part={"methods": ["er"], "settings": {"learning_rate": 1e30}, "steps": 20},
+            search={"trials": 1, "seeds": 4},
+        ),
+        tmp_path,
     )
     assert (progress.done, progress.diverged, progress.failures) == (4, 4, [])
     assert set(table(tmp_path)["status"]) == {"diverged"}
@@ -147,15 +177,20 @@ def test_a_bad_run_is_named_and_ends_no_other(tmp_path: Path) -> None:
     both = found.model_copy(update={"parts": [*found.parts, *experiment().parts]})
     _, progress = swept(both, tmp_path)
     assert (progress.done, len(progress.failures)) == (8, 4)
-    assert "er on heart-hospitals): memory = 1 is smaller than the number of domains" in progress.failures[0]
+    assert (
+        "er on heart-hospitals): memory = 1 is smaller than the number of domains"
+        in progress.failures[0]
+    )
 
 
-# ---- claims ---------------------------------------------------------------------------------------------------------------
+# ---- claims --------------------------------------------------------------------------------------
 
 
 def test_only_one_gets_a_claim(tmp_path: Path) -> None:
     got: list[Claim | None] = []
-    threads = [threading.Thread(target=lambda: got.append(take(tmp_path / "run"))) for _ in range(20)]
+    threads = [
+        threading.Thread(target=lambda: got.append(take(tmp_path / "run"))) for _ in range(20)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -167,14 +202,19 @@ def test_only_one_gets_a_claim(tmp_path: Path) -> None:
 
 
 def test_the_claim_of_a_dead_process_is_taken_over_by_one(tmp_path: Path) -> None:
-    code = "import sys, pathlib; from holdfast.sweep.claim import take; take(pathlib.Path(sys.argv[1]))"
+    code = (
+        "import sys, pathlib; from farshore.store.claim import take; "
+        "take(pathlib.Path(sys.argv[1]))"
+    )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "run")], check=True)
     assert is_stale(tmp_path / "run")
     assert take(tmp_path / "run").number == 1
     assert take(tmp_path / "run") is None
 
 
-def test_a_claim_of_another_machine_holds_while_its_heart_beats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_claim_of_another_machine_holds_while_its_heart_beats(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     claim = take(tmp_path / "run")
     owner = json.loads(claim.path.read_text())
     claim.path.write_text(json.dumps({**owner, "host": "elsewhere", "pid": 1}))
@@ -184,7 +224,9 @@ def test_a_claim_of_another_machine_holds_while_its_heart_beats(tmp_path: Path, 
     assert take(tmp_path / "run").number == 1
 
 
-def test_an_owner_that_slept_finds_out_that_it_lost_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_owner_that_slept_finds_out_that_it_lost_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(claims, "BEAT_SECONDS", 0.01)
     with take(tmp_path / "run") as claim:
         beat = claim.path.stat().st_mtime_ns
@@ -192,13 +234,15 @@ def test_an_owner_that_slept_finds_out_that_it_lost_the_run(tmp_path: Path, monk
             time.sleep(0.01)
         (tmp_path / "run" / "claim-1").write_text("{}")
         assert claim.lost.wait(5)
-        with pytest.raises(HoldfastError, match="taken over"):
+        with pytest.raises(FarshoreError, match="taken over"):
             claim.check()
     assert newest(tmp_path / "run") == 1  # the new owner's claim is not given back by the old one
 
 
-def test_a_run_of_another_sweep_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.sweep.sweep.POLL_SECONDS", 0.05)
+def test_a_run_of_another_sweep_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farshore.engines.sweep.POLL_SECONDS", 0.05)
     found = experiment(search={"trials": 1, "seeds": 1})
     first = next(iter(planned(found, tmp_path).unique()))
     other = take(tmp_path / first)

@@ -1,4 +1,6 @@
-"""Studies: trials that follow one another, steered and stopped by the sources alone, the same however often a sweep is killed."""
+"""Studies: trials that follow one another, steered and stopped by the sources alone, the same
+however often a sweep is killed.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +15,18 @@ import torch
 import yaml
 from sweeping import EXPERIMENTS, Here, experiment, planned, swept, table
 
-from holdfast.cli.app import main
-from holdfast.data.seal import SealedTarget
-from holdfast.errors import HoldfastError
-from holdfast.search.space import trial_settings
-from holdfast.sweep import work
-from holdfast.sweep.engine import Engine
-from holdfast.sweep.experiment import Experiment, read_experiment, search_by
-from holdfast.sweep.local import LocalEngine
-from holdfast.sweep.plan import selected
-from holdfast.sweep.store import Store
-from holdfast.sweep.tables import summary
-from holdfast.sweep.work import Outcome
+from farshore.cli.app import main
+from farshore.data.seal import SealedTarget
+from farshore.engines import work
+from farshore.engines.engine import Engine
+from farshore.engines.local import LocalEngine
+from farshore.engines.work import Outcome
+from farshore.errors import FarshoreError
+from farshore.plan.experiment import Experiment, read_experiment, search_by
+from farshore.plan.plan import selected
+from farshore.plan.tables import summary
+from farshore.search.space import trial_settings
+from farshore.store.store import Store
 
 TRIALS = 12
 
@@ -37,22 +39,30 @@ def study(**values: object) -> Experiment:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs = tmp_path_factory.mktemp("whole")
     _, progress = swept(study(), runs)
-    assert (progress.total, progress.done, progress.found, progress.failures) == (2 * TRIALS, 2 * TRIALS, 0, [])
+    assert (progress.total, progress.done, progress.found, progress.failures) == (
+        2 * TRIALS,
+        2 * TRIALS,
+        0,
+        [],
+    )
     assert 4 <= progress.pruned <= 2 * TRIALS - 4
     return runs
 
 
 def test_the_defaults_then_the_papers_draws_then_steered_ones(whole: Path) -> None:
-    from holdfast.benchmarks import BENCHMARKS
+    from farshore.benchmarks import BENCHMARKS
 
     found = [each for each in planned(study(), whole).runs if each.cell.method == "cl-coral"]
     assert [each.trial for each in found] == list(range(TRIALS))
     for each in found:
-        drawn = trial_settings("cl-coral", BENCHMARKS.get("heart-hospitals"), search_seed=0, number=0, trial=each.trial)
+        drawn = trial_settings(
+            "cl-coral", BENCHMARKS.get("heart-hospitals"), search_seed=0, number=0, trial=each.trial
+        )
         rate = each.run.settings.get("learning_rate")
         assert (rate == drawn.get("learning_rate")) == (each.trial < 10)
         assert each.run.settings.get("batch_size", 0) <= 16
-    # Only the defaults are shared with the paper's search: a run that may be stopped has a name of its own.
+    # Only the defaults are shared with the paper's search: a run that may be stopped has a name of
+    # its own.
     random = experiment(search={"trials": TRIALS, "seeds": 1}, part={"methods": ["cl-coral"]})
     assert set(planned(random, whole).unique()) & {each.name for each in found} == {found[0].name}
 
@@ -62,7 +72,10 @@ def test_pruned_trials_do_less_never_open_the_target_and_never_win(whole: Path) 
     plan = planned(study(), whole)
     for each in plan.runs:
         result = store.read(each.name)
-        lines = [json.loads(line) for line in (whole / each.name / "progress.jsonl").read_text().splitlines()]
+        lines = [
+            json.loads(line)
+            for line in (whole / each.name / "progress.jsonl").read_text().splitlines()
+        ]
         learned = [line["learned"] for line in lines if "learned" in line]
         if result.status == "done":
             assert len(learned) == 3
@@ -79,10 +92,14 @@ def test_pruned_trials_do_less_never_open_the_target_and_never_win(whole: Path) 
     assert pruned["source_validation_score"].isna().all()
     chosen = selected(plan, store)
     assert len(chosen) == 2
-    assert all(trial.result.status == "done" for cell in chosen.values() for trial in cell.trials.values())
+    assert all(
+        trial.result.status == "done" for cell in chosen.values() for trial in cell.trials.values()
+    )
 
 
-def test_a_scrambled_target_changes_no_trial(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scrambled_target_changes_no_trial(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     true_open = SealedTarget.open
 
     def scrambled(self: SealedTarget, frozen: object) -> object:
@@ -95,7 +112,10 @@ def test_a_scrambled_target_changes_no_trial(whole: Path, tmp_path: Path, monkey
     assert not before["target_score_unseen"].equals(after["target_score_unseen"])
     same = [name for name in before.columns if not name.startswith("target_")]
     pd.testing.assert_frame_equal(before[same], after[same])
-    picked = [summary(planned(study(), runs), Store(runs))["trials_selected"].tolist() for runs in (whole, tmp_path)]
+    picked = [
+        summary(planned(study(), runs), Store(runs))["trials_selected"].tolist()
+        for runs in (whole, tmp_path)
+    ]
     assert picked[0] == picked[1]
 
 
@@ -115,7 +135,9 @@ class KillAfter(Here):
         return super().next(seconds)
 
 
-def test_a_killed_sweep_goes_on_and_repeats_nothing(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_sweep_goes_on_and_repeats_nothing(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     carried: list[str] = []
     for runs in (0, 1, 6, 7):
         engine = KillAfter(runs)
@@ -126,7 +148,8 @@ def test_a_killed_sweep_goes_on_and_repeats_nothing(whole: Path, tmp_path: Path,
     cell = selected(planned(study(), tmp_path), Store(tmp_path))
     assert all(text.endswith(f"of {TRIALS} runs are missing") for text in cell.values())
 
-    # Now inside runs, when a domain's state is written and the question whether it goes on is about to be asked.
+    # Now inside runs, when a domain's state is written and the question whether it goes on is about
+    # to be asked.
     monkeypatch.setattr(work, "LEAST_SECONDS", 0.0)
 
     def die(*_: object) -> bool:
@@ -157,7 +180,7 @@ def test_two_processes_give_the_same_trials(whole: Path, tmp_path: Path) -> None
 @pytest.mark.soak
 def test_ray_gives_the_same_trials(whole: Path, tmp_path: Path) -> None:
     pytest.importorskip("ray")
-    from holdfast.sweep.ray_engine import RayEngine
+    from farshore.engines.ray_engine import RayEngine
 
     swept(study(), tmp_path, RayEngine(slots=2))
     pd.testing.assert_frame_equal(table(tmp_path), table(whole))
@@ -197,23 +220,39 @@ def test_settings_that_are_all_held_are_one_run(tmp_path: Path) -> None:
     assert progress.done == progress.total <= 2
 
 
-GOOD = {"name": "x", "about": "y", "search": {"by": "optuna"}, "parts": [{"benchmarks": ["rotated-digits"], "methods": ["er"]}]}
+GOOD = {
+    "name": "x",
+    "about": "y",
+    "search": {"by": "optuna"},
+    "parts": [{"benchmarks": ["rotated-digits"], "methods": ["er"]}],
+}
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"search": {"by": "grid"}}, r"search.by = 'grid' is not allowed: it should be 'random' or 'optuna'"),
+        (
+            {"search": {"by": "grid"}},
+            r"search.by = 'grid' is not allowed: it should be 'random' or 'optuna'",
+        ),
         ({"search": {"sampler": "optuna"}}, r"search.sampler: unknown key 'sampler'"),
-        ({"selection": "leave-one-source-out"}, r"selection = 'leave-one-source-out' does not go with search by optuna"),
+        (
+            {"selection": "leave-one-source-out"},
+            r"selection = 'leave-one-source-out' does not go with search by optuna",
+        ),
         ({"selection": "oracle"}, r"selection = 'oracle' does not go with search by optuna"),
-        ({"parts": [{**GOOD["parts"][0], "features": True}]}, r"parts.0.features: search by optuna stops trials"),
+        (
+            {"parts": [{**GOOD["parts"][0], "features": True}]},
+            r"parts.0.features: search by optuna stops trials",
+        ),
     ],
 )
-def test_what_is_wrong_is_refused_by_key(change: dict[str, object], message: str, tmp_path: Path) -> None:
+def test_what_is_wrong_is_refused_by_key(
+    change: dict[str, object], message: str, tmp_path: Path
+) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump({**GOOD, **change}))
-    with pytest.raises(HoldfastError, match=rf"mine.yaml: {message}"):
+    with pytest.raises(FarshoreError, match=rf"mine.yaml: {message}"):
         read_experiment(path)
 
 
@@ -221,25 +260,42 @@ def test_the_option_changes_every_search_of_an_experiment() -> None:
     own = experiment(part={"search": {"trials": 3}})
     assert [own.search.by, own.parts[0].search.by] == ["random", "random"]
     other = search_by(own, "optuna")
-    assert [other.search.by, other.parts[0].search.by, other.parts[0].search.trials] == ["optuna", "optuna", 3]
-    with pytest.raises(HoldfastError, match="does not go with search by optuna"):
+    assert [other.search.by, other.parts[0].search.by, other.parts[0].search.trials] == [
+        "optuna",
+        "optuna",
+        3,
+    ]
+    with pytest.raises(FarshoreError, match="does not go with search by optuna"):
         search_by(experiment(selection="oracle"), "optuna")
 
 
 def typed(*words: str, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(sys, "argv", ["holdfast", *words])
+    monkeypatch.setattr(sys, "argv", ["farshore", *words])
     with pytest.raises(SystemExit) as ended:
         main()
     return int(ended.value.code or 0)
 
 
-def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     file, runs = str(EXPERIMENTS / "no_alignment.yaml"), str(tmp_path / "runs")
-    tiny = ("sweep", file, "--runs", runs, "--search", "optuna", "--scale", "tiny", "--workers", "1")
+    tiny = (
+        "sweep",
+        file,
+        "--runs",
+        runs,
+        "--search",
+        "optuna",
+        "--scale",
+        "tiny",
+        "--workers",
+        "1",
+    )
     few = (*tiny, "--methods", "cl-coral,cl-vrex")
     assert typed(*few, "--dry-run", monkeypatch=monkeypatch) == 0
     assert "no_alignment: at most 8 runs, 0 done, 8 to do here" in capsys.readouterr().out
-    monkeypatch.setattr("holdfast.sweep.local.LocalEngine", lambda *_, **__: Here())
+    monkeypatch.setattr("farshore.engines.local.LocalEngine", lambda *_, **__: Here())
     assert typed(*few, monkeypatch=monkeypatch) == 0
     assert "[8/8] " in (printed := capsys.readouterr().out)
     assert "missing" not in printed
@@ -249,7 +305,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert "--search grid is not allowed: use random or optuna" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "optuna", None)
     assert typed(*few, "--dry-run", monkeypatch=monkeypatch) == 2
-    assert "pip install 'holdfast[search]'" in capsys.readouterr().err
+    assert "pip install 'farshore[search]'" in capsys.readouterr().err
 
 
 def test_engines_are_asked_for_one_trial_of_a_study_at_a_time(tmp_path: Path) -> None:

@@ -1,0 +1,5 @@
+"""`python -m farshore` is the same as `farshore`."""
+
+from .cli.app import main
+
+main()

@@ -1,0 +1,184 @@
+"""Augmentations of images that keep the label: small changes of light, place, angle and
+sharpness. Images are floats in [0, 1].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+GREY = (0.299, 0.587, 0.114)
+
+
+def as_unit(inputs: Tensor) -> Tensor:
+    """Images as floats in [0, 1], the form that a network's own scaling starts from; other
+    inputs stay as they are.
+    """
+    return inputs.float() / 255 if inputs.dtype == torch.uint8 else inputs
+
+
+def in_unit_range(inputs: Tensor) -> bool:
+    """Whether these are images with values in [0, 1], which augmentations may clip."""
+    return inputs.ndim == 4 and (
+        inputs.dtype == torch.uint8 or bool(((inputs >= 0) & (inputs <= 1)).all())
+    )
+
+
+def augment(images: Tensor, generator: torch.Generator, *, flips: bool) -> Tensor:
+    """CoTTA's chain: jitter, a small affine move with repeated edges, blur, perhaps a mirror image,
+    noise.
+
+    The random values are drawn once and are the same for all images of the call; only the pixel
+    noise differs.
+    """
+    draw = _Draws(generator)
+    images = move(jitter(images.clamp(0, 1), draw), draw)
+    images = blur(images, sigma=draw.between(0.001, 0.5))
+    if (
+        draw.between(0, 1) < 0.5 and flips
+    ):  # drawn either way, so that the setting does not move the later draws
+        images = images.flip(3)
+    noise = torch.randn(images.shape, generator=generator, device=images.device, dtype=images.dtype)
+    return (images + 0.005 * noise).clamp(0, 1)
+
+
+class _Draws:
+    """Plain random numbers from a torch generator."""
+
+    def __init__(self, generator: torch.Generator) -> None:
+        self.generator = generator
+
+    def between(self, low: float, high: float) -> float:
+        return low + (high - low) * float(
+            torch.rand((), generator=self.generator, device=self.generator.device)
+        )
+
+    def order(self, count: int) -> list[int]:
+        return list(
+            torch.randperm(count, generator=self.generator, device=self.generator.device).tolist()
+        )
+
+
+def jitter(images: Tensor, draw: _Draws) -> Tensor:
+    """Brightness, contrast, saturation, hue and gamma in random order; saturation and hue exist
+    for three channels only.
+    """
+    brightness, contrast, saturation = (
+        draw.between(0.6, 1.4),
+        draw.between(0.7, 1.3),
+        draw.between(0.5, 1.5),
+    )
+    hue, gamma = draw.between(-0.06, 0.06), draw.between(0.7, 1.3)
+    changes: list[Callable[[Tensor], Tensor]] = [
+        lambda x: x * brightness,
+        lambda x: _blend(x, grey(x).mean(dim=(2, 3), keepdim=True), contrast),
+        lambda x: _blend(x, grey(x), saturation) if x.shape[1] == 3 else x,
+        lambda x: turn_hue(x, hue) if x.shape[1] == 3 else x,
+        lambda x: x.clamp(min=1e-8) ** gamma,
+    ]
+    for place in draw.order(len(changes)):
+        images = changes[place](images).clamp(0, 1)
+    return images
+
+
+def grey(images: Tensor) -> Tensor:
+    """Luminance [n, 1, h, w]; the mean of the channels where there are not three."""
+    weights = (
+        images.new_tensor(GREY).view(1, 3, 1, 1)
+        if images.shape[1] == 3
+        else images.new_full((1, 1, 1, 1), 1 / images.shape[1])
+    )
+    return (images * weights).sum(dim=1, keepdim=True)
+
+
+def _blend(images: Tensor, other: Tensor, share: float) -> Tensor:
+    return share * images + (1 - share) * other
+
+
+def turn_hue(images: Tensor, turn: float) -> Tensor:
+    """Turn the hue of RGB images by this part of the circle; value and saturation stay (HSV)."""
+    top, low = images.amax(dim=1), images.amin(dim=1)
+    spread = top - low
+    red, green, blue = (images[:, channel] for channel in range(3))
+    safe = torch.where(spread > 0, spread, torch.ones_like(spread))
+    hue = torch.where(
+        top == red,
+        ((green - blue) / safe) % 6,
+        torch.where(top == green, (blue - red) / safe + 2, (red - green) / safe + 4),
+    )
+    hue = hue + 6 * turn
+    # Each channel is the value less the spread times a wave of the hue.
+    channels = []
+    for offset in (5, 3, 1):
+        wave = (offset + hue) % 6
+        channels.append(top - spread * torch.minimum(wave, 4 - wave).clamp(0, 1))
+    return torch.stack(channels, dim=1)
+
+
+def move(images: Tensor, draw: _Draws) -> Tensor:
+    """Turn by at most 15 degrees, shift by at most 1/16, scale by 0.9 to 1.1: bilinear, edges
+    repeated outwards.
+    """
+    angle, scale = math.radians(draw.between(-15, 15)), draw.between(0.9, 1.1)
+    right, down = draw.between(-1 / 16, 1 / 16), draw.between(-1 / 16, 1 / 16)
+    height, width = images.shape[2:]
+    cosine, sine = math.cos(angle) / scale, math.sin(angle) / scale
+    # grid_sample counts both axes from -1 to 1, so the sides' ratio enters where one axis looks up
+    # the other.
+    matrix = images.new_tensor(
+        [[cosine, -sine * height / width, 2 * right], [sine * width / height, cosine, 2 * down]]
+    )
+    grid = functional.affine_grid(
+        matrix.expand(len(images), 2, 3), list(images.shape), align_corners=False
+    )
+    return functional.grid_sample(
+        images, grid, mode="bilinear", padding_mode="border", align_corners=False
+    )
+
+
+def blur(images: Tensor, *, sigma: float) -> Tensor:
+    """Gaussian, 5x5, edges repeated outwards."""
+    offsets = torch.arange(-2, 3, device=images.device, dtype=images.dtype)
+    weights = torch.softmax(-(offsets**2) / (2 * sigma**2), dim=0)
+    channels = images.shape[1]
+    padded = functional.pad(images, (2, 2, 2, 2), mode="replicate")
+    rows = functional.conv2d(
+        padded, weights.view(1, 1, 5, 1).expand(channels, 1, 5, 1), groups=channels
+    )
+    return functional.conv2d(
+        rows, weights.view(1, 1, 1, 5).expand(channels, 1, 1, 5), groups=channels
+    )
+
+
+def shift(images: Tensor, generator: torch.Generator, *, flips: bool) -> Tensor:
+    """A random crop as SHOT++ trains with: each image moved by up to 1/14 of its side (at least a
+    pixel), perhaps mirrored.
+
+    1/14 is what a crop of 224 out of 256 pixels amounts to; edges are repeated outwards.
+    """
+    count, _, height, width = images.shape
+    device = images.device
+    reach_rows, reach_columns = (max(1, round(side / 14)) for side in (height, width))
+    rows = _places(count, height, reach_rows, generator).to(device)
+    columns = _places(count, width, reach_columns, generator).to(device)
+    moved = images[
+        torch.arange(count, device=device)[:, None, None], :, rows[:, :, None], columns[:, None, :]
+    ].permute(0, 3, 1, 2)
+    mirrored = torch.rand(count, generator=generator, device=generator.device).to(device) < 0.5
+    return torch.where(mirrored.view(-1, 1, 1, 1), moved.flip(3), moved) if flips else moved
+
+
+def _places(count: int, side: int, reach: int, generator: torch.Generator) -> Tensor:
+    """[count, side]: which row (or column) of an image each place shows after a random shift."""
+    by = torch.randint(-reach, reach + 1, (count, 1), generator=generator, device=generator.device)
+    return (torch.arange(side, device=generator.device)[None] + by).clamp(0, side - 1)
+
+
+def quarter_turns(images: Tensor, turns: Tensor) -> Tensor:
+    """Each square image turned by its number of quarter turns, counter-clockwise."""
+    turned = torch.stack([torch.rot90(images, turn, dims=(2, 3)) for turn in range(4)])
+    return turned[turns, torch.arange(len(images), device=images.device)]

@@ -1,0 +1,424 @@
+"""SHOT++: carry the classifier over to the target, fit the features to it, then learn from the
+surest rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.optim import SGD, Optimizer
+
+from ..data.inputs import Inputs
+from ..networks.network import Network
+from ..randomness import seeded
+from ..settings import setting
+from .adaptation import (
+    AFTERWARDS,
+    PREDICTION_ROWS,
+    Adaptation,
+    AdaptationSettings,
+    entropy,
+    note_collapse,
+    predict,
+)
+from .augmentation import as_unit, quarter_turns, shift
+from .clustering import pseudo_labels
+from .mixmatch import confident_rows, mix, mixmatch_loss, sharpen
+
+TURNS = 4
+FLOOR = 1e-5  # inside the logarithms of the information maximisation, as in the official code
+
+
+class SHOTPPSettings(AdaptationSettings):
+    """The official repository's values: those of its digits where the scenario is small, those
+    of its objects otherwise; not searched.
+    """
+
+    adaptation_rate: float = setting(
+        1e-2,
+        ge=0,
+        help="learning rate of SGD (momentum 0.9, Nesterov, weight decay 1e-3) at a stage's start",
+    )
+    feature_rate: float = setting(
+        1.0,
+        unless_small=(0.1, None),
+        ge=0,
+        help="factor of the features' learning rate in hypothesis transfer",
+    )
+    adaptation_batch: int = setting(64, ge=2, help="target rows a step of hypothesis transfer")
+    hypothesis_epochs: int = setting(
+        15,
+        ge=0,
+        help="passes over the target in hypothesis transfer, and in training the rotation head",
+    )
+    pseudo_label_weight: float = setting(
+        0.1, unless_small=(0.3, None), ge=0, help="weight of the cross-entropy to the pseudo-labels"
+    )
+    rotation_weight: float = setting(
+        0.2,
+        unless_small=(0.6, None),
+        ge=0,
+        help="weight of telling quarter turns apart (square images only); 0 leaves it out",
+    )
+    labelling_epochs: int = setting(
+        30,
+        unless_small=(50, None),
+        ge=0,
+        help="passes over the target in labelling transfer; 0 leaves it out",
+    )
+    labelling_batch: int = setting(
+        36, ge=2, help="labelled rows, and unlabelled rows, a step of labelling transfer"
+    )
+    labelling_feature_rate: float = setting(
+        0.1, ge=0, help="factor of the features' learning rate in labelling transfer"
+    )
+    labelling_classifier: Literal["source", "fresh"] = setting(
+        "source", help="labelling transfer starts from the carried-over classifier"
+    )
+    temperature: float = setting(
+        0.5, gt=0, help="T, by which guesses for unlabelled rows are sharpened"
+    )
+    mixup: float = setting(
+        0.1, unless_small=(0.75, None), gt=0, help="α of the Beta distribution of mixing shares"
+    )
+    unlabelled_weight: float = setting(
+        100.0, ge=0, help="weight of the unlabelled rows at the end of its linear ramp"
+    )
+    stage_steps: int | None = setting(
+        None, gt=0, help="at most so many steps in each stage, whatever the epochs are"
+    )
+    flips: bool = setting(
+        False,
+        help="mirror images too; false keeps digits and other things that have a left and a right",
+    )
+    table_noise: float = setting(
+        0.0,
+        ge=0,
+        help="noise on views of rows that are no images, in standard deviations of each column",
+    )
+
+
+class SHOTPP(Adaptation):
+    """Hypothesis transfer, then labelling transfer. The source's classifier g stays what it is
+    while the features adapt to it.
+
+    Equation: (1) square images: a linear head R learns from [f(x), f(x turned)] by how many quarter
+    turns x was turned, f fixed. (2) g fixed, each step on f and R: mean_i H(p_i) - H(mean_i p_i) +
+    w_cls · CE(h(x), ŷ) + w_rot · CE(R([f(x), f(x turned)]), turns), f(x) constant in the last term;
+    ŷ are nearest-centroid labels, made anew each epoch. (3) MixMatch on f and g: rows of low
+    entropy count as labelled with their predicted class; guesses for the others are the sharpened
+    mean over two views; all are mixed.
+    Paper: Liang, Hu, Wang, He, Feng, "Source Data-absent Unsupervised Domain Adaptation through
+    Hypothesis Transfer and Labeling Transfer", TPAMI 2021.
+
+    Scored after adaptation, by the last model, on the rows that it adapted to. Learning rates decay
+    as (1 + 10 t/T)^-0.75 in each stage.
+    Readings: our networks have no bottleneck, so f is all before the linear classifier, and the
+    source model is the usual one, without label smoothing; stage 3 starts from the carried-over
+    classifier (`labelling_classifier=fresh` is the repository's), an epoch of it is as many batches
+    as the target fills, and one joint pass replaces the interleaving of batches for BatchNorm.
+    Labels of the confident rows are predictions (the repository's digits code uses true ones there
+    by mistake). Views are small shifts, of images alone. A quarter turn is a change of domain where
+    domains are rotations: `rotation_weight=0` leaves it out. Dropout stays off.
+    """
+
+    name = "shot++"
+    reference = "Liang et al., TPAMI 2021, arXiv:2012.07297"
+    measure = AFTERWARDS
+    Settings = SHOTPPSettings
+
+    def adapt(self, network: Network, target: Inputs, generator: torch.Generator) -> Tensor:
+        """The three stages, then the logits of the whole target."""
+        network.eval().requires_grad_(False)
+        if len(target) > 1:  # one row has neither clusters nor a split into sure and unsure
+            self.hypothesis_transfer(network, target, generator)
+            self.labelling_transfer(network, target, generator)
+        logits = predict(network, target)
+        self.notes += note_collapse(logits)
+        return logits
+
+    # ---- stages 1 and 2 --------------------------------------------------------------------------
+
+    def hypothesis_transfer(
+        self, network: Network, target: Inputs, generator: torch.Generator
+    ) -> None:
+        """Fit the features to the fixed classifier. The classifier is not changed."""
+        settings = self.settings
+        batches, steps = self._plan(
+            len(target), settings.adaptation_batch, settings.hypothesis_epochs
+        )
+        if steps == 0:
+            return
+        turning = (
+            settings.rotation_weight > 0
+            and len(target.shape) == 3
+            and target.shape[1] == target.shape[2]
+        )
+        head = self.rotation_head(network, target, generator) if turning else None
+        network.features.requires_grad_(True)
+        groups = [
+            {
+                "params": list(network.features.parameters()),
+                "lr": settings.adaptation_rate * settings.feature_rate,
+            }
+        ]
+        if head is not None:
+            groups.append({"params": list(head.parameters()), "lr": settings.adaptation_rate})
+        optimizer = descent(groups)
+        labels = torch.empty(0)
+        for step, rows in enumerate(epochs(len(target), batches, steps, generator)):
+            if step % batches == 0:
+                labels = self.label(network, target)
+            decay(optimizer, step / steps)
+            self._transfer_step(
+                network, head, optimizer, target.take(rows), labels[rows], generator
+            )
+        network.features.requires_grad_(False)
+        network.eval()
+
+    def label(self, network: Network, target: Inputs) -> Tensor:
+        """Pseudo-labels of all target rows by the present model, in evaluation mode."""
+        features = extract(network, target)
+        with torch.no_grad():
+            return pseudo_labels(features, network.classifier(features).softmax(dim=1))
+
+    def _transfer_step(
+        self,
+        network: Network,
+        head: nn.Linear | None,
+        optimizer: Optimizer,
+        inputs: Tensor,
+        labels: Tensor,
+        generator: torch.Generator,
+    ) -> None:
+        if len(inputs) < 2:  # as in the official code: no spread over one row
+            return
+        # Evaluation mode with BatchNorm in training mode: its statistics adapt too, dropout stays
+        # off.
+        with network.batchnorm("train"):
+            features = network.extract(inputs)
+            logits = network.classifier(features)
+            loss = information(
+                logits.softmax(dim=1)
+            ) + self.settings.pseudo_label_weight * functional.cross_entropy(logits, labels)
+            if head is not None:
+                turns = draw_turns(len(inputs), generator)
+                seen = torch.cat(
+                    [features.detach(), network.extract(quarter_turns(inputs, turns))], dim=1
+                )
+                loss = loss + self.settings.rotation_weight * functional.cross_entropy(
+                    head(seen), turns
+                )
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+
+    def rotation_head(
+        self, network: Network, target: Inputs, generator: torch.Generator
+    ) -> nn.Linear:
+        """R, trained on fixed features. These are computed once for each quarter turn, not anew
+        in every epoch.
+        """
+        settings = self.settings
+        with seeded(generator):
+            head = nn.Linear(2 * network.feature_dim, TURNS)
+        head.to(generator.device)
+        features = torch.stack([extract(network, target, turns=turns) for turns in range(TURNS)])
+        optimizer = descent([{"params": list(head.parameters()), "lr": settings.adaptation_rate}])
+        batches, steps = self._plan(
+            len(target), settings.adaptation_batch, settings.hypothesis_epochs
+        )
+        for step, rows in enumerate(epochs(len(target), batches, steps, generator)):
+            decay(optimizer, step / steps)
+            turns = draw_turns(len(rows), generator)
+            optimizer.zero_grad(set_to_none=True)
+            functional.cross_entropy(
+                head(torch.cat([features[0, rows], features[turns, rows]], dim=1)), turns
+            ).backward()
+            optimizer.step()
+        return head
+
+    # ---- stage 3 ---------------------------------------------------------------------------------
+
+    def labelling_transfer(
+        self, network: Network, target: Inputs, generator: torch.Generator
+    ) -> None:
+        """MixMatch with the surest rows of every predicted class as the labelled ones."""
+        settings = self.settings
+        _, steps = self._plan(len(target), settings.labelling_batch, settings.labelling_epochs)
+        if steps == 0:
+            return
+        logits = predict(network, target)
+        predicted = logits.argmax(dim=1)
+        sure = confident_rows(entropy(logits), predicted)
+        labelled, unlabelled = sure.nonzero()[:, 0], (~sure).nonzero()[:, 0]
+        if len(labelled) == 0:
+            self.notes.append(
+                "labelling transfer left out: no target rows are surer than the others"
+            )
+            return
+        if settings.labelling_classifier == "fresh":
+            self._renew(network, generator)
+        network.requires_grad_(True)
+        rate = settings.adaptation_rate
+        optimizer = descent(
+            [
+                {
+                    "params": list(network.features.parameters()),
+                    "lr": rate * settings.labelling_feature_rate,
+                },
+                {"params": list(network.classifier.parameters()), "lr": rate},
+            ]
+        )
+        shares = np.random.default_rng(
+            int(torch.randint(2**62, (), generator=generator, device=generator.device))
+        )
+        view = self._views(target)
+        for step in range(steps):
+            decay(optimizer, step / steps)
+            known, guessed = (
+                pool[draw(len(pool), settings.labelling_batch, generator)]
+                for pool in (labelled, unlabelled)
+            )
+            rows, twice = target.take(known), target.take(guessed)
+            inputs = [view(rows, generator), view(twice, generator), view(twice, generator)]
+            one_hot = functional.one_hot(predicted[known], logits.shape[1]).float()
+            drawn = float(shares.beta(settings.mixup, settings.mixup))
+            weight = settings.unlabelled_weight * step / steps
+            self._mixmatch_step(
+                network, optimizer, inputs, one_hot, max(drawn, 1 - drawn), weight, generator
+            )
+        network.requires_grad_(False)
+        network.eval()
+
+    def _mixmatch_step(
+        self,
+        network: Network,
+        optimizer: Optimizer,
+        inputs: list[Tensor],
+        labels: Tensor,
+        share: float,
+        weight: float,
+        generator: torch.Generator,
+    ) -> None:
+        with network.batchnorm("train"):
+            with torch.no_grad(), network.batchnorm("no_update"):
+                first, second = (network(each).softmax(dim=1) for each in inputs[1:])
+                guesses = sharpen((first + second) / 2, self.settings.temperature)
+            targets = torch.cat([labels, guesses, guesses])
+            order = torch.randperm(len(targets), generator=generator, device=generator.device)
+            mixed, mixed_targets = mix(torch.cat(inputs), targets, share, order)
+            loss = mixmatch_loss(network(mixed), mixed_targets, len(labels), weight)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+
+    def _views(self, target: Inputs) -> _View:
+        """How a row becomes a view of itself: images are shifted, other rows get noise if that
+        was asked for.
+        """
+        if len(target.shape) == 3:
+            return _View(flips=self.settings.flips)
+        noise = self.settings.table_noise
+        spread = (
+            torch.cat(list(target.batches(PREDICTION_ROWS))).float().std(dim=0) * noise
+            if noise
+            else None
+        )
+        return _View(flips=False, noise=spread)
+
+    def _renew(self, network: Network, generator: torch.Generator) -> None:
+        with seeded(generator):
+            for module in network.classifier.modules():
+                if isinstance(module, nn.Linear):
+                    module.reset_parameters()
+
+    def _plan(self, rows: int, size: int, passes: int) -> tuple[int, int]:
+        """(batches a pass, steps of the stage)."""
+        batches = -(-rows // size)
+        steps = batches * passes
+        return batches, steps if self.settings.stage_steps is None else min(
+            steps, self.settings.stage_steps
+        )
+
+
+class _View:
+    """A random view of a batch of rows."""
+
+    def __init__(self, *, flips: bool, noise: Tensor | None = None) -> None:
+        self.flips = flips
+        self.noise = noise
+
+    def __call__(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        if rows.ndim == 4:
+            return shift(as_unit(rows), generator, flips=self.flips)
+        if self.noise is None:
+            return rows
+        return rows + self.noise * torch.randn(rows.shape, generator=generator, device=rows.device)
+
+
+def information(probabilities: Tensor) -> Tensor:
+    """mean_i H(p_i) - H(mean_i p_i): each row certain, all rows together diverse."""
+    certain = -(probabilities * (probabilities + FLOOR).log()).sum(dim=1).mean()
+    mean = probabilities.mean(dim=0)
+    return certain + (mean * (mean + FLOOR).log()).sum()
+
+
+def extract(network: Network, target: Inputs, *, turns: int = 0) -> Tensor:
+    """Features of all rows in evaluation mode, of images turned by `turns` quarters."""
+    network.eval()
+    with torch.no_grad():
+        parts = (
+            torch.rot90(part, turns, dims=(2, 3)) if turns else part
+            for part in target.batches(PREDICTION_ROWS)
+        )
+        return torch.cat([network.extract(part).float() for part in parts])
+
+
+def descent(groups: list[dict[str, object]]) -> SGD:
+    """The repository's SGD; each group remembers its first rate."""
+    return SGD(
+        [{**group, "first": group["lr"]} for group in groups],
+        momentum=0.9,
+        weight_decay=1e-3,
+        nesterov=True,
+    )
+
+
+def decay_factor(done: float) -> float:
+    """(1 + 10 t/T)^-0.75."""
+    return float((1 + 10 * done) ** -0.75)
+
+
+def decay(optimizer: Optimizer, done: float) -> None:
+    """Set the learning rates for this part of the stage."""
+    for group in optimizer.param_groups:
+        group["lr"] = group["first"] * decay_factor(done)
+
+
+def epochs(rows: int, batches: int, steps: int, generator: torch.Generator) -> Iterator[Tensor]:
+    """Row numbers of each step: every pass a new order, in parts that differ by one row at most."""
+    parts: list[Tensor] = []
+    for _ in range(steps):
+        if not parts:
+            parts = list(
+                torch.randperm(rows, generator=generator, device=generator.device).tensor_split(
+                    batches
+                )
+            )
+        yield parts.pop(0)
+
+
+def draw(pool: int, count: int, generator: torch.Generator) -> Tensor:
+    """Positions in a pool, uniform with replacement."""
+    return torch.randint(pool, (count,), generator=generator, device=generator.device)
+
+
+def draw_turns(count: int, generator: torch.Generator) -> Tensor:
+    """A number of quarter turns for each row."""
+    return draw(TURNS, count, generator)

@@ -1,0 +1,30 @@
+"""Benchmarks by name. Other packages add theirs under the entry-point group
+`farshore.benchmarks`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..registry import Registry
+
+if TYPE_CHECKING:
+    from .benchmark import Benchmark
+
+BENCHMARKS: Registry[type[Benchmark]] = Registry(
+    "benchmark",
+    "farshore.benchmarks",
+    {
+        "rotated-digits": "farshore.benchmarks.rotated_digits:RotatedDigits",
+        "heart-hospitals": "farshore.benchmarks.heart_hospitals:HeartHospitals",
+        "rotated-mnist": "farshore.benchmarks.rotated_mnist:RotatedMNIST",
+        "rotated-mnist-extended": "farshore.benchmarks.rotated_mnist:RotatedMNISTExtended",
+        "covertype": "farshore.benchmarks.covertype:Covertype",
+        "cifar10-c": "farshore.benchmarks.cifar10_c:CIFAR10C",
+        "tinyimagenet-c": "farshore.benchmarks.tinyimagenet_c:TinyImageNetC",
+        "wm811k": "farshore.benchmarks.wm811k:WM811K",
+        "wm811k-extended": "farshore.benchmarks.wm811k:WM811KExtended",
+        "camelyon17": "farshore.benchmarks.camelyon17:Camelyon17",
+        "camelyon17-extended": "farshore.benchmarks.camelyon17:Camelyon17Extended",
+    },
+)

@@ -1,0 +1,122 @@
+"""camelyon17: patches of lymph nodes from five hospitals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+
+from ..data.domain import Domain
+from ..data.image_folder import read_images
+from ..errors import FarshoreError
+from ..randomness import derive
+from .extended import ExtendedImages, repeated
+from .image import ImageBenchmark
+
+FOLDER = "camelyon17_v1.0"
+SIDE = 96
+# WILDS keeps these hospitals whole, for validation and test; of the others it sets a part aside
+# (`split` is 1), which stays out.
+WHOLE = (1, 2)
+CENTERS = ("center-0", "center-1", "center-3", "center-4", "center-2")
+
+
+class Camelyon17(ImageBenchmark):
+    """WILDS' patches of 96x96 pixels: does the middle hold tumour? Hospitals 0, 1, 3, 4 in turn,
+    then the unseen hospital 2.
+
+    The rows are those of WILDS' training, validation (hospital 1) and test (hospital 2) parts,
+    which gives the paper's "approximately 340,000" source and "approximately 85,000" target
+    patches. WILDS' in-distribution validation part stays out.
+    """
+
+    name = "camelyon17"
+    summary = (
+        "patches of lymph nodes, tumour or not; four hospitals (about 340,000 patches) -> "
+        "a fifth (about 85,000)"
+    )
+    reference = (
+        "Bandi et al., IEEE Trans. Medical Imaging 38(2), 2018; Koh et al., WILDS, ICML 2021"
+    )
+    licence = "CC0"
+    domains: ClassVar[tuple[str, ...]] = CENTERS
+    default_target = "center-2"
+    classes = ("normal", "tumor")
+    steps = 1000
+    small = False
+    short = True
+    raw = "camelyon17"
+    set_name = "camelyon17"
+    files = ()
+
+    def has_files(self, raw: Path) -> bool:
+        """The folder that WILDS' archive unpacks to."""
+        return (raw / FOLDER / "metadata.csv").is_file() and (raw / FOLDER / "patches").is_dir()
+
+    def _fetch(self, raw: Path, root: object, bar: object) -> None:
+        if not self.has_files(raw):
+            raise FarshoreError(
+                f"{FOLDER} (10.7 GB) is not in {raw}: get it with WILDS "
+                "(https://wilds.stanford.edu, dataset camelyon17), so that "
+                f"{raw / FOLDER / 'metadata.csv'} is there, and type `farshore prepare "
+                "camelyon17` again"
+            )
+
+    def build_domains(self, raw: Path, seed: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+        """Read the patches of each hospital, in the order of the table."""
+        table = read_metadata(raw / FOLDER)
+        used = table["center"].isin(WHOLE) | (table["split"] == 0)
+        self.about |= {"left_out": int((~used).sum())}
+        for name in CENTERS:
+            rows = table[used & (table["center"] == int(name.rpartition("-")[2]))]
+            if rows.empty:
+                raise FarshoreError(
+                    f"{raw / FOLDER / 'metadata.csv'} has no patch of {name}: it is not the "
+                    "official file"
+                )
+            images, _ = read_images([str(raw / FOLDER / file) for file in rows["file"]], SIDE)
+            yield name, images, rows["tumor"].to_numpy(np.uint8)
+
+    def make(
+        self, sources: Sequence[str], target: str, seed: int
+    ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
+        """Each hospital keeps its rows and its division, whatever the order and the target are."""
+        prepared = self.open(seed)
+
+        def make_domain(name: str) -> Domain:
+            return Domain.divided(
+                name, *prepared.read(name), seed=derive(seed, self.set_name, CENTERS.index(name))
+            )
+
+        note = (
+            f"{prepared.about['left_out']} patches that WILDS sets aside inside its training "
+            "hospitals were left out"
+        )
+        return [make_domain(name) for name in sources], lambda: make_domain(target), (note,)
+
+
+class Camelyon17Extended(ExtendedImages, Camelyon17):
+    """camelyon17 with fifteen sources, for timing: `center-0-2` is the second time that hospital
+    0 comes.
+    """
+
+    name = "camelyon17-extended"
+    summary = "camelyon17 with 15 source domains by repetition of its four; for timing"
+    domains = repeated(CENTERS[:-1], CENTERS[-1])
+
+
+def read_metadata(folder: Path) -> pd.DataFrame:
+    """WILDS' table with the place of each patch as `file`."""
+    path = folder / "metadata.csv"
+    try:
+        columns = ["patient", "node", "x_coord", "y_coord", "tumor", "center", "split"]
+        table = pd.read_csv(path, usecols=columns, dtype={"patient": str, "node": str})
+    except (OSError, ValueError) as error:
+        raise FarshoreError(f"{path} cannot be read as WILDS' table: {error}") from None
+    slide = "patient_" + table["patient"] + "_node_" + table["node"]
+    place = "_x_" + table["x_coord"].astype(str) + "_y_" + table["y_coord"].astype(str)
+    table["file"] = "patches/" + slide + "/patch_" + slide + place + ".png"
+    return table

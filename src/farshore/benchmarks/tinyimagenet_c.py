@@ -1,0 +1,175 @@
+"""tinyimagenet-c: TinyImageNet clean and under fifteen corruptions."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from ..data.domain import Domain
+from ..data.prepared import Prepared
+from ..data.public_files import PublicFile, check
+from ..errors import FarshoreError
+from .corrupted import CLEAN, PAIRS, CorruptedImages
+
+TARGET = "elastic_transform+pixelate+jpeg_compression"
+CLASSES = 200
+FOLDER = "tiny-imagenet-200"
+Read = Callable[[str], bytes]
+
+
+class TinyImageNetC(CorruptedImages):
+    """100,000 clean images, six domains of 8,000 images x 2 corruptions, a target of 2,000 other
+    images x 3 corruptions.
+
+    The corrupted images are the 10,000 official validation images. A part of the data set with
+    fewer classes in the official layout (tiny-imagenet-*.zip) is taken too, and named so in every
+    result.
+    """
+
+    name = "tinyimagenet-c"
+    summary = (
+        "TinyImageNet: clean 100,000, six pairs of corruptions of 16,000 -> three other "
+        "corruptions, 6,000"
+    )
+    reference = (
+        "Le and Yang, Tiny ImageNet, 2015; Hendrycks and Dietterich, Benchmarking Neural "
+        "Network Robustness ..., ICLR 2019"
+    )
+    licence = "ImageNet terms: non-commercial research; frost photographs: Apache-2.0"
+    domains = (CLEAN, *PAIRS, TARGET)
+    default_target = TARGET
+    classes = tuple(f"class {number}" for number in range(CLASSES))
+    steps = 2500
+    small = False
+    short = False
+    raw = "tinyimagenet"
+    set_name = "tinyimagenet-c"
+    size = 64
+    published = "Tiny-ImageNet-C"
+    files = (
+        PublicFile(
+            f"{FOLDER}.zip",
+            (f"https://cs231n.stanford.edu/{FOLDER}.zip",),
+            "6198c8ae015e2b3e007c7841da39ec069199b9aa3bfa943a462022fe5e43c821",
+            248_100_043,
+        ),
+    )
+
+    def has_clean(self, raw: Path) -> bool:
+        """The official archive, the folder it unpacks to, or an archive of a part."""
+        return (raw / FOLDER / "wnids.txt").is_file() or any(raw.glob("tiny-imagenet-*.zip"))
+
+    def read_train(self, raw: Path) -> tuple[np.ndarray, np.ndarray]:
+        """The training images, class by class."""
+        names, read, place = open_images(raw)
+        classes = self._classes(names, read, place)
+        wanted = sorted(
+            name for name in names if name.startswith("train/") and name.endswith(".JPEG")
+        )
+        return _decode(wanted, read), np.array(
+            [classes.index(name.split("/")[1]) for name in wanted], np.uint8
+        )
+
+    def read_test(self, raw: Path) -> tuple[np.ndarray, np.ndarray]:
+        """The validation images, in the order of their list."""
+        names, read, place = open_images(raw)
+        classes = self._classes(names, read, place)
+        listed = [
+            line.split("\t")[:2]
+            for line in read("val/val_annotations.txt").decode().splitlines()
+            if line
+        ]
+        return _decode([f"val/images/{file}" for file, _ in listed], read), np.array(
+            [classes.index(c) for _, c in listed], np.uint8
+        )
+
+    def read_published(self, raw: Path, corruption: str, labels: np.ndarray) -> np.ndarray:
+        """corruption/severity/class/image, the images by their validation names."""
+        names, read, place = open_images(raw)
+        classes = self._classes(names, read, place)
+        listed = [
+            line.split("\t")[0]
+            for line in read("val/val_annotations.txt").decode().splitlines()
+            if line
+        ]
+        folder = raw / self.published / corruption / str(self.severity)
+        files = [folder / classes[label] / file for file, label in zip(listed, labels, strict=True)]
+        lacking = next((file for file in files if not file.is_file()), None)
+        if lacking is not None:
+            raise FarshoreError(
+                f"{lacking} is absent: get {self.published} again, or remove its folder to "
+                "generate the corruptions"
+            )
+        return _decode([str(file) for file in files], lambda file: Path(file).read_bytes())
+
+    def make(
+        self, sources: Sequence[str], target: str, seed: int
+    ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
+        """The classes are those of the files."""
+        made = super().make(sources, target, seed)
+        self.classes = tuple(self.open(seed).about["classes"])
+        return made
+
+    def notes(self, prepared: Prepared) -> tuple[str, ...]:
+        """A part is named as one."""
+        count = len(prepared.about["classes"])
+        whole = count == CLASSES and prepared.domains[CLEAN] == 100_000
+        return (
+            ()
+            if whole
+            else (
+                f"a part of TinyImageNet, {count} of {CLASSES} classes "
+                f"({prepared.about['file']}): not the paper's data",
+            )
+        )
+
+    def _classes(self, names: Sequence[str], read: Read, place: Path) -> list[str]:
+        classes = sorted(read("wnids.txt").decode().split())
+        # The list may stand in an archive that names more classes than it has images of.
+        there = {name.split("/")[1] for name in names if name.startswith("train/")}
+        self.about |= {"classes": [each for each in classes if each in there], "file": place.name}
+        found: list[str] = self.about["classes"]
+        return found
+
+
+def open_images(raw: Path) -> tuple[list[str], Read, Path]:
+    """Names inside the data set, how one is read, and the file or folder it is."""
+    if (raw / FOLDER / "wnids.txt").is_file():
+        top = raw / FOLDER
+        names = [path.relative_to(top).as_posix() for path in top.rglob("*") if path.is_file()]
+        return names, lambda name: (top / name).read_bytes(), top
+    official = raw / f"{FOLDER}.zip"
+    path = (
+        check(TinyImageNetC.files[0], raw)
+        if official.is_file()
+        else sorted(raw.glob("tiny-imagenet-*.zip"))[0]
+    )
+    try:
+        archive = zipfile.ZipFile(path)
+    except zipfile.BadZipFile as error:
+        raise FarshoreError(f"{path} is damaged: {error}; delete it and prepare again") from None
+    inside = [name for name in archive.namelist() if not name.endswith("/")]
+    start = inside[0].split("/")[0] + "/"
+    return (
+        [name.removeprefix(start) for name in inside],
+        lambda name: archive.read(start + name),
+        path,
+    )
+
+
+def _decode(names: Sequence[str], read: Read) -> np.ndarray:
+    images = np.empty((len(names), 3, 64, 64), np.uint8)
+    for row, name in enumerate(names):
+        try:
+            with Image.open(io.BytesIO(read(name))) as image:
+                images[row] = np.asarray(image.convert("RGB")).transpose(2, 0, 1)
+        except (OSError, ValueError, KeyError) as error:
+            raise FarshoreError(
+                f"{name} cannot be read as an image of 64 x 64 ({error}): prepare from whole files"
+            ) from None
+    return images

@@ -1,0 +1,60 @@
+"""The `farshore` command. Heavy imports happen inside the commands, so that `--help` answers at
+once.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from ..errors import FarshoreError
+from .benchmarks import benchmarks
+from .compare import compare
+from .evaluate import evaluate
+from .export import export
+from .forget import forget
+from .learn import learn
+from .methods import methods
+from .predict import predict
+from .prepare import prepare
+from .report import report
+from .results import results
+from .run import run
+from .show import show
+from .sweep import sweep
+from .undo import undo
+
+app = typer.Typer(
+    name="farshore",
+    help="Continual learning that works on domains nobody has seen.\n\nStart with: farshore run "
+    "rotated-digits er",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(run)
+app.command()(compare)
+app.command()(methods)
+app.command()(benchmarks)
+app.command()(prepare)
+for command in (learn, predict, evaluate, show, undo, forget, export):
+    app.command()(command)
+app.command()(sweep)
+app.command()(results)
+app.command()(report)
+
+
+def main() -> None:
+    """Entry point: mistakes that the user can mend are one line on standard error and exit code
+    2.
+    """
+    try:
+        app()
+    except FarshoreError as error:
+        print(f"farshore: error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("farshore: stopped", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,55 @@
+"""`farshore evaluate`: how a model does on labelled data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="folder of the model")],
+    data: Annotated[
+        Path,
+        typer.Argument(help="a labelled table (CSV, Parquet), or a folder of images class/file"),
+    ],
+    label: Annotated[
+        str | None, typer.Option(help="column that holds the class; the model's own if not given")
+    ] = None,
+) -> None:
+    """Measure MODEL on labelled data. Nothing is learned from them.
+
+    Example: farshore evaluate model/ new_site.csv
+    """
+    from ..deployment.model import Model
+    from ..evaluation.scores import all_scores, confusion_matrix
+    from .run import percent
+    from .tables import make_console, plain_table
+
+    opened = Model.open(model)
+    site = opened.read(data, labelled=True, label=label)
+    logits, labels = opened.outputs(site)
+    console = make_console()
+    for note in site.notes:
+        console.print(note, highlight=False, markup=False)
+    shares = ("accuracy", "balanced_accuracy", "macro_f1", "auroc")
+    rows = [
+        [
+            name.replace("_", " "),
+            percent(value) + (" %" if value is not None else "")
+            if name in shares
+            else f"{value:.3f}",
+        ]
+        for name, value in all_scores(logits, labels).items()
+    ]
+    console.print(plain_table(f"{data.name}: {len(site)} rows", ["", "score"], rows))
+    classes = [str(each) for each in opened.learner.classes or []]
+    matrix = confusion_matrix(logits, labels).tolist()
+    console.print(
+        plain_table(
+            "true class (down), predicted class (across)",
+            ["", *classes],
+            [[c, *map(str, r)] for c, r in zip(classes, matrix, strict=True)],
+        )
+    )

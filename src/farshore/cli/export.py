@@ -1,0 +1,28 @@
+"""`farshore export`: the model as one file for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def export(
+    model: Annotated[Path, typer.Argument(help="folder of the model")],
+    file: Annotated[Path, typer.Argument(help="file to write: .onnx, or .pt2 for torch.export")],
+) -> None:
+    """Write MODEL with its preprocessing into one file: raw columns or images in, probabilities
+    out.
+
+    Example: farshore export model/ model.onnx
+    """
+    from ..export import export_model
+    from ..learner import load
+
+    facts = export_model(load(model), file)
+    print(f"wrote {file} ({file.stat().st_size:,} bytes)")
+    print(
+        f"inputs {', '.join(facts['inputs'])}; output: the probabilities of "
+        f"{', '.join(facts['classes'])}"
+    )

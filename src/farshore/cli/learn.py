@@ -1,0 +1,142 @@
+"""`farshore learn`: the data of a further site have come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import FarshoreError
+from .run import percent, split_names
+
+
+def learn(
+    model: Annotated[
+        Path, typer.Argument(help="folder of the model; it is created if it is not there")
+    ],
+    data: Annotated[
+        Path,
+        typer.Argument(help="the site's table (CSV, Parquet), or its folder of images class/file"),
+    ],
+    name: Annotated[str, typer.Option(help="name of the site")],
+    label: Annotated[
+        str | None, typer.Option(help="column that holds the class; the model remembers it")
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option(help="of a new model; `farshore methods` lists them [default: er]")
+    ] = None,
+    network: Annotated[
+        str | None, typer.Option(help="of a new model [default: mlp for tables, cnn for images]")
+    ] = None,
+    memory: Annotated[
+        int | None,
+        typer.Option(help="of a new model: rows kept of all past sites together [default: 1000]"),
+    ] = None,
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            help="of a new model: all classes that may come, with commas [default: the first "
+            "site's]"
+        ),
+    ] = None,
+    set: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="of a new model: a setting, name=value; may be repeated"),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            help="of a new model: seed of initial weights, order of rows and memory [default: 0]"
+        ),
+    ] = None,
+    size: Annotated[
+        int | None,
+        typer.Option(help="of a new model: pixels a side that images are resized to [default: 32]"),
+    ] = None,
+    steps: Annotated[int, typer.Option(help="training steps")] = 500,
+    validation: Annotated[
+        float, typer.Option(help="share of the rows held out to measure the model")
+    ] = 0.2,
+    max_drop: Annotated[
+        float | None,
+        typer.Option(
+            help="do not keep a model that loses more than this on a past site, for example 0.02"
+        ),
+    ] = None,
+    drop: Annotated[
+        str | None,
+        typer.Option(
+            help="columns that are no inputs, for example id,name; the model remembers it"
+        ),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(help="column whose groups (patients, lots) stay on one side of the split"),
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(help="column of time: the latest rows are held out")
+    ] = None,
+    checkpoint: Annotated[
+        int,
+        typer.Option(help="steps between checkpoints, from which an interrupted training goes on"),
+    ] = 100,
+    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:0")] = "cpu",
+) -> None:
+    """Learn the data of one site into MODEL, and say how the model stands on the past sites before
+    and after.
+
+    An interrupted training goes on from its last checkpoint when the same command is given again.
+
+    Example: farshore learn model/ site_a.csv --label disease --name "site A"
+
+    Example: farshore learn model/ site_b.csv --name "site B" --max-drop 0.02
+    """
+    from ..deployment.model import NewModel
+    from ..deployment.model import learn as carry_out
+    from ..deployment.site import Columns
+    from ..settings import parse_assignments
+    from .progress import ProgressObserver
+    from .tables import make_console, plain_table
+
+    if not name.strip():
+        raise FarshoreError("--name is empty: give the site a name")
+    new = NewModel(
+        method=method,
+        network=network,
+        memory=memory,
+        settings=parse_assignments(set or []),
+        classes=split_names(classes),
+        seed=seed,
+    )
+    columns = Columns(label=label, time=time, group=group, drop=tuple(split_names(drop) or ()))
+    console = make_console()
+    with ProgressObserver(console) as observer:
+        done = carry_out(
+            model,
+            data,
+            name=name,
+            columns=columns,
+            new=new,
+            steps=steps,
+            validation=validation,
+            max_drop=max_drop,
+            every=checkpoint,
+            size=size,
+            device=device,
+            observer=observer,
+        )
+    for note in done.notes:
+        console.print(note, highlight=False, markup=False)
+    scores = ", ".join(f"{part} {percent(value)}" for part, value in done.scores.items())
+    made = f"created {model}: " if done.created else ""
+    console.print(
+        f"{made}learned {name} ({done.rows} rows): {scores}", highlight=False, markup=False
+    )
+    if done.before:
+        rows = [
+            [site, percent(done.before[site]), percent(done.after[site])] for site in done.before
+        ]
+        console.print(
+            plain_table("accuracy on the kept rows of past sites, %", ["", "before", "after"], rows)
+        )

@@ -1,0 +1,79 @@
+"""`farshore predict`: labels, probabilities, and how strange each row is."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import FarshoreError
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="folder of the model")],
+    data: Annotated[
+        Path,
+        typer.Argument(help="a table (CSV, Parquet) or a folder of images; labels are not needed"),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="CSV file to write; standard output if not given"),
+    ] = None,
+    unknown: Annotated[
+        str, typer.Option(help="categories that the model does not know: mark or refuse")
+    ] = "mark",
+) -> None:
+    """Predict the class of every row of DATA with MODEL.
+
+    Columns of the answer: prediction, the probability of each class, strangeness (above 1: further
+    from every learned site than 95% of that site's own rows), the nearest site, and categories that
+    the model did not know when it began.
+
+    Example: farshore predict model/ new_site.csv -o predictions.csv
+    """
+    from ..deployment.model import Model
+
+    if unknown not in ("mark", "refuse"):
+        raise FarshoreError(f"--unknown {unknown} is not allowed: mark or refuse")
+    opened = Model.open(model)
+    site = opened.read(data, labelled=False)
+    table = opened.predict(site)
+    marked = table["unknown"] != "" if "unknown" in table else None
+    if marked is not None and marked.any() and unknown == "refuse":
+        first = table[marked].iloc[0]
+        raise FarshoreError(
+            f"{int(marked.sum())} rows of {data} have unknown categories, the first is row "
+            f"{first['row']}: {first['unknown']}"
+        )
+    try:
+        table.to_csv(out if out is not None else sys.stdout, index=False, float_format="%.6g")
+    except OSError as error:
+        raise FarshoreError(f"{out} cannot be written: {error.strerror or error}") from None
+    said = sys.stdout if out is not None else sys.stderr
+    for note in site.notes:
+        print(note, file=said)
+    print(
+        f"{len(table)} rows: "
+        + ", ".join(
+            f"{label} {count}" for label, count in table["prediction"].value_counts().items()
+        ),
+        file=said,
+    )
+    if "strangeness" in table:
+        strange = table["strangeness"] > 1
+        nearest = ", ".join(
+            f"{name} {count}" for name, count in table["nearest"].value_counts().items()
+        )
+        print(
+            f"strange rows: {100 * strange.mean():.1f}% (at most about 5% at a site that was "
+            f"learned); nearest: {nearest}",
+            file=said,
+        )
+    if marked is not None and marked.any():
+        print(
+            f"unknown categories in {int(marked.sum())} rows: taken as `other`, marked in column "
+            "unknown",
+            file=said,
+        )

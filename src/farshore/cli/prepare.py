@@ -1,0 +1,126 @@
+"""`farshore prepare`: download the public files of a benchmark and build its domains."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import FarshoreError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+
+def prepare(
+    benchmark: Annotated[
+        str, typer.Argument(help="name of a benchmark; `farshore benchmarks` lists them")
+    ],
+    root: Annotated[
+        Path | None,
+        typer.Option(
+            help="folder for data; default $FARSHORE_DATA, else the platform's cache folder"
+        ),
+    ] = None,
+    scenario_seed: Annotated[
+        int, typer.Option(help="seed of the data: which rows stand in which domain")
+    ] = 0,
+    severity: Annotated[
+        int | None, typer.Option(help="severity of the corruptions, 1 to 5; default 5")
+    ] = None,
+) -> None:
+    """Download the public files of BENCHMARK (checked by checksum) and build its domains once, for
+    all later runs.
+
+    Example: farshore prepare rotated-mnist
+    """
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    from ..benchmarks import BENCHMARKS
+    from ..benchmarks.image import ImageBenchmark
+    from ..benchmarks.prepared import PreparedBenchmark
+    from ..benchmarks.source import with_severity
+    from .tables import make_console
+
+    kind = BENCHMARKS.get(benchmark)
+    console = make_console()
+    if not issubclass(kind, PreparedBenchmark):
+        console.print(f"{benchmark} is shipped with farshore: nothing to prepare", highlight=False)
+        return
+    made = kind()
+    if severity is not None:
+        with_severity(made, severity)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        prepared = made.prepare(
+            root, seed=scenario_seed, bar=lambda name: DownloadBar(progress, name)
+        )
+        without = (
+            made.fetch_weights(root, bar=lambda name: DownloadBar(progress, name))
+            if isinstance(made, ImageBenchmark)
+            else None
+        )
+    rows = ", ".join(f"{name} {count:,}" for name, count in prepared.domains.items())
+    console.print(
+        f"prepared {benchmark} in {prepared.folder} ({prepared.bytes / 1e6:.1f} MB)",
+        highlight=False,
+        soft_wrap=True,
+    )
+    console.print(f"rows by domain: {rows}", highlight=False, soft_wrap=True)
+    if without is not None:
+        console.print(f"without pretrained weights: {without}", highlight=False, soft_wrap=True)
+    if root is not None:
+        console.print(
+            f"to run from it: farshore run {benchmark} er --root {root}",
+            highlight=False,
+            soft_wrap=True,
+        )
+
+
+class DownloadBar:
+    """A bar in the form that pooch drives."""
+
+    def __init__(self, progress: Progress, name: str) -> None:
+        self.progress = progress
+        self.task = progress.add_task(name, total=None)
+        self._total: float | None = None
+
+    @property
+    def total(self) -> float | None:
+        """Bytes that will come, once the server has said so."""
+        return self._total
+
+    @total.setter
+    def total(self, value: float | None) -> None:
+        self._total = value
+        self.progress.update(self.task, total=value)
+
+    def update(self, size: int) -> None:
+        """So many bytes came."""
+        self.progress.update(self.task, advance=size)
+
+    def reset(self) -> None:
+        """pooch calls this before it fills the bar once more at the end."""
+        self.progress.reset(self.task)
+
+    def close(self) -> None:
+        """Nothing is left to do."""
+
+
+def use_root(root: Path | None) -> None:
+    """Let this process read data from `root`."""
+    import os
+
+    if root is not None:
+        if not root.is_dir():
+            raise FarshoreError(
+                f"--root {str(root)!r} is no folder: give the one that `farshore prepare --root` "
+                "was given"
+            )
+        os.environ["FARSHORE_DATA"] = str(root)

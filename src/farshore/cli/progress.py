@@ -1,0 +1,92 @@
+"""Progress: a live bar in a terminal, one plain line a domain in a log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import Tensor
+
+from ..observer import Observer
+from ..protocol import Result
+
+READ_EVERY = 25
+
+
+class LiveBar:
+    """A bar that lives in a terminal while this context is open, and is silent in a log."""
+
+    def __init__(self, console: Console, *further: TextColumn) -> None:
+        self.console = console
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            *further,
+        )
+        self.bar = Progress(
+            *columns, console=console, transient=True, disable=not console.is_terminal
+        )
+
+    def __enter__(self) -> Self:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+
+class ProgressObserver(LiveBar, Observer):
+    """Shows steps and losses while a run goes on. Use it as a context."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console, TextColumn("{task.fields[loss]}"))
+        self.task = self.bar.add_task("", total=1, loss="", visible=False)
+
+    def note(self, text: str) -> None:
+        """A line that stays."""
+        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def start(self, domain: str, steps: int) -> None:
+        """A new domain: the bar begins anew."""
+        self.bar.reset(self.task, total=steps, description=f"learning {domain}", visible=True)
+
+    def step(self, domain: str, step: int, terms: Mapping[str, Tensor]) -> None:
+        """Advance; read the losses only now and then, and only if somebody looks."""
+        if self.console.is_terminal and step % READ_EVERY == 0:
+            loss = "  ".join(f"{name} {float(term):.3g}" for name, term in terms.items())
+            self.bar.update(self.task, loss=loss)
+        self.bar.advance(self.task)
+
+    def domain(self, domain: str, scores: Mapping[str, float]) -> None:
+        """A line that stays: how the model stands on the validation rows of every source now."""
+        held = {name: value for name, value in scores.items() if " validation " in f" {name} "}
+        shown = "  ".join(
+            f"{name.split(' validation')[0]} {100 * value:.1f}" for name, value in held.items()
+        )
+        self.console.print(f"learned {domain}: validation {shown}", highlight=False)
+
+
+class RunProgress(LiveBar):
+    """Counts runs: a live bar in a terminal, a plain line a run in a log. Use it as a context."""
+
+    def __init__(self, console: Console, runs: int) -> None:
+        super().__init__(console)
+        self.runs = runs
+        self.finished = 0
+        self.task = self.bar.add_task("comparing", total=runs)
+
+    def done(self, result: Result) -> None:
+        """A run is finished."""
+        self.finished += 1
+        score = result.target_score
+        shown = f"target {100 * score:.1f}" if score is not None else result.status
+        text = f"{result.run.method}, seed {result.run.seed}: {shown}"
+        self.bar.update(self.task, advance=1, description=text)
+        if not self.console.is_terminal:
+            self.console.print(
+                f"[{self.finished}/{self.runs}] {text}", highlight=False, markup=False
+            )

@@ -1,0 +1,57 @@
+"""`farshore report`: tables beside the paper's numbers, significance, figures, on one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(
+    runs: Annotated[
+        Path,
+        typer.Argument(help="folder that `farshore sweep --runs` or `farshore compare` wrote into"),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="a .html, .md, .csv or .tex file [default: report.html]; of a figure .html, "
+            ".csv or .json",
+        ),
+    ] = None,
+    figure: Annotated[
+        str | None,
+        typer.Option(help="only this figure, by the name that stands beside it in the page"),
+    ] = None,
+    no_paper: Annotated[
+        bool, typer.Option("--no-paper", help="leave out the paper's numbers")
+    ] = False,
+) -> None:
+    """Write what the runs in RUNS show: one page that opens without a network, or the same tables
+    in another form.
+
+    Example: farshore report runs -o report.html
+    """
+    from ..report.write import write_figure, write_report
+    from .tables import make_console
+
+    console = make_console()
+    problems: list[str] = []
+    if figure is not None:
+        path = (
+            out
+            if out is not None
+            else Path(f"{figure}.{'svg' if figure == 'critical-difference' else 'html'}")
+        )
+        write_figure(runs, figure, path)
+    else:
+        path = out if out is not None else Path("report.html")
+        problems = write_report(runs, path, paper=not no_paper)
+    for text in problems:
+        console.print(f"note: {text}", highlight=False, markup=False, soft_wrap=True)
+    size = path.stat().st_size
+    shown = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"
+    console.print(f"{path} is written ({shown})", highlight=False, markup=False, soft_wrap=True)

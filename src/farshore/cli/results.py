@@ -1,0 +1,57 @@
+"""`farshore results`: all runs of a folder as one tidy table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import FarshoreError
+
+
+def results(
+    runs: Annotated[
+        Path, typer.Argument(help="folder of runs, as given to `farshore sweep --runs`")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="a .csv or .parquet file [default: RUNS/tables/runs.csv]"),
+    ] = None,
+) -> None:
+    """Write one table with a row a run and columns named in words.
+
+    Example: farshore results runs -o runs.parquet
+    """
+    import io
+
+    from ..state import write_atomic
+    from ..store.store import Store, tidy_table
+    from .tables import make_console
+
+    path = out if out is not None else runs / "tables" / "runs.csv"
+    if path.suffix not in (".csv", ".parquet"):
+        raise FarshoreError(f"--out {str(path)!r} is not allowed: end it in .csv or .parquet")
+    damaged: list[str] = []
+    frame = tidy_table(Store(runs), damaged)
+    if path.suffix == ".parquet":
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError:
+            raise FarshoreError(
+                "a .parquet file needs pyarrow: pip install 'farshore[parquet]', or write a .csv"
+            ) from None
+        held = io.BytesIO()
+        frame.to_parquet(held, index=False)
+        data = held.getvalue()
+    else:
+        data = frame.to_csv(index=False).encode()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, data)
+    except OSError as error:
+        raise FarshoreError(f"--out {str(path)!r} cannot be written: {error.strerror}") from None
+    console = make_console()
+    for text in damaged:
+        console.print(f"left out: {text}", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"{len(frame)} runs in {path}", highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,77 @@
+"""`farshore show`: what a model is, what it has learned, and how it stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def show(model: Annotated[Path, typer.Argument(help="folder of the model")]) -> None:
+    """Show MODEL: its sites with when, rows and kept rows, its method and settings, and its
+    accuracy on each past site's kept rows now.
+
+    Example: farshore show model/
+    """
+    from ..deployment.familiarity import past_rows
+    from ..deployment.model import Model
+    from .run import percent
+    from .tables import make_console, plain_table
+
+    opened = Model.open(model)
+    learner = opened.learner
+    config = learner.state_dict()["config"]
+    console = make_console()
+    facts = [
+        ["method", config["method"]],
+        ["network", str(config["network"] or "your own")],
+        ["classes", ", ".join(str(label) for label in learner.classes or []) or "not known yet"],
+        [
+            "settings",
+            ", ".join(f"{name} {value}" for name, value in config["settings"].items())
+            or "defaults",
+        ],
+        ["label column", opened.columns.label or "-"],
+        ["steps done", str(learner.steps_done)],
+        [
+            "bytes on disk",
+            f"{sum(path.stat().st_size for path in model.rglob('*') if path.is_file()):,}",
+        ],
+    ]
+    if learner.shape is not None and learner.memory is not None:
+        facts.append(
+            [
+                "memory",
+                f"{learner.memory.items} of {learner.capacity} rows ({learner.memory.bytes:,} "
+                "bytes)",
+            ]
+        )
+    elif learner.shape is not None:
+        facts.append(["memory", "this method keeps no rows"])
+    console.print(plain_table(str(model), ["", ""], facts, text=True))
+    past, now = past_rows(learner), opened.standing()
+    rows = []
+    for domain in learner.domains:
+        name, site = domain["name"], opened.sites.get(domain["name"], {})
+        kept = str(len(past[name][1])) if name in past else "-"
+        rows.append(
+            [
+                name,
+                site.get("when", "-"),
+                str(domain["rows"]),
+                str(domain["steps"]),
+                kept,
+                percent(now.get(name)),
+            ]
+        )
+    rows += [
+        [name, "", "", "", str(len(labels)), percent(now[name])]
+        for name, (_, labels) in past.items()
+        if name not in opened.sites
+    ]
+    console.print(
+        plain_table(
+            "sites", ["", "learned", "rows", "steps", "kept rows", f"{learner.metric} now, %"], rows
+        )
+    )

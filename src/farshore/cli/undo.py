@@ -1,0 +1,19 @@
+"""`farshore undo`: the version before the last change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def undo(model: Annotated[Path, typer.Argument(help="folder of the model")]) -> None:
+    """Take back the last `learn` of MODEL. One version is kept, so this works once.
+
+    Example: farshore undo model/
+    """
+    from ..deployment.model import take_back
+
+    names = [domain["name"] for domain in take_back(model).learner.domains]
+    print(f"{model} is as it was before; it has learned: {', '.join(names) or 'nothing'}")

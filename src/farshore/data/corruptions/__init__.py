@@ -1,0 +1,3 @@
+"""The nineteen corruptions of Hendrycks and Dietterich, "Benchmarking Neural Network Robustness
+..." (ICLR 2019).
+"""

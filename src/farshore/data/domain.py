@@ -1,0 +1,162 @@
+"""A Domain: the labelled rows of one site, divided into training and validation rows by a seed
+of its own.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..errors import FarshoreError
+from ..randomness import generator
+
+Array = Tensor | np.ndarray
+# A GPU takes memory-mapped inputs whole if they leave this share of its free memory to the
+# training.
+GPU_SHARE = 0.5
+MAPPED_ROWS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Some rows of a domain. Rows are taken by number, from tensors or from memory-mapped
+    arrays.
+    """
+
+    inputs: Array
+    labels: Tensor
+    index: Tensor
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def take(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Inputs and labels at these positions among the rows."""
+        rows = self.index[positions.to(self.index.device)]
+        if isinstance(self.inputs, Tensor):
+            return self.inputs[rows.to(self.inputs.device)], self.labels[rows]
+        return _gather(self.inputs, rows.cpu().numpy()), self.labels[rows]
+
+    def batches(self, size: int, order: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+        """All rows, in parts of at most `size` that differ by one row at most."""
+        order = torch.arange(len(self), device=self.index.device) if order is None else order
+        for part in torch.tensor_split(order, max(1, -(-len(order) // size))):
+            yield self.take(part)
+
+    def to(self, device: torch.device) -> Rows:
+        """The same rows on `device`; memory-mapped inputs that do not fit into a GPU's free
+        memory stay where they are.
+        """
+        return Rows(_moved(self.inputs, device), self.labels.to(device), self.index.to(device))
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """Labelled rows of one source: `train` and `validation` hold row numbers. Images are uint8
+    [n, channels, height, width].
+    """
+
+    name: str
+    inputs: Array
+    labels: Tensor
+    train: Tensor
+    validation: Tensor
+
+    @classmethod
+    def divided(
+        cls,
+        name: str,
+        inputs: Array,
+        labels: Tensor,
+        *,
+        validation: float | int = 0.2,
+        seed: int = 0,
+    ) -> Domain:
+        """Divide the rows at random. `validation` is a share of the rows, or a whole number of
+        rows.
+        """
+        check_rows(name, inputs, labels)
+        held = validation if isinstance(validation, int) else round(len(labels) * validation)
+        if not 0 <= held < len(labels):
+            raise FarshoreError(
+                f"validation = {validation!r} leaves no row to train on: domain {name!r} has "
+                f"{len(labels)} rows"
+            )
+        order = torch.randperm(len(labels), generator=generator(seed, "split"))
+        return cls(
+            name, inputs, labels.long(), order[held:].sort().values, order[:held].sort().values
+        )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def to(self, device: torch.device) -> Domain:
+        """The same domain on `device`, moved once, so that batches are taken there by index."""
+        return Domain(
+            self.name,
+            _moved(self.inputs, device),
+            self.labels.to(device),
+            self.train.to(device),
+            self.validation.to(device),
+        )
+
+    def split(self, name: str) -> Rows:
+        """`train`, `validation` or `all`."""
+        index = {
+            "train": self.train,
+            "validation": self.validation,
+            "all": torch.arange(len(self), device=self.labels.device),
+        }[name]
+        return Rows(self.inputs, self.labels, index)
+
+
+def check_rows(name: str, inputs: Array, labels: Tensor) -> None:
+    """Refuse what cannot be learned from, before any work: no rows, unequal lengths, values that
+    are not numbers.
+    """
+    if len(inputs) != len(labels):
+        raise FarshoreError(
+            f"domain {name!r} has {len(inputs)} rows of inputs and {len(labels)} labels: they "
+            "must be equally many"
+        )
+    if len(labels) == 0:
+        raise FarshoreError(f"domain {name!r} is empty: it needs at least one row")
+    if labels.ndim != 1:
+        raise FarshoreError(
+            f"domain {name!r} has labels of shape {tuple(labels.shape)}: give one label a row"
+        )
+    if isinstance(inputs, Tensor) and inputs.is_floating_point():
+        bad = ~torch.isfinite(inputs.flatten(1)).all(dim=1)
+        if bool(bad.any()):
+            first = int(bad.nonzero()[0])
+            raise FarshoreError(
+                f"domain {name!r} has NaN or infinite inputs in {int(bad.sum())} rows, the first "
+                f"is row {first}: fill or drop them first"
+            )
+
+
+def _gather(inputs: np.ndarray, rows: np.ndarray) -> Tensor:
+    """Copy rows out of an array. Of a memory map a few rows at a time: touching a row maps up to
+    megabytes around it, and these pages are given back before the next rows are touched, so that
+    the process stays small however large the file is."""
+    mapped = getattr(inputs, "_mmap", None)
+    if mapped is None or inputs.flags.writeable or not hasattr(mmap, "MADV_DONTNEED"):
+        return torch.from_numpy(np.ascontiguousarray(inputs[rows]))
+    taken = np.empty((len(rows), *inputs.shape[1:]), inputs.dtype)
+    for start in range(0, len(rows), MAPPED_ROWS):
+        taken[start : start + MAPPED_ROWS] = inputs[rows[start : start + MAPPED_ROWS]]
+        mapped.madvise(mmap.MADV_DONTNEED)
+    return torch.from_numpy(taken)
+
+
+def _moved(inputs: Array, device: torch.device) -> Array:
+    if isinstance(inputs, Tensor):
+        return inputs.to(device)
+    if device.type != "cuda" or inputs.nbytes > GPU_SHARE * torch.cuda.mem_get_info(device)[0]:
+        return inputs
+    return torch.from_numpy(np.array(inputs)).to(device)

@@ -1,0 +1,97 @@
+"""The seal on the target domain.
+
+Training code is handed source domains only. The target travels as a SealedTarget, which gives
+nothing away: it opens for a frozen model alone, never while a learner is training, and writes down
+that it was opened and for which weights.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NoReturn
+
+import torch
+from torch import nn
+
+from ..errors import SealedTargetError
+from .domain import Domain
+
+_training: ContextVar[str | None] = ContextVar("training", default=None)
+
+
+@contextmanager
+def training(what: str) -> Iterator[None]:
+    """While this is open no target can be opened. The learner holds it during every `learn`."""
+    token = _training.set(what)
+    try:
+        yield
+    finally:
+        _training.reset(token)
+
+
+def fingerprint(module: nn.Module) -> str:
+    """A checksum of all parameters and buffers: two modules with the same one predict the same."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(module.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(
+            tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+        )
+    return digest.hexdigest()
+
+
+class FrozenModel:
+    """A model that will not change any more: evaluation mode, no gradients, with the checksum of
+    its weights.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        self.module = module.eval().requires_grad_(False)
+        self.fingerprint = fingerprint(module)
+
+    def check_unchanged(self) -> None:
+        """Fail loudly if the weights moved since freezing."""
+        if fingerprint(self.module) != self.fingerprint:
+            raise SealedTargetError(
+                "the frozen model changed after the target was opened: its scores are worthless"
+            )
+
+
+class SealedTarget:
+    """The target domain behind a seal. Only `name` and `opened` can be read before `open`."""
+
+    def __init__(self, name: str, make: Callable[[], Domain]) -> None:
+        self.name = name
+        self._make = make
+        self.opened: list[str] = []
+
+    def open(self, frozen: FrozenModel) -> Domain:
+        """The target's rows, for a model that is frozen. Each opening is recorded with the
+        model's fingerprint.
+        """
+        busy = _training.get()
+        if busy is not None:
+            raise SealedTargetError(f"the target {self.name!r} is sealed while {busy} is training")
+        if not isinstance(frozen, FrozenModel):
+            raise SealedTargetError(
+                f"the target {self.name!r} opens for a FrozenModel only, not for "
+                f"{type(frozen).__name__}"
+            )
+        frozen.check_unchanged()
+        self.opened.append(frozen.fingerprint)
+        return self._make()
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise SealedTargetError(
+            f"the target {self.name!r} is sealed: it cannot be read before the model is frozen"
+        )
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self._refuse()
+
+    __len__ = __iter__ = __getitem__ = __reduce__ = _refuse

@@ -1,0 +1,186 @@
+"""Preprocessing of tables: learned on the first domain, then frozen, so that later domains cannot
+leak backwards.
+
+A number column becomes (x - median) / scale, with missing values at 0 and an indicator beside it. A
+category column becomes one column a known category, one for `other` and one for missing. A number
+column that is empty in the first domain is scaled when it is first seen, and frozen then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from ..errors import FarshoreError
+
+# Values further out than this many scales are cut: one absurd entry at a new site must not swamp a
+# row.
+LIMIT = 10.0
+
+
+class TablePreprocessing:
+    """Columns of a table to float features. Plain values only, so that it can be saved beside the
+    model.
+
+    `indicators` False leaves out the indicators of missing numbers, for tables that never miss one.
+    `most` bounds the categories of a column that are told apart: the most frequent ones; the rest
+    is `other`.
+    """
+
+    kind = "table"
+
+    def __init__(
+        self,
+        numbers: Sequence[str],
+        categories: Mapping[str, Sequence[str] | None] | None = None,
+        *,
+        indicators: bool = True,
+        most: int | None = None,
+    ) -> None:
+        self.indicators = indicators
+        self.most = most
+        self.numbers: dict[str, tuple[float, float] | None] = dict.fromkeys(numbers)
+        self.categories: dict[str, list[str] | None] = {
+            column: list(known) if known is not None else None
+            for column, known in (categories or {}).items()
+        }
+
+    def learn(self, frame: pd.DataFrame) -> TablePreprocessing:
+        """Fix what is not fixed yet from these rows: the training rows of the domain that just
+        came.
+        """
+        frame = self._named(frame)
+        for column, fixed in self.numbers.items():
+            values = _numbers(frame, column)
+            values = values[np.isfinite(values)]
+            if fixed is None and len(values):
+                with np.errstate(over="ignore"):
+                    scale = float(values.std())
+                if not np.isfinite(
+                    scale
+                ):  # near the largest number there is, squares are too large
+                    scale = float(np.abs(values).max())
+                self.numbers[column] = (float(np.median(values)), scale if scale > 0 else 1.0)
+        for column, known in self.categories.items():
+            if known is None:
+                counts = frame[column].dropna().astype(str).value_counts()
+                # By number, then by name: which of two equally frequent categories stays must not
+                # depend on the order of rows.
+                ranked = sorted(counts.index, key=lambda value: (-counts[value], value))
+                self.categories[column] = sorted(ranked[: self.most])
+        return self
+
+    def check(self, frame: pd.DataFrame) -> None:
+        """Refuse rows that could not be transformed, without learning anything from them."""
+        frame = self._named(frame)
+        for column in self.numbers:
+            _numbers(frame, column)
+
+    def transform(self, frame: pd.DataFrame) -> Tensor:
+        """Features [rows, width] in the order of `features`."""
+        frame = self._named(frame)
+        parts = []
+        for column, fixed in self.numbers.items():
+            values = _numbers(frame, column)
+            missing = ~np.isfinite(values)
+            centre, scale = fixed if fixed is not None else (0.0, 1.0)
+            with np.errstate(over="ignore"):
+                scaled = np.where(
+                    missing,
+                    0.0,
+                    np.clip((np.where(missing, centre, values) - centre) / scale, -LIMIT, LIMIT),
+                )
+            parts += [scaled, missing.astype(float)] if self.indicators else [scaled]
+        for column, known in self.categories.items():
+            texts = (
+                frame[column]
+                .astype("object")
+                .where(frame[column].notna(), None)
+                .map(lambda v: v if v is None else str(v))
+            )
+            seen = [(texts == category).to_numpy(dtype=float) for category in known or []]
+            missing = texts.isna().to_numpy()
+            other = 1.0 - missing - sum(seen)
+            parts += [*seen, other, missing.astype(float)]
+        return torch.from_numpy(np.stack(parts, axis=1).astype(np.float32))
+
+    def unknown(self, frame: pd.DataFrame) -> list[str]:
+        """For each row its categories that were not known when the model began, as
+        `column=value`, with blanks between them.
+        """
+        frame = self._named(frame)
+        found = np.full(len(frame), "", dtype=object)
+        for column, known in self.categories.items():
+            texts = frame[column].astype(str)
+            strange = (frame[column].notna() & ~texts.isin(known or [])).to_numpy()
+            found[strange] += column + "=" + texts.to_numpy(dtype=object)[strange] + " "
+        return [text.strip() for text in found]
+
+    @property
+    def features(self) -> list[str]:
+        """The name of each feature."""
+        names = [
+            name
+            for column in self.numbers
+            for name in ((column, f"{column} missing") if self.indicators else (column,))
+        ]
+        for column, known in self.categories.items():
+            names += [f"{column} = {value}" for value in (*(known or []), "(other)", "(missing)")]
+        return names
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain values that say it all."""
+        return {
+            "kind": self.kind,
+            "numbers": dict(self.numbers),
+            "categories": dict(self.categories),
+            "indicators": self.indicators,
+            "most": self.most,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> TablePreprocessing:
+        """The preprocessing that `state_dict` described."""
+        made = cls(
+            list(state["numbers"]),
+            state["categories"],
+            indicators=state["indicators"],
+            most=state["most"],
+        )
+        made.numbers = {
+            column: tuple(fixed) if fixed is not None else None
+            for column, fixed in state["numbers"].items()
+        }
+        return made
+
+    def _named(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The frame with texts as column names; a column that it lacks is refused."""
+        frame = frame.rename(columns=str)
+        absent = [
+            column for column in (*self.numbers, *self.categories) if column not in frame.columns
+        ]
+        if absent:
+            raise FarshoreError(
+                f"the table has no column {absent[0]!r}: it has {', '.join(frame.columns)}"
+            )
+        return frame
+
+
+def _numbers(frame: pd.DataFrame, column: str) -> np.ndarray:
+    """A column as floats, missing values as NaN; a text that is no number is refused with its
+    row.
+    """
+    values = pd.to_numeric(frame[column], errors="coerce")
+    wrong = values.isna() & frame[column].notna()
+    if wrong.any():
+        place = int(np.flatnonzero(wrong.to_numpy())[0])
+        raise FarshoreError(
+            f"column {column!r}, row {frame.index[place]}: {frame[column].iloc[place]!r} is not "
+            "a number: mend it"
+        )
+    return values.to_numpy(dtype=float)

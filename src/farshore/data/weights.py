@@ -1,0 +1,81 @@
+"""Pretrained weights: where they lie, how they are read without running code, and what a result
+says of them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ..errors import FarshoreError
+from .public_files import PublicFile, check, checksum, data_root
+
+# torchvision's ResNet18, IMAGENET1K_V1. Its licence is BSD-3-Clause; ImageNet's own terms are for
+# research.
+RESNET18 = PublicFile(
+    "resnet18-f37072fd.pth",
+    ("https://download.pytorch.org/models/resnet18-f37072fd.pth",),
+    "f37072fd47e89c5e827621c5baffa7500819f7896bbacec160b1a16c560e07ec",
+    46_830_571,
+)
+
+
+def weights_folder(root: str | Path | None = None) -> Path:
+    """Where weights are kept: ROOT/weights."""
+    return data_root(root) / "weights"
+
+
+def find_weights(weights: str) -> Path | None:
+    """The file that `imagenet`, a path or the name of a file in ROOT/weights means; None for
+    `none`.
+    """
+    if weights == "none":
+        return None
+    folder = weights_folder()
+    if weights == "imagenet":
+        if not (folder / RESNET18.name).is_file():
+            raise FarshoreError(
+                f"the ImageNet weights {RESNET18.name} are not in {folder}: put them there "
+                f"({RESNET18.urls[0]}), "
+                "give --weights FILE, or train from scratch with --weights none"
+            )
+        return check(RESNET18, folder)
+    for path in (Path(weights).expanduser(), folder / weights):
+        if path.is_file():
+            return path
+    raise FarshoreError(
+        f"--weights {weights!r} is no file: give a .pth or .safetensors file, imagenet or none"
+    )
+
+
+def weights_note(network: str, weights: str) -> str:
+    """What stands in the result about the weights that a network starts from."""
+    path = find_weights(weights)
+    if path is None:
+        return f"{network} starts from scratch, as asked: no pretrained weights"
+    what = "the official ImageNet weights" if weights == "imagenet" else path.name
+    return f"{network} starts from {what} (sha256 {checksum(path)[:16]})"
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """Tensors by name as single precision; nothing in the file can run code."""
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            read = load_file(path)
+        else:
+            read = torch.load(path, map_location="cpu", weights_only=True)
+        return {
+            str(name): tensor.float() if tensor.is_floating_point() else tensor
+            for name, tensor in read.items()
+        }
+    except (
+        Exception
+    ) as error:  # safetensors and torch raise many kinds for a file that is not theirs
+        raise FarshoreError(
+            f"{path} cannot be read as weights: "
+            f"{str(error).splitlines()[0] if str(error) else error!r}"
+        ) from None

@@ -1,0 +1,182 @@
+"""The data of one site: a table (the whole file is one domain) or a folder of images,
+class/file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from pydantic import BaseModel, ConfigDict
+from torch import Tensor
+
+from ..data.image_folder import SUFFIXES, ImagePreprocessing, list_images, read_images
+from ..data.preprocessing import Preprocessing
+from ..data.read_table import as_classes, as_texts, as_times, need_column, read_table
+from ..data.table import TablePreprocessing
+from ..errors import FarshoreError, unknown
+
+SIZE = 32
+
+
+class Columns(BaseModel):
+    """Which columns of a table are no inputs, and why. A model remembers it from its first site."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    label: str | None = None
+    time: str | None = None
+    group: str | None = None
+    drop: tuple[str, ...] = ()
+
+    def or_else(self, known: Columns) -> Columns:
+        """What is said here, and otherwise what is known."""
+        return Columns(**{name: value or getattr(known, name) for name, value in self})
+
+
+@dataclass
+class Site:
+    """Rows with what is known of them. `inputs` is a data frame, or images as uint8 [n,
+    channels, size, size].
+    """
+
+    inputs: pd.DataFrame | Tensor
+    names: list[str]
+    labels: list[str] | None = None
+    times: np.ndarray | None = None
+    groups: np.ndarray | None = None
+    preprocessing: ImagePreprocessing | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def read_site(
+    path: str | Path,
+    columns: Columns,
+    known: Preprocessing | None,
+    *,
+    labelled: bool,
+    size: int | None = None,
+) -> Site:
+    """Read a site's data in the form that the model wants (`known`), or in its own form if the
+    model is new.
+    """
+    path = Path(path).expanduser()
+    if not path.exists():
+        raise FarshoreError(f"there is no file or folder {str(path)!r}: check the path")
+    if path.is_dir():
+        if isinstance(known, TablePreprocessing):
+            raise FarshoreError(
+                f"{path} is a folder, but this model was begun with a table: give a CSV or "
+                "Parquet file"
+            )
+        return _read_folder(path, columns, known, labelled=labelled, size=size)
+    if isinstance(known, ImagePreprocessing):
+        raise FarshoreError(
+            f"{path} is a file, but this model was begun with images: give a folder class/file"
+        )
+    return _read_file(path, columns, known, labelled=labelled)
+
+
+def order_classes(labels: list[str]) -> list[str]:
+    """The distinct labels in order; whole numbers by their value."""
+    found = set(labels)
+    whole = all(text.lstrip("-").isdigit() for text in found)
+    return sorted(found, key=int) if whole else sorted(found)
+
+
+def _read_file(
+    path: Path, columns: Columns, known: Preprocessing | None, *, labelled: bool
+) -> Site:
+    frame = read_table(path)
+    site = Site(frame, [str(row) for row in range(len(frame))])
+    if labelled:
+        if columns.label is None:
+            raise FarshoreError(
+                f"--label is not given: say which column of {path.name} holds the class, one of "
+                f"{_some(frame.columns)}"
+            )
+        site.labels = as_classes(
+            need_column(frame, columns.label, "--label"), columns.label
+        ).tolist()
+        site.times = (
+            as_times(need_column(frame, columns.time, "--time"), columns.time)
+            if columns.time
+            else None
+        )
+        site.groups = (
+            as_texts(need_column(frame, columns.group, "--group")) if columns.group else None
+        )
+    if isinstance(known, TablePreprocessing):
+        used = [*known.numbers, *known.categories]
+        said = {columns.label, columns.time, columns.group, *columns.drop}
+        extra = [column for column in frame.columns if column not in used and column not in said]
+        if extra:
+            site.notes.append(
+                f"note: columns that this model does not know are ignored: {_some(extra)}"
+            )
+        absent = [column for column in used if column not in frame.columns]
+        if absent:
+            raise FarshoreError(
+                f"{path.name} lacks columns that this model needs: {_some(absent)}; add them, "
+                "empty where nothing was measured"
+            )
+        site.inputs = frame[used]
+        return site
+    for column in columns.drop:
+        if column not in frame.columns:
+            raise unknown("column in --drop", column, frame.columns)
+    said = {columns.label, columns.time, columns.group, *columns.drop}
+    site.inputs = frame[[column for column in frame.columns if column not in said]]
+    return site
+
+
+def _read_folder(
+    path: Path, columns: Columns, known: Preprocessing | None, *, labelled: bool, size: int | None
+) -> Site:
+    wrong = [f"--{name}" for name, value in columns if value]
+    if wrong:
+        raise FarshoreError(
+            f"{wrong[0]} is for tables: a folder of images says it by its layout class/file"
+        )
+    notes: list[str] = []
+    labels = None
+    if labelled:
+        listed, notes = list_images(path)
+        if "domain" in listed:
+            raise FarshoreError(
+                f"{path} holds domain/class/file: give the folder of one domain, for example "
+                f"{path}/{listed['domain'].iloc[0]}"
+            )
+        files, labels = listed["file"].tolist(), listed["class"].tolist()
+    else:
+        files = sorted(
+            str(file)
+            for file in path.rglob("*")
+            if file.is_file() and file.suffix.lower() in SUFFIXES
+        )
+        if not files:
+            raise FarshoreError(f"{path} holds no image file")
+    if isinstance(known, ImagePreprocessing):
+        if size not in (None, known.size):
+            raise FarshoreError(
+                f"--size {size}: this model was begun with images of {known.size} pixels a side; "
+                "leave the option out"
+            )
+        images, preprocessing = read_images(files, known.size, known.channels)
+    else:
+        images, preprocessing = read_images(files, size or SIZE)
+    names = [str(Path(file).relative_to(path)) for file in files]
+    return Site(
+        torch.from_numpy(np.array(images)), names, labels, preprocessing=preprocessing, notes=notes
+    )
+
+
+def _some(names: object) -> str:
+    listed = [str(name) for name in names]  # type: ignore[attr-defined]
+    return ", ".join(listed[:20]) + (f" and {len(listed) - 20} more" if len(listed) > 20 else "")

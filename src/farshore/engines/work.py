@@ -1,0 +1,157 @@
+"""What a worker does with one run: claim it, carry it out or go on with it, write the result,
+give the claim back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from torch import Tensor
+
+from ..errors import FarshoreError, StateError
+from ..observer import Observer
+from ..protocol import Run, execute
+from ..resume import Stages
+from ..search.optuna_search import promising, seen_scores
+from ..store.claim import Claim, ClaimLostError, take
+from ..store.folder import RunFolder
+from ..store.identity import description
+from .features import feature_saver
+
+# Domains that took less together are learned again rather than saved: writing their state would
+# cost more. Workers are processes of their own, so another number comes to them through the
+# environment.
+LEAST_SECONDS = float(os.environ.get("FARSHORE_STATE_SECONDS", "1"))
+Status = Literal["done", "diverged", "pruned", "claimed", "failed"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run to carry out, and where. `config` is recorded beside it and decides nothing.
+
+    earlier: in a search by successive halving, the scores of the trials before, which this one must
+    keep up with.
+    """
+
+    name: str
+    run: Run
+    runs: str
+    features: bool = False
+    keep_states: bool = False
+    config: Mapping[str, Any] = field(default_factory=dict)
+    earlier: tuple[tuple[float, ...], ...] = ()
+
+    @property
+    def folder(self) -> RunFolder:
+        """Where the run lies."""
+        return RunFolder(Path(self.runs) / self.name)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a task. `claimed`: another process has it; `failed`: the message says why,
+    and the next sweep tries again.
+    """
+
+    name: str
+    status: Status
+    message: str = ""
+    seconds: float = 0.0
+
+
+class Lines(Observer):
+    """Writes a line a finished domain, and stops a run that was taken over."""
+
+    def __init__(self, folder: RunFolder, claim: Claim) -> None:
+        self.folder = folder
+        self.claim = claim
+
+    def note(self, text: str) -> None:
+        """A note about the data."""
+        self._write({"note": text})
+
+    def step(self, domain: str, step: int, terms: Mapping[str, Tensor]) -> None:
+        """Between two steps a run can be given up."""
+        self.claim.check()
+
+    def domain(self, domain: str, scores: Mapping[str, float]) -> None:
+        """The scores after a domain."""
+        self.claim.check()
+        self._write({"learned": domain, "scores": dict(scores)})
+
+    def _write(self, line: dict[str, Any]) -> None:
+        try:
+            with open(self.folder.progress, "a") as file:
+                file.write(json.dumps({"at": round(time.time(), 3), **line}) + "\n")
+        except OSError as error:
+            raise StateError(
+                f"could not write {self.folder.progress}: {error.strerror or error}"
+            ) from error
+
+
+def carry_out(task: Task) -> Outcome:
+    """Carry out one run. Whatever goes wrong with it becomes an outcome: one bad run never ends
+    a sweep.
+    """
+    began = time.perf_counter()
+    folder = task.folder
+    try:
+        claim = take(folder.path)
+        if claim is None:
+            return Outcome(task.name, "claimed")
+        with claim:
+            status, message = _finish(task, folder, claim)
+    except ClaimLostError:
+        return Outcome(task.name, "claimed")
+    except FarshoreError as error:
+        return _failed(task, str(error), began)
+    except OSError as error:
+        return _failed(task, f"{error.filename or folder.path}: {error.strerror or error}", began)
+    except Exception as error:
+        return _failed(task, f"{type(error).__name__}: {error}", began, traceback.format_exc())
+    return Outcome(task.name, status, message, time.perf_counter() - began)
+
+
+def _finish(task: Task, folder: RunFolder, claim: Claim) -> tuple[Status, str]:
+    """The result of a claimed run: one that is there already, or a new one."""
+    if folder.finished(
+        features=task.features
+    ):  # somebody finished it between the plan and the claim
+        found = folder.read()
+        return found.status, found.message
+    folder.write_config(
+        {"run": task.run.model_dump(mode="json"), "named_by": description(task.run), **task.config}
+    )
+    stages = Stages(folder.stages, keep=task.keep_states, least_seconds=LEAST_SECONDS)
+    opened = feature_saver(folder.features) if task.features else None
+    keeps_up = (
+        (lambda matrix: promising(task.earlier, seen_scores(matrix))) if task.run.halving else None
+    )
+    result = execute(
+        task.run, observer=Lines(folder, claim), stages=stages, opened=opened, promising=keeps_up
+    )
+    claim.check()
+    folder.write(result)
+    stages.clear()
+    folder.failure.unlink(missing_ok=True)
+    return result.status, result.message
+
+
+def _failed(task: Task, message: str, began: float, trace: str = "") -> Outcome:
+    """A failure is written down where the run lies, if the disk lets us; it is no result."""
+    with suppress(OSError):
+        task.folder.failure.write_text(f"{message}\n{trace}")
+    return Outcome(
+        task.name,
+        "failed",
+        f"run {task.name} ({task.run.method} on {task.run.benchmark}): {message}",
+        time.perf_counter() - began,
+    )

@@ -1,0 +1,443 @@
+"""How a step is carried out: `eager` (the reference), captured as one CUDA `graph`, or `compiled`
+and then captured.
+
+A step reads nothing on the host, so that on a GPU it can be recorded once and replayed as a whole:
+the launches of hundreds of small kernels, which take longer than the arithmetic, become one. What a
+recording has fixed (the number of domains, shapes, weights that changed on the host) is named by a
+phase: in each phase the first steps run eagerly, then the step is recorded, and all further ones
+are replayed. Every one of them is a real step of training; none is done for practice.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import warnings
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from .errors import FarshoreError
+from .methods.method import Terms
+from .networks.network import Network
+from .settings import RunSettings
+
+Execution = Literal["eager", "compiled", "graph"]
+Precision = Literal["float32", "tf32", "bf16"]
+
+# Steps that run eagerly before a recording: they create the optimiser's state and choose the
+# libraries' kernels.
+EAGER_STEPS = 3
+# Steps a domain from which recording pays, and from which compiling does, which takes seconds to
+# half a minute. Where a recorded step has its images with the channels last already, compiling
+# saves a fifth of a step at most; elsewhere half of it.
+GRAPH_STEPS = 20
+COMPILE_STEPS, COMPILE_STEPS_BY_CHANNELS = 500, 20_000
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a learner's steps are carried out, and why not otherwise."""
+
+    execution: Execution = "eager"
+    notes: tuple[str, ...] = ()
+    precision: Precision = "float32"
+    channels_last: bool = False
+
+    @property
+    def captured(self) -> bool:
+        """Whether steps are recorded and replayed on a GPU."""
+        return self.execution != "eager"
+
+
+def check_way(run: RunSettings, device: torch.device) -> None:
+    """Refuse what this device cannot do, before any work."""
+    if device.type == "cuda":
+        return
+    if run.execution == "graph":
+        raise FarshoreError(
+            f"execution = 'graph' is not allowed on {str(device)!r}: it is for CUDA devices; use "
+            "'eager' or 'compiled'"
+        )
+    if run.precision not in (
+        "auto",
+        "float32",
+    ):  # where a CPU has bf16 at all, some kernels for it crash the process
+        raise FarshoreError(
+            f"precision = {run.precision!r} is not allowed on {str(device)!r}: it is for CUDA "
+            "devices; use 'float32'"
+        )
+
+
+def choose_way(
+    run: RunSettings,
+    device: torch.device,
+    network: Network,
+    steps: int,
+    *,
+    uncaptured: str,
+    uncompiled: str,
+) -> Way:
+    """What the run asks for, or what pays on this device for this many steps a domain.
+
+    uncaptured, uncompiled: why the method's step can be neither recorded nor compiled; empty if it
+    can.
+    """
+    cuda, units = device.type == "cuda", has_matrix_units(device)
+    asked, notes = run.execution, []
+    execution: Execution
+    if asked != "auto":
+        execution = asked
+    elif not cuda or steps < GRAPH_STEPS:
+        execution = "eager"
+    else:
+        enough = (
+            COMPILE_STEPS_BY_CHANNELS if units and _by_channels(network, "graph") else COMPILE_STEPS
+        )
+        execution = "compiled" if convolves(network) and steps >= enough else "graph"
+    if execution == "compiled" and (reason := uncompiled or cannot_compile(device)):
+        execution = "graph" if cuda else "eager"
+        notes.append(f"the step is not compiled: {reason}")
+    if cuda and execution != "eager" and uncaptured:
+        execution = "eager"
+        notes.append(f"the step is not captured as a CUDA graph: {uncaptured}")
+    pays = (
+        units
+        and execution != "eager"
+        and run.precision != "float32"
+        and _by_channels(network, execution)
+    )
+    way = Way(execution, tuple(notes), channels_last=pays)
+    if run.precision != "auto":
+        return replace(way, precision=run.precision)
+    if not cuda:
+        return way
+    return replace(way, precision="bf16" if way.channels_last else "tf32")
+
+
+def has_matrix_units(device: torch.device) -> bool:
+    """Whether this is a GPU that multiplies in tf32 and bf16 and runs kernels for it: compute
+    capability 8.0 or more.
+    """
+    return device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+def _by_channels(network: Network, execution: Execution) -> bool:
+    """Whether images with the channels last, and half precision, pay: PyTorch's GroupNorm would
+    copy them at every layer.
+
+    They are for matrix units, which do not multiply in float32.
+    """
+    grouped = any(isinstance(module, nn.GroupNorm) for module in network.modules())
+    has_kernels = any(getattr(module, "by_channels", False) for module in network.modules())
+    return convolves(network) and (execution == "compiled" or has_kernels or not grouped)
+
+
+def warm_up(device: str) -> None:
+    """What PyTorch does once a process, in the middle of its first run if nobody asks for it
+    before: it is no part of a run's time.
+
+    Optimisers import much at their first step. Deterministic kernels of cuBLAS want their workspace
+    fixed before the GPU is first used, whatever run comes first.
+    """
+    weight = torch.zeros(1, requires_grad=True)
+    weight.grad = torch.zeros(1)
+    torch.optim.Adam([weight]).step()
+    if device.startswith("cuda"):
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+
+
+def convolves(network: nn.Module) -> bool:
+    """Whether the network has convolutions."""
+    return any(isinstance(module, nn.Conv2d) for module in network.modules())
+
+
+def cannot_compile(device: torch.device) -> str:
+    """Why torch.compile has nothing to compile with here; empty if it has."""
+    if device.type == "cuda":
+        try:
+            import triton  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
+        except ImportError:
+            return "Triton is not installed"
+        return ""
+    return (
+        ""
+        if any(shutil.which(name) for name in ("g++", "clang++", "c++"))
+        else "there is no C++ compiler"
+    )
+
+
+# ---- numbers and memory --------------------------------------------------------------------------
+
+
+@contextmanager
+def arithmetic(way: Way, run: RunSettings, device: torch.device) -> Iterator[None]:
+    """Inside, matrix products of float32 tensors are as exact as `precision` says, and kernels
+    as repeatable as the run asks.
+    """
+    if device.type != "cuda":
+        yield
+        return
+    with ExitStack() as stack:
+        stack.enter_context(_tf32(way.precision != "float32"))
+        stack.enter_context(torch.cuda.device(device))
+        if run.deterministic:
+            stack.enter_context(_deterministic())
+        yield
+
+
+@contextmanager
+def _tf32(allowed: bool) -> Iterator[None]:
+    matmul, convolution = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = matmul.allow_tf32, convolution.allow_tf32
+    matmul.allow_tf32 = convolution.allow_tf32 = allowed
+    try:
+        yield
+    finally:
+        matmul.allow_tf32, convolution.allow_tf32 = before
+
+
+@contextmanager
+def _deterministic() -> Iterator[None]:
+    before = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+
+
+@contextmanager
+def laid_out(network: Network, optimizers: Sequence[Optimizer], way: Way) -> Iterator[None]:
+    """Inside, images, convolutions and what optimisers keep beside them lie in memory as the way
+    wants it; outside, plainly.
+
+    Fused optimisers walk through parameter, gradient and moments side by side and do not look at
+    strides: moments of another format, as they come from a file, would be applied to the wrong
+    entries.
+    """
+    _lay_out(network, optimizers, channels_last=way.channels_last)
+    try:
+        yield
+    finally:
+        _lay_out(network, optimizers, channels_last=False)
+
+
+def _lay_out(network: Network, optimizers: Sequence[Optimizer], *, channels_last: bool) -> None:
+    network.channels_last = channels_last
+    network.to(memory_format=torch.channels_last if channels_last else torch.contiguous_format)  # type: ignore[call-overload]
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                match_layout(parameter, optimizer.state.get(parameter, {}))
+
+
+def match_layout(parameter: Tensor, state: dict[str, Any]) -> None:
+    """Give the tensors of a parameter's state that have its shape its strides too."""
+    for name, value in state.items():
+        if (
+            isinstance(value, Tensor)
+            and value.shape == parameter.shape
+            and value.stride() != parameter.stride()
+        ):
+            state[name] = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
+
+
+# ---- the feature extractor -----------------------------------------------------------------------
+
+
+@contextmanager
+def extraction(
+    network: Network, way: Way, device: torch.device, note: Callable[[str], None]
+) -> Iterator[None]:
+    """Inside, features come from the compiled extractor and in the way's precision. Everything
+    else stays in float32.
+    """
+    half, compiled = way.precision == "bf16", way.execution == "compiled"
+    run, tried = compiled_features() if compiled else _features, not compiled
+
+    def extract(inputs: Tensor) -> Tensor:
+        nonlocal run, tried
+        # No cache of cast weights: a recording would go on reading those of the step in which it
+        # was made.
+        with torch.autocast(device.type, torch.bfloat16, enabled=half, cache_enabled=False):
+            if tried:
+                return run(network, inputs).float()
+            buffers = [buffer.clone() for buffer in network.buffers()]
+            try:
+                features = run(network, inputs).float()
+                tried = _try_backward(features, network)
+                return features
+            except torch.OutOfMemoryError:
+                raise
+            except (
+                RuntimeError,
+                AssertionError,
+            ) as error:  # the user's own network, or a compiler that is broken here
+                note(
+                    "the step is not compiled: "
+                    f"{(str(error).strip() or type(error).__name__).splitlines()[0]}"
+                )
+                run, tried = _features, True
+                for buffer, before in zip(
+                    network.buffers(), buffers, strict=True
+                ):  # BatchNorm sees this batch once
+                    buffer.copy_(before)
+                return run(network, inputs).float()
+
+    network.extractor = extract if half or compiled else None
+    try:
+        yield
+    finally:
+        network.extractor = None
+
+
+@contextmanager
+def evaluation(model: nn.Module, way: Way, device: torch.device) -> Iterator[None]:
+    """Inside, the model's outputs are computed in the format and precision of the steps; nothing
+    is compiled for them.
+    """
+    if not (way.channels_last and isinstance(model, Network)):
+        yield
+        return
+    with (
+        laid_out(model, (), way),
+        extraction(model, replace(way, execution="graph"), device, note=lambda text: None),
+    ):
+        yield
+
+
+def _try_backward(features: Tensor, network: Network) -> bool:
+    """Whether there was a backward pass to try. Compiled code may fail there only, by a wrong
+    guess at a gradient's memory format.
+    """
+    if features.requires_grad:
+        parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
+        torch.autograd.grad(features.sum(), parameters, retain_graph=True, allow_unused=True)
+    return features.requires_grad
+
+
+def _features(network: Network, inputs: Tensor) -> Tensor:
+    return network.plain_features(inputs)
+
+
+@cache
+def compiled_features() -> Callable[[Network, Tensor], Tensor]:
+    """One for the process: networks of the same form share what was compiled, so that a worker
+    compiles once for all its runs.
+    """
+    # Gradients of two losses come from one pass (CL-ANDMask): the first backward pass must leave
+    # what the second needs.
+    config: Any = importlib.import_module("torch._functorch.config")
+    config.donated_buffer = False
+    compiled: Callable[[Network, Tensor], Tensor] = torch.compile(_features)
+
+    def features(network: Network, inputs: Tensor) -> Tensor:
+        # One more domain or another batch size changes the first axis: it is no reason to compile
+        # again.
+        torch._dynamo.maybe_mark_dynamic(inputs, 0)
+        with warnings.catch_warnings():
+            warnings.filterwarnings(
+                "ignore", message="TensorFloat32"
+            )  # advice to leave float32, which was asked for
+            warnings.filterwarnings("ignore", category=DeprecationWarning)  # of PyTorch to itself
+            return compiled(network, inputs)
+
+    return features
+
+
+# ---- recording and replaying ---------------------------------------------------------------------
+
+
+class CapturedSteps:
+    """Carries out one step after the other; once a phase has begun they are recorded as a CUDA
+    graph.
+
+    The terms that come back are the same tensors each time, overwritten by the next step: who keeps
+    them must copy them.
+    """
+
+    def __init__(
+        self,
+        step: Callable[[], Terms],
+        phase: Callable[[], Hashable],
+        generators: Sequence[torch.Generator],
+        note: Callable[[str], None],
+    ) -> None:
+        self.step = step
+        self.phase = phase
+        self.generators = generators
+        self.note = note
+        self.key: Hashable = object()
+        self.eager = 0
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.terms: Terms = {}
+
+    def __call__(self) -> Terms:
+        """A step: eager, or recorded and replayed, or replayed."""
+        key = self.phase()
+        if key != self.key:
+            self.key, self.graph, self.eager = key, None, EAGER_STEPS
+        if self.graph is None:
+            if self.eager > 0:
+                self.eager -= 1
+                return self.step()
+            try:
+                self.graph = self._record()
+            except RuntimeError as error:
+                self.note(f"the step is not captured as a CUDA graph: {str(error).splitlines()[0]}")
+                self.eager = 2**62
+                return self.step()
+        self.graph.replay()
+        return self.terms
+
+    def _record(self) -> torch.cuda.CUDAGraph:
+        """Record one step. Nothing is computed yet, and no random number is used up."""
+        graph = torch.cuda.CUDAGraph()
+        for generator in self.generators:
+            graph.register_generator_state(generator)
+        torch.cuda.current_stream().synchronize()
+        graph.capture_begin(capture_error_mode="thread_local")
+        try:
+            self.terms = self.step()
+        finally:
+            graph.capture_end()
+        return graph
+
+
+@contextmanager
+def steps_of(
+    way: Way,
+    device: torch.device,
+    step: Callable[[], Terms],
+    phase: Callable[[], Hashable],
+    generators: Sequence[torch.Generator],
+    note: Callable[[str], None],
+) -> Iterator[Callable[[], Terms]]:
+    """What carries out the steps of one domain in this way, one a call."""
+    if device.type != "cuda" or not way.captured:
+        yield step
+        return
+    # Recording needs a stream of its own; the eager steps run on it too, so that all steps see the
+    # same order of work.
+    stream = _stream(device)
+    stream.wait_stream(torch.cuda.current_stream(device))
+    with torch.cuda.stream(stream):
+        yield CapturedSteps(step, phase, generators, note)
+    torch.cuda.current_stream(device).wait_stream(stream)
+
+
+@cache
+def _stream(device: torch.device) -> torch.cuda.Stream:
+    """One for the process: memory that was freed on a stream is used again on that stream only."""
+    return torch.cuda.Stream(device)

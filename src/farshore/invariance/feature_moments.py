@@ -1,0 +1,107 @@
+"""Feature moments (CORAL): mean and covariance of the features are equal in all domains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from .invariance import Invariance, Reduction, Statistic
+from .running import RunningMoments
+
+
+class FeatureMoments(Invariance):
+    """φ_e = (μ_e, Σ_e); P = 1/s Σ_e (||μ_e - μ̄||² + ||Σ_e - Σ̄||²_F).
+
+    Sun and Saenko, "Deep CORAL: Correlation Alignment for Deep Domain Adaptation", ECCV workshops
+    2016, with the mean term that DomainBed and the paper add. Covariances are unbiased (divisor n -
+    1), so that a batch's expectation is the domain's; one row gives covariance 0. The prior is the
+    mean of batch statistics or the exact moments of the domain.
+
+    scope `domain`: one row or two give no covariance worth the name, so mean and covariance run
+    over a state per domain: rows of earlier batches count with weight decay per batch, merged as
+    Chan et al. do, differentiable in the newest batch alone.
+
+    diagonal: priors keep the variances alone, D numbers instead of D²; the penalty still compares
+    whole covariances.
+    """
+
+    least_rows = 4
+
+    def __init__(
+        self,
+        reduction: Reduction = "mean",
+        *,
+        scope: Literal["batch", "domain"] = "batch",
+        decay: float = 0.9,
+        diagonal: bool = False,
+    ) -> None:
+        super().__init__(reduction)
+        self.scope = scope
+        self.decay = decay
+        self.diagonal = diagonal
+
+    def statistic(self, features: Tensor, logits: Tensor, labels: Tensor) -> Statistic:
+        """μ [E, D] and Σ [E, D, D]."""
+        mean, deviations = _moments(features)
+        return {"mean": mean, "covariance": deviations / max(1, features.shape[1] - 1)}
+
+    def kept(self, statistic: Statistic) -> Statistic:
+        """Means and covariances, or means and variances."""
+        if not self.diagonal:
+            return statistic
+        return {
+            "mean": statistic["mean"],
+            "variance": statistic["covariance"].diagonal(dim1=-2, dim2=-1),
+        }
+
+    def absorb(
+        self, state: Statistic | None, features: Tensor, logits: Tensor, labels: Tensor
+    ) -> Statistic:
+        """The decayed state merged with a batch. `rows` is the summed weight, `squares` the
+        summed squared weight.
+        """
+        mean, deviations = _moments(features)
+        rows = torch.full_like(mean[:, :1], features.shape[1])
+        if state is None:
+            return {"mean": mean, "deviations": deviations, "rows": rows, "squares": rows}
+        past = self.decay * state["rows"]
+        total = past + rows
+        shift = mean - state["mean"]
+        cross = shift[:, :, None] * shift[:, None, :] * (past * rows / total)[:, :, None]
+        return {
+            "mean": state["mean"] + shift * (rows / total),
+            "deviations": self.decay * state["deviations"] + deviations + cross,
+            "rows": total,
+            "squares": self.decay**2 * state["squares"] + rows,
+        }
+
+    def summary(self, state: Statistic) -> Statistic:
+        """Mean and covariance of the weighted rows; unbiased for weights w: divisor Σw - Σw²/Σw."""
+        divisor = (state["rows"] - state["squares"] / state["rows"]).clamp_min(1e-6)
+        enough = (state["rows"] > 1.5).to(divisor.dtype)
+        return {
+            "mean": state["mean"],
+            "covariance": state["deviations"] * (enough / divisor)[:, :, None],
+        }
+
+    def domain_prior(self, parts: Iterable[tuple[Tensor, Tensor, Tensor]]) -> Statistic:
+        """The moments over all rows of the domain, merged from parts."""
+        moments = RunningMoments(outer=True)
+        for features, _, labels in parts:
+            mean, deviations = _moments(features[None].double())
+            moments.merge(len(labels), mean[0], deviations[0])
+        assert moments.mean is not None
+        return {
+            "mean": moments.mean.float(),
+            "covariance": moments.covariance(unbiased=True).float(),
+        }
+
+
+def _moments(features: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean [E, D] and summed products of deviations [E, D, D] over the rows."""
+    mean = features.mean(dim=1)
+    centred = features - mean[:, None]
+    return mean, centred.transpose(1, 2) @ centred

@@ -1,0 +1,135 @@
+"""Gradient variance (Fishr): the gradients of the classifier vary alike in all domains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from .invariance import Invariance, Reduction, Statistic
+from .running import RunningMoments
+
+LogNormalisation = Literal["l2", "standardize"]
+
+
+class GradientVariance(Invariance):
+    """φ_e = v_e, the variance over rows of the loss's gradient in the classifier's weights; P = 1/s
+    Σ_e ||v_e - v̄||².
+
+    Rame, Dancette, Cord, "Fishr: Invariant Gradient Variances for Out-of-Distribution
+    Generalization", ICML 2022.
+
+    Closed form for a linear classifier under cross-entropy: with δ = softmax(z) - onehot(y) a row's
+    gradient is δ fᵀ (and δ for the bias), so mean gradient G = Δᵀ F / n, second moment S = (Δ∘Δ)ᵀ
+    (F∘F) / n and v = S - G∘G: two matrix products, no loop over rows. Centred, divisor n
+    (`corrected`: n - 1). S - G∘G can cancel below 0 and is cut there.
+
+    Alignment: 1 - cos(Norm(log(v_e + floor)), Norm(log(Φ_e + floor))), where Φ_e is the raw
+    variance. Norm is `l2` (the printed formula; cos alone already does it) or `standardize`, which
+    makes it a correlation and truly free of scale.
+
+    decay > 0 gives scope `domain`: DomainBed's moving statistic V_e(t) = v_e(t) + decay · V_e(t-1),
+    kept per domain, without gradient into the past. The alignment uses V divided by its weight,
+    since the prior is a plain variance.
+    """
+
+    least_rows = 4
+
+    def __init__(
+        self,
+        reduction: Reduction = "mean",
+        *,
+        log_normalisation: LogNormalisation = "l2",
+        log_floor: float = 1e-8,
+        corrected: bool = False,
+        decay: float = 0.0,
+    ) -> None:
+        super().__init__(reduction)
+        self.log_normalisation: LogNormalisation = log_normalisation
+        self.log_floor = log_floor
+        self.corrected = corrected
+        self.decay = decay
+        self.scope = "domain" if decay > 0 else "batch"
+
+    def statistic(self, features: Tensor, logits: Tensor, labels: Tensor) -> Statistic:
+        """v_e [E, C·D + C]: weights first, then biases. One row has no variance and gives 0."""
+        rows = labels.shape[1]
+        mean, second = gradient_moments(features, logits, labels)
+        variance = (second - mean.square()).clamp_min(0)
+        if rows == 1:
+            return {"variance": variance * 0}
+        return {"variance": variance * (rows / (rows - 1)) if self.corrected else variance}
+
+    def absorb(
+        self, state: Statistic | None, features: Tensor, logits: Tensor, labels: Tensor
+    ) -> Statistic:
+        """V(t) = v(t) + decay · V(t-1), and the weight 1 + decay · weight(t-1) that it carries."""
+        variance = self.statistic(features, logits, labels)["variance"]
+        weight = torch.ones_like(variance[:, :1])
+        if state is None:
+            return {"variance": variance, "weight": weight}
+        return {
+            "variance": variance + self.decay * state["variance"],
+            "weight": weight + self.decay * state["weight"],
+        }
+
+    def summary(self, state: Statistic) -> Statistic:
+        """The moving statistic with its weight."""
+        return state
+
+    def penalty(self, statistics: Statistic) -> Tensor:
+        """P over the variances; the weight of a moving statistic is not compared."""
+        return super().penalty({"variance": statistics["variance"]})
+
+    def alignment(
+        self, statistic: Statistic, prior: Statistic, logits: Tensor, stored: Mapping[str, Tensor]
+    ) -> Tensor:
+        """1 - cosine between the normalised log variances of the replayed rows and of the prior,
+        [E].
+        """
+        variance = (
+            statistic["variance"] / statistic["weight"]
+            if "weight" in statistic
+            else statistic["variance"]
+        )
+        now, then = self._logs(variance), self._logs(prior["variance"])
+        return 1 - torch.nn.functional.cosine_similarity(now, then, dim=1)
+
+    def _logs(self, variance: Tensor) -> Tensor:
+        logs = (variance + self.log_floor).log()
+        if self.log_normalisation == "standardize":
+            logs = logs - logs.mean(dim=1, keepdim=True)
+        return torch.nn.functional.normalize(logs, dim=1)
+
+    def domain_prior(self, parts: Iterable[tuple[Tensor, Tensor, Tensor]]) -> Statistic:
+        """The variance over all rows of the domain, merged from parts."""
+        moments = RunningMoments(outer=False)
+        for features, logits, labels in parts:
+            rows = len(labels)
+            mean, second = gradient_moments(
+                features[None].double(), logits[None].double(), labels[None]
+            )
+            moments.merge(rows, mean[0], rows * (second - mean.square())[0])
+        return {"variance": moments.covariance(unbiased=self.corrected).clamp_min(0).float()}
+
+
+def gradient_moments(features: Tensor, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """First and second moments over rows of each row's gradient in (W, b): two tensors [E, C·D +
+    C].
+    """
+    rows, classes = labels.shape[1], logits.shape[2]
+    # Compared, not one_hot: that looks at the labels' values on the host.
+    truth = labels[:, :, None] == torch.arange(classes, device=labels.device)
+    delta = logits.softmax(dim=2) - truth.to(logits.dtype)
+    ones = features.new_ones(*features.shape[:2], 1)
+    with_bias = torch.cat([features, ones], dim=2)
+    mean = delta.transpose(1, 2) @ with_bias / rows
+    second = delta.square().transpose(1, 2) @ with_bias.square() / rows
+    return _weights_then_bias(mean), _weights_then_bias(second)
+
+
+def _weights_then_bias(moments: Tensor) -> Tensor:
+    """[E, C, D + 1] -> [E, C·D + C]."""
+    return torch.cat([moments[:, :, :-1].flatten(1), moments[:, :, -1]], dim=1)

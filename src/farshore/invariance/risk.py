@@ -1,0 +1,56 @@
+"""Risk (V-REx): the domains' mean losses are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from .invariance import Invariance, Statistic
+
+DistillationReduction = Literal["mean", "sum_classes"]
+
+
+class Risk(Invariance):
+    """φ_e = r_e, the mean cross-entropy on domain e; P = 1/s Σ_e (r_e - r̄)², the population
+    variance of the risks.
+
+    Krueger et al., "Out-of-Distribution Generalization via Risk Extrapolation", ICML 2021.
+    Alignment: the replayed rows' logits stay at the stored ones (`align="logits"`, the paper's
+    formula, reading A1), or the risk stays at the stored risk (`align="risk"`).
+    """
+
+    def __init__(
+        self,
+        align: Literal["logits", "risk"] = "logits",
+        distillation: DistillationReduction = "mean",
+    ) -> None:
+        super().__init__()
+        self.align = align
+        self.distillation: DistillationReduction = distillation
+
+    def statistic(self, features: Tensor, logits: Tensor, labels: Tensor) -> Statistic:
+        """r_e: mean cross-entropy over the rows of each domain, [E]."""
+        losses = torch.nn.functional.cross_entropy(
+            logits.flatten(0, 1), labels.flatten(), reduction="none"
+        )
+        return {"risk": losses.reshape(labels.shape).mean(dim=1)}
+
+    def alignment(
+        self, statistic: Statistic, prior: Statistic, logits: Tensor, stored: Mapping[str, Tensor]
+    ) -> Tensor:
+        """E_(x,z) ||h(x) - z||² per replayed domain, or (r_e(B_e) - r̄_e)²."""
+        if self.align == "risk":
+            return self.deviation(statistic, prior)
+        return distillation(logits, stored["logits"], self.distillation)
+
+
+def distillation(logits: Tensor, stored: Tensor, reduction: DistillationReduction) -> Tensor:
+    """Squared distance of current logits [E, m, C] to stored ones, per domain: mean over rows;
+    mean or sum over classes.
+    """
+    squares = (logits - stored.detach()).square()
+    per_row = squares.mean(dim=2) if reduction == "mean" else squares.sum(dim=2)
+    return per_row.mean(dim=1)

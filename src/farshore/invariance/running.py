@@ -1,0 +1,63 @@
+"""Running estimators (Welford; Chan, Golub and LeVeque): what AGGREGATE means in the paper's Eq. 3.
+
+They take a stream in parts of any size and give what one pass over all of it would give. Sums are
+kept in float64.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .invariance import Statistic
+
+
+class RunningMean:
+    """Mean of statistics, each weighted by the rows that it stands for."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.means: Statistic = {}
+
+    def add(self, statistics: Statistic, rows: int) -> None:
+        """Take in statistics [k, ...] of k equally large parts with `rows` rows in all."""
+        self.rows += rows
+        for name, values in statistics.items():
+            part = values.double().mean(dim=0)
+            mean = self.means.setdefault(name, torch.zeros_like(part))
+            mean += (part - mean) * (rows / self.rows)
+
+    def result(self) -> Statistic:
+        """The mean, [...], in single precision."""
+        return {name: mean.float() for name, mean in self.means.items()}
+
+
+class RunningMoments:
+    """Mean and sum of squared deviations of vectors: entry by entry, or with all products
+    (`outer`).
+    """
+
+    def __init__(self, *, outer: bool) -> None:
+        self.outer = outer
+        self.rows = 0
+        self.mean: Tensor | None = None
+        self.deviations: Tensor | None = None
+
+    def merge(self, rows: int, mean: Tensor, deviations: Tensor) -> None:
+        """Take in a part of which rows, mean and summed squared deviations from that mean are
+        known.
+        """
+        if self.mean is None or self.deviations is None:
+            self.rows, self.mean, self.deviations = rows, mean.double(), deviations.double()
+            return
+        total = self.rows + rows
+        shift = mean.double() - self.mean
+        cross = torch.outer(shift, shift) if self.outer else shift.square()
+        self.deviations = self.deviations + deviations.double() + cross * (self.rows * rows / total)
+        self.mean = self.mean + shift * (rows / total)
+        self.rows = total
+
+    def covariance(self, *, unbiased: bool) -> Tensor:
+        """Squared deviations per row: divided by n - 1 or by n. One row gives 0."""
+        assert self.deviations is not None
+        return self.deviations / max(1, self.rows - unbiased)

@@ -1,0 +1,86 @@
+"""Sign agreement (ANDMask): keep what the domains' gradients agree on. The sibling of Invariance
+over gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Mask = Literal["hard", "soft"]
+Projection = Literal["global", "per-tensor", "elementwise", "none"]
+DENSITY_FLOOR = 1e-10
+
+
+class SignAgreement:
+    """Combine per-domain gradients g_e, entry by entry, by the share a = |1/s Σ_e sign(g_e)| of
+    domains that agree.
+
+    Parascandolo et al., "Learning explanations that are hard to vary", ICLR 2021. With ḡ the mean
+    over domains:
+    `hard`: m = 1[a >= τ]; `soft`: m = sigmoid((a - τ) / T). Result: m ∘ ḡ / (mean(m) + ε), mean
+    over each parameter tensor.
+    """
+
+    def __init__(self, mask: Mask = "hard", temperature: float = 0.1) -> None:
+        self.mask: Mask = mask
+        self.temperature = temperature
+
+    def combine(
+        self, gradients: Tensor, sizes: Sequence[int], threshold: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Gradients [E, P] of parameter tensors with these sizes -> the masked gradient [P], and
+        the hard mask's density over all.
+        """
+        return self.decide(
+            gradients.sign().sum(dim=0), gradients.sum(dim=0), len(gradients), sizes, threshold
+        )
+
+    def decide(
+        self, signs: Tensor, total: Tensor, domains: int, sizes: Sequence[int], threshold: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The same from Σ_e sign(g_e) and Σ_e g_e over so many domains: all that the vote needs
+        of them.
+        """
+        votes = signs.abs()
+        # Compared as votes, not as shares: 1/s in floating point would lose unanimity for some s.
+        hard = (votes >= threshold * domains - 1e-6).to(total.dtype)
+        mask = (
+            hard
+            if self.mask == "hard"
+            else torch.sigmoid((votes / domains - threshold) / self.temperature)
+        )
+        return mask * (total / domains) / (
+            per_tensor(mask, sizes, torch.mean) + DENSITY_FLOOR
+        ), hard.mean()
+
+
+def per_tensor(values: Tensor, sizes: Sequence[int], reduce: Callable[[Tensor], Tensor]) -> Tensor:
+    """[P] -> [P]: every entry becomes the mean, or another reduction, over its parameter tensor."""
+    return torch.cat([reduce(part).expand(len(part)) for part in values.split(list(sizes))])
+
+
+def remove_conflict(extra: Tensor, main: Tensor, how: Projection, sizes: Sequence[int]) -> Tensor:
+    """`extra` [P] without the part that works against `main` [P] (PCGrad, Yu et al. 2020,
+    one-sided).
+
+    global: if <q, g> < 0 over all parameters, q - <q, g>/||g||² g; per-tensor: the same for each
+    tensor; elementwise: entries of opposite sign are dropped. Afterwards <q, g> is not negative.
+    """
+    if how == "none":
+        return extra
+    if how == "elementwise":
+        return torch.where(extra * main < 0, 0.0, extra)
+    if how == "global":
+        product, norm = extra.dot(main), main.dot(main)
+    else:
+        product, norm = (
+            per_tensor(extra * main, sizes, torch.sum),
+            per_tensor(main.square(), sizes, torch.sum),
+        )
+    # Not `+ ε`: near a minimum g is small, and the result must not depend on its length. Where g is
+    # 0, so is the product.
+    return extra - product.clamp_max(0) / norm.clamp_min(torch.finfo(norm.dtype).tiny) * main

@@ -1,0 +1,48 @@
+"""Methods by name. Other packages add theirs under the entry-point group `farshore.methods`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..registry import Registry
+
+if TYPE_CHECKING:
+    from .method import Method
+
+METHODS: Registry[type[Method]] = Registry(
+    "method",
+    "farshore.methods",
+    {
+        "finetune": "farshore.methods.finetune:Finetune",
+        "agem": "farshore.methods.agem:AGEM",
+        "upgd": "farshore.methods.upgd:UPGD",
+        "ewc": "farshore.methods.ewc:EWC",
+        "si": "farshore.methods.si:SI",
+        "snr": "farshore.methods.snr:SNR",
+        "fdr": "farshore.methods.fdr:FDR",
+        "er-ace": "farshore.methods.er_ace:ERACE",
+        "lode": "farshore.methods.lode:LODE",
+        "star": "farshore.methods.star:STAR",
+        "cope": "farshore.methods.cope:CoPE",
+        "efc": "farshore.methods.efc:EFC",
+        "sarl": "farshore.methods.sarl:SARL",
+        "er": "farshore.methods.er:ER",
+        "der++": "farshore.methods.derpp:DERPP",
+        "cl-vrex": "farshore.methods.vrex:CLVREX",
+        "cl-fishr": "farshore.methods.fishr:CLFishr",
+        "cl-coral": "farshore.methods.coral:CLCORAL",
+        "cl-mmd": "farshore.methods.mmd:CLMMD",
+        "cl-andmask": "farshore.methods.andmask:CLANDMask",
+        "naive-cl-vrex": "farshore.methods.vrex:NaiveCLVREX",
+        "naive-cl-fishr": "farshore.methods.fishr:NaiveCLFishr",
+        "naive-cl-coral": "farshore.methods.coral:NaiveCLCORAL",
+        "naive-cl-mmd": "farshore.methods.mmd:NaiveCLMMD",
+        "naive-cl-andmask": "farshore.methods.andmask:NaiveCLANDMask",
+        "urm": "farshore.methods.urm:URM",
+    },
+)
+
+
+def continual() -> list[str]:
+    """Names of the methods that learn one domain after the other: all but the offline ones."""
+    return [name for name in METHODS.names() if METHODS.get(name).kind == "continual"]

@@ -1,0 +1,49 @@
+"""A-GEM: steps that, to first order, do not raise the mean loss on the memory."""
+
+from __future__ import annotations
+
+from ..batch import Batch
+from ..invariance.sign_agreement import remove_conflict
+from .finetune import Finetune
+from .gradient import flat, gradients_of, trainable, write_gradients
+from .method import Replay, Terms
+
+
+class AGEM(Finetune):
+    """Project the current gradient when it works against the gradient of the memory.
+
+    Equation: g = ∇L_ERM(B_s), g_ref = ∇L_ERM(B_mem), both at the same weights; if <g, g_ref> < 0
+    over all parameters, step along g - <g, g_ref> / <g_ref, g_ref> · g_ref, otherwise along g. The
+    memory's loss itself is never minimised.
+    Paper: Chaudhry, Ranzato, Rohrbach, Elhoseiny, "Efficient Lifelong Learning with A-GEM", ICLR
+    2019.
+
+    No setting of its own, in the paper's table or elsewhere. B_mem are the replayed rows of all
+    past domains, as many as every replaying method gets (the official code draws 256 whatever the
+    batch). Readings: the memory is filled when a domain ends and never holds the current one, as in
+    the official code, not by a reservoir (Mammoth's `agem_r`); the two gradients come from two
+    passes, so BatchNorm sees the current and the replayed rows apart. <g, g_ref> = 0 leaves g
+    alone. The guarantee holds for the gradient that the optimiser is handed: Adam's moments and
+    weight decay may turn the step against g_ref again (`optimizer=sgd` is the original). Domains
+    that share their labels rarely conflict, so A-GEM then stays near fine-tuning; the logged
+    `conflict` is 1 in steps that were projected.
+    """
+
+    name = "agem"
+    group = "optimization"
+    reference = "Chaudhry et al., ICLR 2019, arXiv:1812.00420"
+    replay = Replay(memory="partitions")
+
+    def gradients(self, batch: Batch) -> Terms:
+        """g without its part against g_ref; plain g as long as nothing is remembered."""
+        if not batch.replayed:
+            return super().gradients(batch)
+        parameters = trainable(self.network)
+        rows = batch.rows
+        erm = self.risk(self.network(batch.inputs[:rows]), batch.labels[:rows])
+        current = flat(gradients_of(erm, parameters))
+        replay = self.risk(self.network(batch.inputs[rows:]), batch.labels[rows:])
+        reference = flat(gradients_of(replay, parameters))
+        write_gradients(parameters, remove_conflict(current, reference, "global", [len(current)]))
+        conflict = (current.dot(reference) < 0).to(erm.dtype)
+        return {"erm": erm.detach(), "replay": replay.detach(), "conflict": conflict}

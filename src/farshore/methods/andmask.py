@@ -1,0 +1,223 @@
+"""CL-ANDMask and Naive-CL-ANDMask: steps along what the domains' gradients agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from ..batch import Batch
+from ..data.domain import Rows
+from ..invariance.risk import distillation
+from ..invariance.sign_agreement import SignAgreement, remove_conflict
+from ..memory import Memory
+from ..networks.network import Network
+from ..settings import MethodSettings, Uniform, setting
+from .finetune import Finetune
+from .gradient import (
+    domain_gradients,
+    flat,
+    mean_gradient,
+    own_gradient,
+    trainable,
+    write_gradients,
+)
+from .method import MakeOptimizer, Replay, Terms
+from .tailored import Forward
+
+
+class NaiveCLANDMaskSettings(MethodSettings):
+    """τ 1, U(0.5, 1): the paper's table."""
+
+    agreement: float = setting(
+        1.0, Uniform(0.5, 1.0), ge=0, le=1, help="τ, the share of domains that must agree in sign"
+    )
+    mask: Literal["hard", "soft"] = setting(
+        "hard", help="keep or drop an entry, or weigh it by sigmoid((agreement - τ) / T)"
+    )
+    mask_temperature: float = setting(0.1, gt=0, help="T of the soft mask")
+
+
+class CLANDMaskSettings(NaiveCLANDMaskSettings):
+    """τ 1, U(0.5, 1); α 0.1, U(0.1, 0.5): the paper's table."""
+
+    mask: Literal["hard", "soft"] = setting(
+        "soft", help="as the appendix has it; hard as in table 1"
+    )
+    alignment_weight: float = setting(
+        0.1, Uniform(0.1, 0.5), ge=0, help="α, the weight of the distillation gradient"
+    )
+    alignment_reduction: Literal["mean", "sum"] = setting(
+        "mean", help="distillation over replayed domains"
+    )
+    distillation_reduction: Literal["mean", "sum_classes"] = setting(
+        "mean", help="squared logit distance: mean or sum over classes"
+    )
+    projection: Literal["global", "per-tensor", "elementwise", "none"] = setting(
+        "global", help="how the distillation gradient loses what conflicts with the masked gradient"
+    )
+    adaptive_agreement: bool = setting(
+        True, help="move τ when the hard mask keeps too little or too much"
+    )
+    density_low: float = setting(0.1, ge=0, le=1, help="below this density τ falls")
+    density_high: float = setting(0.9, ge=0, le=1, help="above this density τ rises")
+    agreement_step: float = setting(0.01, ge=0, help="how far τ moves in a step")
+    agreement_least: float = setting(0.05, ge=0, le=1, help="τ does not fall below")
+    forward: Forward = setting(
+        "joint", help="BatchNorm sees the whole batch, or one domain at a time"
+    )
+
+
+class NaiveCLANDMask(Finetune):
+    """ANDMask with stored gradients: the current gradient and each past domain's stored mean
+    gradient vote on every entry.
+
+    Equation: m = 1[|1/s (sign(g_s) + Σ_{e<s} sign(ḡ_e))| >= τ]; step along m ∘ 1/s (g_s + Σ ḡ_e) /
+    (mean(m) + ε), the mean over each parameter tensor (the paper's appendix, Naive-ANDMask). ḡ_e is
+    the mean gradient over batches of D_e when e ended. The stale gradients stand in the step
+    itself, as printed; the paper reports near-chance accuracy for it.
+    Paper: Parascandolo et al., ICLR 2021.
+    """
+
+    name = "naive-cl-andmask"
+    group = "naive"
+    results_version = 2
+    reference = "the paper, after Parascandolo et al., ICLR 2021"
+    Settings: ClassVar[type[MethodSettings]] = NaiveCLANDMaskSettings
+
+    def attach(
+        self,
+        network: Network,
+        memory: Memory | None,
+        generator: torch.Generator,
+        make: MakeOptimizer,
+    ) -> None:
+        """Also set up the vote."""
+        super().attach(network, memory, generator, make)
+        self.vote = SignAgreement(self.settings.mask, self.settings.mask_temperature)
+        self.parameters: list[nn.Parameter] = trainable(network)
+        self.sizes = [parameter.numel() for parameter in self.parameters]
+        self.stored: dict[str, Tensor] = {}
+        self._summed: tuple[list[str], Tensor, Tensor] | None = None
+        self.threshold = torch.tensor(
+            float(self.settings.agreement), device=self.parameters[0].device
+        )
+
+    def gradients(self, batch: Batch) -> Terms:
+        """The current gradient, masked by its agreement with the stored ones; one domain is
+        plain ERM.
+        """
+        terms = super().gradients(batch)
+        if self.stored:
+            own = flat(own_gradient(parameter) for parameter in self.parameters)
+            signs, total = self._sums
+            masked, _ = self.vote.decide(
+                own.sign() + signs, own + total, 1 + len(self.stored), self.sizes, self.threshold
+            )
+            write_gradients(self.parameters, masked)
+        return terms
+
+    def after_domain(self, domain: str, rows: Rows) -> None:
+        """Store the mean gradient over the domain's batches, with batch statistics but without
+        moving the running ones.
+        """
+        order = torch.randperm(len(rows), generator=self.generator, device=self.threshold.device)
+        self.stored[domain] = flat(
+            mean_gradient(self.network, self.parameters, rows, order, self.settings.batch_size)
+        )
+
+    @property
+    def _sums(self) -> tuple[Tensor, Tensor]:
+        """Σ sign(ḡ_e) and Σ ḡ_e: summed once a domain, so that a step costs the same after many."""
+        if self._summed is None or self._summed[0] != list(self.stored):
+            stack = torch.stack(list(self.stored.values()))
+            self._summed = (list(self.stored), stack.sign().sum(dim=0), stack.sum(dim=0))
+        return self._summed[1], self._summed[2]
+
+    def forget(self, domain: str) -> None:
+        """Remove the domain's stored gradient."""
+        self.stored.pop(domain, None)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The stored gradients and the threshold."""
+        return {
+            "names": list(self.stored),
+            "gradients": list(self.stored.values()),
+            "threshold": self.threshold,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        device = self.threshold.device
+        self.stored = {
+            name: gradient.to(device)
+            for name, gradient in zip(state["names"], state["gradients"], strict=True)
+        }
+        self.threshold = state["threshold"].to(device)
+
+
+class CLANDMask(NaiveCLANDMask):
+    """ANDMask over replayed domains, with distillation whose conflicting part is taken out.
+
+    Equation: g_e = ∇ L_ERM(B_e) for the current and each replayed domain; m = sigmoid((|1/s Σ
+    sign(g_e)| - τ) / T); g̃ = m ∘ ḡ / (mean(m) + ε) per parameter tensor; q = ∇ 1/|E| Σ_e E ||h(x)
+    - z||² on replayed rows; if <q, g̃> < 0 then q -= <q, g̃>/||g̃||² g̃; step along g̃ + α q. τ
+    moves by `agreement_step` when the hard mask's density leaves [low, high].
+    Paper: Parascandolo et al., ICLR 2021; the paper, table 1 and appendix, row CL-ANDMask.
+
+    Readings: the soft mask of the appendix rather than the hard one of table 1; domains weigh
+    equally; the projection is over all parameters flattened; the distillation gradient is not
+    masked. One domain is plain ERM.
+    """
+
+    name = "cl-andmask"
+    group = "tailored"
+    Settings = CLANDMaskSettings
+    replay = Replay(memory="partitions", stores=("logits",), worth_rows=16)
+
+    def gradients(self, batch: Batch) -> Terms:
+        """g̃ + α q over the current and the replayed domains."""
+        if not batch.replayed:
+            return Finetune.gradients(self, batch)
+        settings = self.settings
+        distilled = settings.alignment_weight > 0
+        joint = settings.forward == "joint" and bool(self.network.batchnorms())
+        stored = batch.stored["logits"]
+
+        def losses(place: int, logits: Tensor, labels: Tensor) -> list[Tensor]:
+            risk = [self.risk(logits, labels)]
+            if distilled and place > 0:
+                risk.append(
+                    distillation(
+                        logits[None], stored[place - 1][None], settings.distillation_reduction
+                    )[0]
+                )
+            return risk
+
+        stack, extra, values = domain_gradients(
+            self.network, self.parameters, batch, losses, joint=joint
+        )
+        masked, density = self.vote.combine(stack, self.sizes, self.threshold)
+        terms = {"erm": values[0].mean(), "density": density}
+        if extra is not None:
+            scale = 1 / batch.replayed if settings.alignment_reduction == "mean" else 1.0
+            masked = masked + settings.alignment_weight * remove_conflict(
+                scale * extra, masked, settings.projection, self.sizes
+            )
+            terms["alignment"] = values[1].sum() * scale
+        write_gradients(self.parameters, masked)
+        if settings.adaptive_agreement:
+            self._adapt(density)
+        return terms
+
+    def _adapt(self, density: Tensor) -> None:
+        """τ falls when hardly anything passes and rises when nearly everything does."""
+        settings = self.settings
+        step = torch.where(density < settings.density_low, -settings.agreement_step, 0.0)
+        step = torch.where(density > settings.density_high, settings.agreement_step, step)
+        self.threshold.add_(step).clamp_(settings.agreement_least, 1.0)
+
+    def after_domain(self, domain: str, rows: Rows) -> None:
+        """Nothing: the memory holds what is needed."""

@@ -1,0 +1,86 @@
+"""CL-CORAL and Naive-CL-CORAL: equal means and covariances of the features in all domains."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from ..invariance.feature_moments import FeatureMoments
+from ..settings import setting
+from .invariant import BatchStatisticSettings
+from .naive import Naive
+from .tailored import Tailored, TailoredSettings
+
+
+class NaiveCLCORALSettings(BatchStatisticSettings):
+    """λ 1, 10^U(-1, 1): the paper's table."""
+
+    prior_storage: Literal["float32", "float16", "diagonal"] = setting(  # type: ignore[assignment]
+        "float32",
+        help="numbers in which the domains' priors are kept; diagonal: variances instead of "
+        "whole covariances",
+    )
+
+
+class CLCORALSettings(NaiveCLCORALSettings, TailoredSettings):
+    """λ 1, 10^U(-1, 1); β 1, 10^U(-1, 1): the paper's table."""
+
+    scope: Literal["batch", "domain"] = setting(
+        "batch", help="domain: moments run over a state per domain instead of one batch"
+    )
+    scope_decay: float = setting(
+        0.9, gt=0, lt=1, help="weight of a domain's earlier batches per batch, with scope=domain"
+    )
+
+
+class CLCORAL(Tailored):
+    """CORAL over replayed domains: L = L_ERM^replay + λ · P + β · L_align.
+
+    Equation: P = 1/s Σ_e (||μ_e - μ̄||² + ||Σ_e - Σ̄||²_F) over feature means and covariances of
+    the same update; L_align = 1/|E| Σ_e (||μ_e(B_e) - μ_e||² + ||Σ_e(B_e) - Σ_e||²_F) against the
+    stored moments.
+    Paper: Sun and Saenko, 2016 (Deep CORAL); the paper, table 1, row CL-CORAL.
+
+    Readings: squared norms are means over entries, as in DomainBed, whose λ the paper takes over
+    (`statistic_reduction=sum` is the printed form, 10^4 times larger). Covariances are unbiased.
+    Priors are means of batch statistics ("batch-level" in the table); `prior_level=domain` gives
+    exact moments.
+    """
+
+    name = "cl-coral"
+    reduces_to = ("er", {"penalty_weight": 0, "alignment_weight": 0})
+    reference = "the paper, after Sun and Saenko, 2016"
+    Settings = CLCORALSettings
+    replay = replace(Tailored.replay, least_rows=FeatureMoments.least_rows)
+
+    def make_invariance(self) -> FeatureMoments:
+        """Feature moments over a batch or over a domain's running state."""
+        chosen = self.settings
+        return FeatureMoments(
+            chosen.statistic_reduction,
+            scope=chosen.scope,
+            decay=chosen.scope_decay,
+            diagonal=chosen.prior_storage == "diagonal",
+        )
+
+
+class NaiveCLCORAL(Naive):
+    """CORAL with stored moments: L = L_ERM(D_s) + λ · 1/(s-1) Σ_{e<s} (||μ_s - μ̄_e||² + ||Σ_s -
+    Σ̄_e||²_F).
+
+    Equation: μ̄_e, Σ̄_e are the moments stored at the end of domain e; the paper's appendix,
+    Naive-CORAL.
+    Paper: Sun and Saenko, 2016. λ 1, 10^U(-1, 1): the paper's table.
+    """
+
+    name = "naive-cl-coral"
+    reduces_to = ("finetune", {"penalty_weight": 0})
+    results_version = 2
+    reference = "the paper, after Sun and Saenko, 2016"
+    Settings = NaiveCLCORALSettings
+
+    def make_invariance(self) -> FeatureMoments:
+        """Feature moments of a batch."""
+        return FeatureMoments(
+            self.settings.statistic_reduction, diagonal=self.settings.prior_storage == "diagonal"
+        )

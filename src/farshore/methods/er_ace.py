@@ -1,0 +1,101 @@
+"""ER-ACE: replay in which incoming rows do not push down classes that are absent from their
+batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from ..batch import Batch
+from ..memory import Memory
+from ..networks.network import Network
+from ..settings import MethodSettings, setting
+from .finetune import Finetune
+from .method import MakeOptimizer, Replay, Terms
+
+
+class ERACESettings(MethodSettings):
+    """No number of its own, in the paper's table or in the official repository."""
+
+    mask: Literal["absent", "official"] = setting(
+        "absent",
+        help="mask all classes absent from the batch, or (official code) not the highest class "
+        "seen so far",
+    )
+
+
+class ERACE(Finetune):
+    """Asymmetric cross-entropy: the incoming rows compete among the classes of their batch, the
+    replayed ones among all.
+
+    Equation: L = CE(h(x) restricted to the classes of B_s, y) + CE(h(x'), y'), (x', y') ~ memory;
+    the sum of two means.
+    Paper: Caccia et al., "New Insights on Reducing Abrupt Representation Change in Online Continual
+    Learning", ICLR 2022.
+
+    No default is in the paper's table; the method has no number of its own. It was made for classes
+    that come one after the other. Here every domain normally has all classes, and a batch much
+    larger than C ln C too: then nothing is masked and ER-ACE is ER up to the weight of the replayed
+    rows (sum of means, not pooled) and a uniform memory; it differs where batches miss classes, as
+    with many classes or few rows. Readings: exactly the absent classes are masked (`mask=official`
+    spares the highest class seen so far, a leftover of unseen classes); mask and replay begin with
+    the second domain, as Mammoth does by default; the network's linear head instead of the cosine
+    one, for parity. The memory is a reservoir over the stream, so it also holds rows of the current
+    domain. The two parts run in separate passes.
+    """
+
+    name = "er-ace"
+    group = "replay"
+    results_version = 2
+    reference = "Caccia et al., ICLR 2022, arXiv:2104.05025"
+    Settings: ClassVar[type[MethodSettings]] = ERACESettings
+    replay = Replay(memory="reservoir", draws=("replay",))
+
+    def attach(
+        self,
+        network: Network,
+        memory: Memory | None,
+        generator: torch.Generator,
+        make: MakeOptimizer,
+    ) -> None:
+        """No class was seen yet."""
+        super().attach(network, memory, generator, make)
+        self.highest = torch.zeros((), dtype=torch.long, device=next(network.parameters()).device)
+
+    def terms(self, batch: Batch) -> Terms:
+        """`erm` on the incoming rows, masked from the second domain on, and `replay`."""
+        torch.maximum(self.highest, batch.labels.max(), out=self.highest)
+        _, logits = self.forward(batch)
+        if "replay" not in batch.draws:
+            return {"erm": self.risk(logits, batch.labels)}
+        spared = self.highest if self.settings.mask == "official" else None
+        masked = mask_absent(logits, batch.labels, spared)
+        draw = batch.draws["replay"]
+        return {
+            "erm": self.risk(masked, batch.labels),
+            "replay": self.risk(self.network(draw.inputs), draw.labels),
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """The highest class seen so far."""
+        return {"highest": self.highest}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        self.highest = state["highest"].to(self.highest.device)
+
+
+def mask_absent(logits: Tensor, labels: Tensor, spared_from: Tensor | None = None) -> Tensor:
+    """Logits in which classes that no label names are out of the softmax; those from
+    `spared_from` on stay in.
+    """
+    classes = logits.shape[1]
+    kept = torch.zeros(classes, dtype=torch.bool, device=logits.device).index_fill_(0, labels, True)
+    if spared_from is not None:
+        kept |= torch.arange(classes, device=logits.device) >= spared_from
+    # Finite, so that nothing turns into NaN; its softmax is 0 all the same.
+    return logits.masked_fill(~kept, torch.finfo(logits.dtype).min)

@@ -1,0 +1,152 @@
+"""EWC in its online form: weights that mattered for past domains are held by springs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad_and_value, vmap
+
+from ..batch import Batch
+from ..data.domain import Rows
+from ..memory import Memory
+from ..networks.network import Network
+from ..settings import Choice, MethodSettings, setting
+from .finetune import Finetune
+from .gradient import flat, trainable
+from .method import MakeOptimizer, Terms
+
+FisherKind = Literal["weighted", "empirical"]
+# Gradients of single rows are held at once for as many rows as fit into this many numbers.
+LARGEST_BLOCK = 2**25
+
+
+class EWCSettings(MethodSettings):
+    """λ 10, {0.1, 1, 5, 10, 30, 90, 100}; γ 0.9, {0.8, 0.9, 1}: the paper's table."""
+
+    penalty_weight: float = setting(
+        10.0,
+        Choice((0.1, 1.0, 5.0, 10.0, 30.0, 90.0, 100.0)),
+        ge=0,
+        help="λ, the weight of the springs",
+    )
+    decay: float = setting(
+        0.9,
+        Choice((0.8, 0.9, 1.0)),
+        ge=0,
+        le=1,
+        help="γ, what a domain leaves of the older Fisher information",
+    )
+    fisher: FisherKind = setting(
+        "weighted",
+        help="squared gradients weighted by p(y|x) (Mammoth), or unweighted (empirical Fisher)",
+    )
+    fisher_rows: int | None = setting(
+        None,
+        ge=1,
+        help="rows of a domain that the Fisher information is estimated on; all if not given",
+    )
+
+
+class EWC(Finetune):
+    """Penalise moving a weight by how much the past domains' likelihood depends on it.
+
+    Equation: L_ERM(D_s) + λ Σ_i F_i (θ_i - θ*_i)², θ* the weights when the last domain ended; at
+    the end of domain s F <- γ F + 1/n Σ_n p(y_n|x_n) (∂ log p(y_n|x_n) / ∂θ)², squared row by row
+    before the mean.
+    Paper: Kirkpatrick et al., "Overcoming catastrophic forgetting in neural networks", PNAS 2017;
+    with one decaying F as in Schwarz et al., "Progress & Compress", ICML 2018.
+
+    λ and γ: the paper's table. Its range of λ fits the scaling of Mammoth's `ewc_on`, which is
+    taken here: no factor 1/2 (λ = 1 is the textbook's λ = 2), true labels, and the factor p;
+    `fisher=empirical` leaves p out. The Fisher pass runs in evaluation mode, so that BatchNorm
+    neither sees single rows nor moves (Mammoth leaves training mode on). F is a sum over
+    domains: no domain can be taken out of it afterwards.
+    """
+
+    name = "ewc"
+    group = "regularization"
+    reference = "Kirkpatrick et al., PNAS 2017, arXiv:1612.00796; Schwarz et al., ICML 2018"
+    Settings: ClassVar[type[MethodSettings]] = EWCSettings
+    reduces_to = ("finetune", {"penalty_weight": 0})
+
+    def attach(
+        self,
+        network: Network,
+        memory: Memory | None,
+        generator: torch.Generator,
+        make: MakeOptimizer,
+    ) -> None:
+        """Nothing is important yet."""
+        super().attach(network, memory, generator, make)
+        self.parameters = trainable(network)
+        self.fisher: Tensor | None = None
+
+    def before_domain(self, domain: str) -> None:
+        """θ*: training goes on where the last domain ended."""
+        self.anchor = flat(parameter.detach() for parameter in self.parameters)
+
+    def weights(self) -> Mapping[str, float | Tensor]:
+        """λ for the penalty."""
+        return {"penalty": self.settings.penalty_weight}
+
+    def terms(self, batch: Batch) -> Terms:
+        """`erm`, and from the second domain on `penalty`. A penalty of weight 0 is not computed."""
+        terms = super().terms(batch)
+        if self.fisher is not None and self.settings.penalty_weight:
+            terms["penalty"] = spring(self.fisher, flat(self.parameters), self.anchor)
+        return terms
+
+    def after_domain(self, domain: str, rows: Rows) -> None:
+        """Add the finished domain's Fisher information."""
+        if not self.settings.penalty_weight:
+            return
+        order = torch.randperm(len(rows), generator=self.generator, device=self.generator.device)[
+            : self.settings.fisher_rows
+        ]
+        new = fisher_information(self.network, rows, order, self.settings.fisher)
+        self.fisher = new if self.fisher is None else self.settings.decay * self.fisher + new
+
+    def state_dict(self) -> dict[str, Any]:
+        """F; θ* is where the network stands between two domains."""
+        return {"fisher": self.fisher}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        fisher = state["fisher"]
+        self.fisher = fisher.to(self.parameters[0].device) if fisher is not None else None
+
+
+def spring(strength: Tensor, weights: Tensor, anchor: Tensor) -> Tensor:
+    """Σ_i strength_i (weights_i - anchor_i)²."""
+    return (strength * (weights - anchor).square()).sum()
+
+
+def fisher_information(network: Network, rows: Rows, order: Tensor, kind: FisherKind) -> Tensor:
+    """1/n Σ_n [p_n] (∇ log p_n)² over the ordered rows, in evaluation mode, as one vector over
+    the trainable parameters.
+    """
+    parameters = {
+        name: value.detach() for name, value in network.named_parameters() if value.requires_grad
+    }
+    total = {name: torch.zeros_like(value) for name, value in parameters.items()}
+    device = next(iter(total.values())).device
+    block = max(1, LARGEST_BLOCK // sum(value.numel() for value in total.values()))
+
+    def log_likelihood(values: dict[str, Tensor], row: Tensor, label: Tensor) -> Tensor:
+        return -nn.functional.cross_entropy(
+            functional_call(network, values, (row[None],)), label[None]
+        )
+
+    network.eval()
+    for part in order.split(block):
+        inputs, labels = rows.take(part)
+        gradients, logs = vmap(grad_and_value(log_likelihood), (None, 0, 0))(
+            parameters, inputs.to(device), labels.to(device)
+        )
+        weight = logs.exp() if kind == "weighted" else torch.ones_like(logs)
+        for name, gradient in gradients.items():
+            total[name] += torch.tensordot(weight, gradient.square(), dims=1) / len(order)
+    return flat(total.values())

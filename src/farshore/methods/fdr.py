@@ -1,0 +1,101 @@
+"""FDR: on remembered rows the network keeps answering as it did when their domain ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from ..batch import Batch
+from ..settings import MethodSettings, Uniform, setting
+from .finetune import Finetune
+from .method import Replay, Terms
+
+
+class FDRSettings(MethodSettings):
+    """α 1, U(0.3, 1): Mammoth's `fdr`, not in the paper's table. Its authors tuned α but never
+    used it: their numbers have α = 1.
+    """
+
+    penalty_weight: float = setting(
+        1.0,
+        Uniform(0.3, 1.0),
+        ge=0,
+        help="α, the weight of the distance to the stored answers; 0 skips it",
+    )
+    second_step: bool = setting(
+        True,
+        help="a step of its own for the distance (Mammoth), or one step on the sum (the "
+        "penalised objective)",
+    )
+
+
+class FDR(Finetune):
+    """Keep the distance in function space small: the probabilities on remembered rows stay at the
+    stored ones.
+
+    Equation: a step on L_ERM(B_s), then a second one on α · E_{(x,z) ~ memory} ||softmax h(x) -
+    softmax z||₂, z the logits that the end-of-domain model gave. The norm is not squared: it lies
+    between 0 and √2 and its gradient does not fade near agreement.
+    Paper: Benjamin, Rolnick, Kording, "Measuring and regularizing networks in function space", ICLR
+    2019.
+
+    No author's code of this experiment is public; Mammoth's `fdr` is followed: two optimiser steps
+    a batch, which advance Adam twice and apply weight decay twice, and no use of the remembered
+    labels. `second_step=false` takes one step on the sum. Other than there, the memory has exact
+    even shares, z comes from evaluation mode, and α weighs the second step. With α = 0 that step is
+    skipped, since even a zero gradient moves Adam. The first domain is fine-tuning.
+    """
+
+    name = "fdr"
+    group = "replay"
+    reference = "Benjamin et al., ICLR 2019, arXiv:1805.08289"
+    Settings: ClassVar[type[MethodSettings]] = FDRSettings
+    replay = Replay(memory="partitions", joined=False, draws=("replay",), stores=("logits",))
+    reduces_to = ("finetune", {"penalty_weight": 0})
+
+    def weights(self) -> Mapping[str, float | Tensor]:
+        """α for the distance."""
+        return {"distance": self.settings.penalty_weight}
+
+    def terms(self, batch: Batch) -> Terms:
+        """`erm`; with one step also `distance`."""
+        terms = super().terms(batch)
+        if not self.settings.second_step and self._remembers(batch):
+            terms["distance"] = self._distance(batch)
+        return terms
+
+    def update(self, batch: Batch) -> Terms:
+        """The step on the current rows and then, from the second domain on, the one on the
+        remembered rows.
+        """
+        terms = super().update(batch)
+        if self.settings.second_step and self._remembers(batch):
+            for optimizer in self.opts:
+                optimizer.zero_grad(set_to_none=True)
+            distance = self._distance(batch)
+            (self.settings.penalty_weight * distance).backward()
+            for optimizer in self.opts:
+                optimizer.step()
+            terms["distance"] = distance.detach()
+        return terms
+
+    def _remembers(self, batch: Batch) -> bool:
+        return "replay" in batch.draws and self.settings.penalty_weight > 0
+
+    def _distance(self, batch: Batch) -> Tensor:
+        draw = batch.draws["replay"]  # [E, m, ...]: the distance is a mean over all rows
+        return function_distance(
+            self.network(draw.inputs.flatten(0, 1)), draw.stored["logits"].flatten(0, 1)
+        )
+
+
+def function_distance(logits: Tensor, stored: Tensor) -> Tensor:
+    """Mean over rows of ||softmax(logits) - softmax(stored)||₂; at distance 0 its gradient is 0,
+    not NaN.
+    """
+    difference = logits.softmax(dim=1) - stored.detach().softmax(dim=1)
+    distance: Tensor = torch.linalg.vector_norm(difference, dim=1).mean()
+    return distance

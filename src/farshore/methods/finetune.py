@@ -1,0 +1,24 @@
+"""Finetune: sequential fine-tuning, the floor of every comparison."""
+
+from __future__ import annotations
+
+from ..batch import Batch
+from .method import Method, Terms
+
+
+class Finetune(Method):
+    """Train on each domain in turn and keep nothing of the past.
+
+    Equation: minimise L_ERM(D_s) = 1/n_s Σ_i CE(h(x_i), y_i) at each domain s.
+    Paper: Janetzky, Schlagenhauf, Feuerriegel, "Continual Learning of Domain-Invariant
+    Representations", Eq. 1 (Finetune).
+    """
+
+    name = "finetune"
+    group = "finetune"
+    reference = "the paper, Eq. 1"
+
+    def terms(self, batch: Batch) -> Terms:
+        """L_ERM on the current rows."""
+        _, logits = self.forward(batch)
+        return {"erm": self.risk(logits, batch.labels)}

@@ -1,0 +1,49 @@
+"""The naive frame: no replay; the current domain's statistic is pulled to the stored priors."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from ..batch import Batch
+from ..invariance.invariance import Invariance, Statistic
+from .invariant import InvariantMethod
+from .method import Terms
+
+
+class Naive(InvariantMethod):
+    """L = L_ERM(D_s) + λ · 1/(s-1) Σ_{e<s} d(φ_s, Φ_e) (the paper, Eq. 2 and 4).
+
+    Φ_e are static summaries of past domains; nothing else is kept of them. With one domain there is
+    no penalty.
+    """
+
+    group = "naive"
+    _mean: Statistic | None = None
+    _spread: Tensor
+
+    def terms(self, batch: Batch) -> Terms:
+        """`erm` on the current rows, and `penalty` once a domain has ended. A term of weight 0
+        is not computed.
+        """
+        features, logits = self.forward(batch)
+        terms = {"erm": self.risk(logits, batch.labels)}
+        if len(self.priors) and self.penalty_weight:
+            statistic = self.invariance.statistic(
+                batch.current(features), batch.current(logits), batch.current(batch.labels)
+            )
+            terms["penalty"] = self._deviation(statistic)
+        return terms
+
+    def _deviation(self, statistic: Statistic) -> Tensor:
+        """1/(s-1) Σ_e d(φ_s, Φ_e). A mean of squared distances is the one to the mean prior plus
+        the priors' own spread, which no
+        step changes: the same value and gradient, at a cost that does not grow with the domains."""
+        if type(self.invariance).deviation is not Invariance.deviation:
+            return self.invariance.deviation(statistic, self.priors.stacked()).mean()
+        mean = self.priors.mean()
+        if self._mean is not mean:  # the first step since the priors changed
+            self._mean, self._spread = (
+                mean,
+                self.invariance.distance(mean, self.priors.stacked()).mean(),
+            )
+        return self.invariance.deviation(statistic, mean)[0] + self._spread

@@ -1,0 +1,247 @@
+"""SARL: replay with logits, sparse activations, and classes held at the prototypes of their past
+features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import mse_loss, normalize
+
+from ..batch import Batch, Draw
+from ..data.domain import Rows
+from ..memory import Memory, ReservoirMemory
+from ..networks.network import Network
+from ..networks.winners import sparse
+from ..settings import Choice, MethodSettings, UniformInt, setting
+from .class_sums import class_sums
+from .method import MakeOptimizer, Method, Replay, Terms
+from .priors import domain_features
+from .snapshot import frozen_copy
+
+
+class SARLSettings(MethodSettings):
+    """All but the last three: the paper's table. Share of winners 0.9: SARL's code."""
+
+    logit_weight: float = setting(
+        1.0, Choice((0.2, 0.5, 1.0)), ge=0, help="α, replayed logits held at the stored ones"
+    )
+    stable_weight: float = setting(
+        1.0, ge=0, help="β, current logits held at those of the model before this domain"
+    )
+    prototype_weight: float = setting(
+        1.0,
+        Choice((0.2, 0.5, 1.0)),
+        ge=0,
+        help="ω_op, class means of replayed rows held at the prototypes",
+    )
+    similarity: float = setting(
+        0.8, ge=-1, le=1, help="τ, classes with a greater cosine belong together"
+    )
+    semantic_weight: float = setting(0.01, ge=0, help="ω_sm, the weight of the semantic term")
+    warmup_steps: int = setting(
+        100,
+        UniformInt(0, 1000),
+        unless_short=(500, UniformInt(0, 2500)),
+        ge=0,
+        help="steps of a domain before β and ω_sm act",
+    )
+    winners: float = setting(0.9, gt=0, le=1, help="share of the channels that pass an activation")
+    prototypes: Literal["mean", "first"] = setting(
+        "mean", help="of a class: mean over all domains, or as its first domain left it"
+    )
+    semantics: Literal["domain", "classes"] = setting(
+        "domain",
+        help="which classes the semantic term moves: all of the domain, or never seen ones only "
+        "(as published)",
+    )
+
+
+class SARL(Method):
+    """Replay, and three ways to keep what is known: sparse activations, the frozen model of the
+    last domain, and for each class a prototype to which its replayed rows return. New classes come
+    near similar known ones and far from the others.
+
+    Equation: CE(B) + CE(replay) + α MSE(z, z stored) + ω_op Σ_c MSE(mean f̂_c, o_c) over the
+    classes of the replayed rows; after the domain's warm-up also β MSE(z, z_old) on B and ω_sm Σ_c
+    pos_c/neg_c over the new classes of B. f̂: features at unit length. o_c: mean f̂ of class c over
+    past domains. pos_c and neg_c: sums over known classes k of MSE(mean f̂_c, o_k), k in the group
+    of c or not; the
+    group: cosine of means above τ. MSE is a mean over all entries. z_old: the model at the end of
+    the last domain, no moving average.
+    Activations: k-winners, at each place the share `winners` of the channels, for every ReLU of the
+    features but the first.
+    Paper: Sarfraz, Arani, Zonooz, "Semantic Aware Representation Learning for Lifelong Learning",
+    ICLR 2025; the benchmark's logit anchoring is α, its stable-model anchoring β, its
+    regularisation ω_op.
+
+    Readings. As published the semantic term moves classes never seen before: with all classes in
+    every domain it is inert, and so are τ and ω_sm (`semantics="classes"`). The default lets it
+    act: every class of a new domain counts as new, and its own earlier prototype belongs to its
+    group. Warm-up counts steps, as the online code does; groups are made when it ends, from the
+    features met in it, and a run with no more steps a domain than that never sees β and ω_sm.
+    Prototypes are means over the domains, as in the epoch-based code; `first` is the online one.
+    Features behind a ReLU have high cosines: where all classes fall into one group the term is 0. β
+    on current rows resists the new domain by construction. At a domain's end BatchNorm sees the
+    memory once more.
+    """
+
+    name = "sarl"
+    group = "latent-replay"
+    results_version = 2
+    reference = "Sarfraz, Arani, Zonooz, ICLR 2025"
+    Settings: ClassVar[type[MethodSettings]] = SARLSettings
+    replay = Replay(memory="reservoir", draws=("replay",), stores=("logits",))
+
+    def prepare(self, network: Network) -> Network:
+        """k-winners for ReLUs."""
+        sparse(network.features, self.settings.winners)
+        return network
+
+    def attach(
+        self,
+        network: Network,
+        memory: Memory | None,
+        generator: torch.Generator,
+        make: MakeOptimizer,
+    ) -> None:
+        """Also begin with no prototype."""
+        super().attach(network, memory, generator, make)
+        first = next(network.parameters())
+        self.old: Network | None = None
+        self.sums = first.new_zeros(network.classes, network.feature_dim)
+        self.counts = first.new_zeros(network.classes)
+
+    def before_domain(self, domain: str) -> None:
+        """Nothing of the domain was met."""
+        self.met_sums, self.met_counts = torch.zeros_like(self.sums), torch.zeros_like(self.counts)
+        self.together = torch.zeros(
+            len(self.counts), len(self.counts), dtype=torch.bool, device=self.counts.device
+        )
+
+    def before_step(self, step: int, domain_step: int) -> None:
+        """Where the warm-up stands."""
+        self.beyond = domain_step - self.settings.warmup_steps
+
+    def phase(self) -> Hashable:
+        """Before, at or behind the end of the warm-up."""
+        return int(self.beyond > 0) - int(self.beyond < 0)
+
+    def terms(self, batch: Batch) -> Terms:
+        """`erm`; with replay `replay`, `logits`, `prototypes`; after the warm-up `stable` and
+        `semantics`.
+        """
+        terms = self._anchored(batch.draws["replay"]) if batch.draws else {}
+        features, logits = self.forward(batch)
+        terms = {"erm": self.risk(logits, batch.labels)} | terms
+        if self.old is None:
+            return terms
+        sums, counts = class_sums(normalize(features, dim=1), batch.labels, len(self.counts))
+        if self.beyond <= 0:
+            self.met_sums += sums.detach()
+            self.met_counts += counts
+        if self.beyond == 0:
+            self._group()
+        if self.beyond >= 0:
+            terms["stable"] = mse_loss(logits, self.old(batch.inputs))
+            terms["semantics"] = self._semantics(sums, counts)
+        return terms
+
+    def weights(self) -> Mapping[str, float | Tensor]:
+        """α, ω_op, β, ω_sm."""
+        s = self.settings
+        return {
+            "logits": s.logit_weight,
+            "prototypes": s.prototype_weight,
+            "stable": s.stable_weight,
+            "semantics": s.semantic_weight,
+        }
+
+    def _anchored(self, draw: Draw) -> Terms:
+        features = self.network.extract(draw.inputs)
+        logits: Tensor = self.network.classifier(features)
+        terms = {
+            "replay": self.risk(logits, draw.labels),
+            "logits": mse_loss(logits, draw.stored["logits"]),
+        }
+        sums, counts = class_sums(normalize(features, dim=1), draw.labels, len(self.counts))
+        distances = (sums / counts.clamp(min=1)[:, None] - self._prototypes()).square().mean(dim=1)
+        terms["prototypes"] = torch.where((counts > 0) & (self.counts > 0), distances, 0.0).sum()
+        return terms
+
+    def _prototypes(self) -> Tensor:
+        return self.sums / self.counts.clamp(min=1)[:, None]
+
+    def _group(self) -> None:
+        """Which classes are similar: the features met in this domain against the prototypes, or
+        against each other where there is none.
+        """
+        met = normalize(self.met_sums, dim=1)
+        known = torch.where(self.counts[:, None] > 0, normalize(self.sums, dim=1), met)
+        self.together = (met @ known.T > self.settings.similarity).fill_diagonal_(True)
+
+    def _semantics(self, sums: Tensor, counts: Tensor) -> Tensor:
+        """Σ pos/neg over the classes of the batch that count as new."""
+        means = sums / counts.clamp(min=1)[:, None]
+        known, present = self.counts > 0, counts > 0
+        references = torch.where(known[:, None], self._prototypes(), means)
+        moving = present if self.settings.semantics == "domain" else present & ~known
+        # A class without a prototype is its own reference there, so it is left out.
+        pairs = moving[:, None] & (known | present) & ~torch.diag(~known)
+        return semantic_ratio(means, references, self.together & pairs, ~self.together & pairs)
+
+    def after_domain(self, domain: str, rows: Rows) -> None:
+        """The frozen model, BatchNorm's look at the memory, then the prototypes."""
+        self.old = frozen_copy(self.network)
+        self._refresh_batchnorm()
+        features = normalize(domain_features(self.network, rows), dim=1)
+        sums, counts = class_sums(features, rows.labels[rows.index], len(self.counts))
+        new = (
+            self.counts == 0
+            if self.settings.prototypes == "first"
+            else torch.ones_like(self.counts, dtype=torch.bool)
+        )
+        self.sums += torch.where(new[:, None], sums, 0.0)
+        self.counts += torch.where(new, counts, 0.0)
+
+    @torch.no_grad()
+    def _refresh_batchnorm(self) -> None:
+        assert isinstance(self.memory, ReservoirMemory)
+        if not self.network.batchnorms() or self.memory.items < 2:
+            return
+        self.network.train()
+        held = self.memory.contents()["inputs"]
+        for part in held.tensor_split(max(1, len(held) // max(2, self.settings.batch_size))):
+            self.network(part)
+        self.network.eval()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The frozen model and what the prototypes are made of."""
+        old = dict(self.old.state_dict()) if self.old is not None else None
+        return {"old": old, "sums": self.sums, "counts": self.counts}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        self.old = frozen_copy(self.network, state["old"]) if state["old"] is not None else None
+        self.sums, self.counts = (
+            state["sums"].to(self.sums.device),
+            state["counts"].to(self.counts.device),
+        )
+
+
+def semantic_ratio(means: Tensor, references: Tensor, near: Tensor, far: Tensor) -> Tensor:
+    """Σ_c (Σ_{k near c} MSE(mean_c, reference_k)) / (Σ_{k far from c} MSE(mean_c, reference_k)),
+    over classes that have far ones.
+    """
+    squares = (
+        means.square().sum(dim=1)[:, None]
+        + references.square().sum(dim=1)
+        - 2 * means @ references.T
+    )
+    distances = squares.clamp(min=0) / means.shape[1]
+    pull = torch.where(near, distances, 0.0).sum(dim=1)
+    push = torch.where(far, distances, 0.0).sum(dim=1)
+    return torch.where(push > 0, pull / (push + torch.finfo(push.dtype).eps), 0.0).sum()

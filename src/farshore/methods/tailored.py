@@ -1,0 +1,160 @@
+"""The tailored frame: invariance computed over replayed domains inside the same update, and
+aligned to stored priors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from ..batch import Batch
+from ..data.domain import Rows
+from ..invariance.invariance import Statistic
+from ..memory import PartitionedMemory
+from ..settings import Power, setting
+from .invariant import InvariantMethod, InvariantSettings
+from .method import Replay, Terms
+
+Forward = Literal["joint", "per-domain"]
+
+
+class TailoredSettings(InvariantSettings):
+    """Settings of the tailored methods; β's default and distribution are the paper's table."""
+
+    alignment_weight: float = setting(
+        1.0,
+        Power(10, -1, 1),
+        ge=0,
+        help="β, the weight of the alignment; 0 is the paper's ablation",
+    )
+    alignment_reduction: Literal["mean", "sum"] = setting(
+        "mean", help="over replayed domains: mean (appendix, pseudocode) or sum (Eq. 7)"
+    )
+    priors: Literal["static", "dynamic"] = setting(
+        "static", help="dynamic: recomputed from the memory after every domain (ablation)"
+    )
+    erm_reduction: Literal["pooled", "domain-mean"] = setting(
+        "pooled", help="mean over all rows (pseudocode) or mean of the domains' means"
+    )
+    forward: Forward = setting(
+        "joint",
+        help="BatchNorm sees the whole batch, or one domain at a time (DomainBed's CORAL, MMD)",
+    )
+
+
+class Tailored(InvariantMethod):
+    """L = L_ERM^replay + λ · P_s^replay + β · L_align (the paper, Eq. 8).
+
+    P compares the statistics of the current and every replayed domain within the same update;
+    L_align keeps the statistic of each replayed domain at the prior that was stored when the domain
+    ended. With one domain both are absent.
+    """
+
+    Settings: ClassVar[type[TailoredSettings]] = TailoredSettings
+    group = "tailored"
+    # Of a budget shared by many domains: a statistic of fewer rows is noise, and each costs
+    # something.
+    replay = Replay(memory="partitions", stores=("logits",), worth_rows=16)
+
+    def uncaptured(self) -> str:
+        """A notion of scope `domain` looks on the host which domains were drawn."""
+        return (
+            "states that run over a domain are found by name"
+            if self.invariance.scope == "domain"
+            else ""
+        )
+
+    def weights(self) -> Mapping[str, float | Tensor]:
+        """λ for the penalty, β for the alignment."""
+        return {"penalty": self.penalty_weight, "alignment": self.settings.alignment_weight}
+
+    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Features and logits of the flat batch; domain by domain if asked for."""
+        if self.settings.forward == "joint":
+            return super().forward(batch)
+        features = torch.cat([self.network.extract(part) for part in batch.parts(batch.inputs)])
+        logits: Tensor = self.network.classifier(features)
+        batch.outputs = {
+            "logits": logits[: batch.rows].detach(),
+            "features": features[: batch.rows].detach(),
+        }
+        return features, logits
+
+    def terms(self, batch: Batch) -> Terms:
+        """`erm`, and with replayed domains `penalty` and `alignment`. A term of weight 0 is not
+        computed.
+        """
+        features, logits = self.forward(batch)
+        terms = {"erm": self._risk(batch, logits)}
+        weights = self.weights()
+        domain_scope = self.invariance.scope == "domain"
+        if not batch.replayed or not (weights["penalty"] or weights["alignment"] or domain_scope):
+            return terms
+        statistic = self._statistic(batch, features, logits)
+        if weights["penalty"]:
+            terms["penalty"] = self.invariance.penalty(statistic)
+        if weights["alignment"]:
+            replayed = {name: value[1:] for name, value in statistic.items()}
+            prior = self.priors.stacked(batch.domains)
+            distances = self.invariance.alignment(
+                replayed, prior, batch.replay(logits), batch.stored
+            )
+            terms["alignment"] = (
+                distances.mean() if self.settings.alignment_reduction == "mean" else distances.sum()
+            )
+        return terms
+
+    def _risk(self, batch: Batch, logits: Tensor) -> Tensor:
+        if self.settings.erm_reduction == "pooled" or not batch.replayed:
+            return self.risk(logits, batch.labels)
+        parts = zip(batch.parts(logits), batch.parts(batch.labels), strict=True)
+        return torch.stack([self.risk(*part) for part in parts]).mean()
+
+    def _statistic(self, batch: Batch, features: Tensor, logits: Tensor) -> Statistic:
+        """φ of the current domain first, then of each replayed one, [1 + E, ...]."""
+        if self.invariance.scope == "domain":
+            return self._running_statistic(batch, features, logits)
+        views = [batch.views(tensor) for tensor in (features, logits, batch.labels)]
+        parts = [self.invariance.statistic(*view) for view in zip(*views, strict=True)]
+        return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+
+    def _running_statistic(self, batch: Batch, features: Tensor, logits: Tensor) -> Statistic:
+        """For scope `domain`: each domain's state absorbs its rows; the stored state keeps no
+        gradient.
+        """
+        names = [self.current, *(self.domains[number] for number in batch.domains.tolist())]
+        views = [batch.parts(tensor) for tensor in (features, logits, batch.labels)]
+        summaries = []
+        for name, *view in zip(names, *views, strict=True):
+            state = self.invariance.absorb(
+                self.running.get(name), *(tensor[None] for tensor in view)
+            )
+            self.running[name] = {key: value.detach() for key, value in state.items()}
+            summaries.append(self.invariance.summary(state))
+        return {key: torch.cat([summary[key] for summary in summaries]) for key in summaries[0]}
+
+    def before_domain(self, domain: str) -> None:
+        """Remember which domain is current."""
+        self.current = domain
+
+    def after_domain(self, domain: str, rows: Rows) -> None:
+        """Store Φ_s; in the ablation with dynamic priors also recompute the earlier ones from
+        the memory.
+        """
+        super().after_domain(domain, rows)
+        if self.settings.priors == "dynamic":
+            assert isinstance(self.memory, PartitionedMemory)
+            for name, kept in self.memory.partitions.items():
+                if name != domain:
+                    self._refresh(name, kept)
+
+    def _refresh(self, domain: str, kept: dict[str, Tensor]) -> None:
+        rows = Rows(
+            kept["inputs"], kept["labels"], torch.arange(len(kept["labels"]), device=self.device)
+        )
+        self.set_prior(domain, rows)
+        with torch.no_grad():
+            kept["logits"].copy_(self.network(kept["inputs"]))

@@ -1,0 +1,87 @@
+"""Build a network by name for given inputs, with its settings checked."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from pydantic import ValidationError
+from torch import Tensor
+
+from ..errors import FarshoreError, StateError, unknown
+from ..settings import explain
+from . import NETWORKS
+from .network import Network
+
+
+def build_network(
+    name: str,
+    shape: tuple[int, ...],
+    classes: int,
+    settings: Mapping[str, Any],
+    *,
+    restored: bool = False,
+) -> Network:
+    """The network called `name` for inputs of `shape` (without the batch) and this many classes.
+
+    `restored`: its weights come from a saved state, so the file of pretrained weights it once began
+    with is not needed.
+    """
+    builder = NETWORKS.get(name)
+    allowed = [
+        p.name for p in inspect.signature(builder).parameters.values() if p.kind is p.KEYWORD_ONLY
+    ]
+    for key in settings:
+        if key not in allowed:
+            raise unknown(f"setting of network {name!r}", key, allowed)
+    if restored and "weights" in allowed:
+        settings = {**settings, "weights": "none"}
+    try:
+        network = builder(shape, classes, **settings)
+    except ValidationError as error:
+        raise FarshoreError(f"network {name!r}: {explain(error)}") from None
+    assert isinstance(network, Network)
+    return network
+
+
+def check_sizes(
+    network: str,
+    shape: tuple[int, ...],
+    classes: int,
+    settings: Mapping[str, Any],
+    stored: Mapping[str, Tensor],
+) -> None:
+    """Refuse stored weights that do not fit the network of this description, before any of it is
+    allocated.
+    """
+    with torch.device("meta"):
+        described = build_network(network, shape, classes, settings, restored=True).state_dict()
+    for name, value in described.items():
+        if name in stored and stored[name].shape != value.shape:
+            raise StateError(
+                f"the stored weights {name!r} have shape {list(stored[name].shape)}, but the "
+                f"network {list(value.shape)}"
+            )
+
+
+def make_network(
+    network: str | Network,
+    shape: tuple[int, ...],
+    classes: int,
+    settings: Mapping[str, Any],
+    *,
+    restored: bool = False,
+) -> Network:
+    """The network of that name, or the user's own if it has one output a class."""
+    if isinstance(network, str):
+        return build_network(network, shape, classes, settings, restored=restored)
+    if not isinstance(network, Network):
+        raise FarshoreError("network must be a name or a farshore.Network(features, classifier)")
+    found = getattr(network.classifier, "out_features", classes)
+    if found != classes:
+        raise FarshoreError(
+            f"the network's classifier has {found} outputs, but there are {classes} classes"
+        )
+    return network

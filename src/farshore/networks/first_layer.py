@@ -1,0 +1,91 @@
+"""Convolution, ReLU and GroupNorm of images with one channel as one operator on a GPU;
+`first_layer_kernels.py` has the formulas.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.library import custom_op
+
+
+# Compiled code on a disk is found by the operators' names: if what they take or return changes, so
+# must the names.
+@custom_op("farshore::first_layer", mutates_args=())
+def first_layer(
+    images: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    groups: int,
+    eps: float,
+) -> tuple[Tensor, Tensor]:
+    """GroupNorm(relu(a 3x3 convolution of the images, stride 1, padding 1)), and the facts [N,
+    2, C] that the backward pass needs.
+    """
+    from . import first_layer_kernels
+
+    return first_layer_kernels.forward(images, weight.contiguous(), bias, gamma, beta, groups, eps)
+
+
+@custom_op("farshore::first_layer_backward", mutates_args=())
+def first_layer_backward(
+    gradient: Tensor,
+    images: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    gamma: Tensor,
+    facts: Tensor,
+    groups: int,
+) -> Tensor:
+    """dW (nine rows), db, dγ and dβ [12, C]."""
+    from . import first_layer_kernels
+
+    gradient = gradient.contiguous(memory_format=torch.channels_last)
+    return first_layer_kernels.backward(
+        gradient, images, weight.contiguous(), bias, gamma, facts, groups
+    )
+
+
+@first_layer.register_fake
+def _(
+    images: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    groups: int,
+    eps: float,
+) -> tuple[Tensor, Tensor]:
+    count, _, height, width = images.shape
+    out = images.new_empty((count, height, width, len(weight))).permute(0, 3, 1, 2)
+    return out, weight.new_empty((count, 2, len(weight)))
+
+
+@first_layer_backward.register_fake
+def _(
+    gradient: Tensor,
+    images: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    gamma: Tensor,
+    facts: Tensor,
+    groups: int,
+) -> Tensor:
+    return weight.new_empty((12, len(weight)))
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    images, weight, bias, gamma, _, ctx.groups, _ = inputs
+    ctx.save_for_backward(images, weight, bias, gamma, output[1])
+
+
+def _gradients(ctx: Any, gradient: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:
+    rows = first_layer_backward(gradient, *ctx.saved_tensors, ctx.groups)
+    return None, rows[:9].t().reshape(-1, 1, 3, 3), rows[9], rows[10], rows[11], None, None
+
+
+first_layer.register_autograd(_gradients, setup_context=_keep)

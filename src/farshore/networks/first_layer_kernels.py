@@ -1,0 +1,247 @@
+"""Convolution, ReLU and GroupNorm of images with one channel as Triton kernels: the convolution's
+output is never stored.
+
+One channel in and many out: the output c = X W + b of a 3x3 convolution is large beside the images,
+so that working it out again from the nine neighbours X of each place is cheaper than reading it.
+With the names of `kernels.py`, and `on` for the places where a > 0, dW = Xᵀ(on · (k dy + k₁ a +
+k₀)) = k · Xᵀ(on · dy) + k₁ · Xᵀa + k₀ · Xᵀon. As k = r γ, k₁ and k₀ are numbers of an image and a
+channel, one pass over dy has all products and sums. A column of ones among the neighbours gives db.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from torch.nn.functional import pad
+
+from .kernels import _coefficients, _moments, channels_a_program, over_images
+
+# Rows of what an image adds to the gradients: nine of W, then b, γ and β. Matrix units take 16.
+ROWS = 12
+
+
+@triton.jit
+def _neighbours(images, start, place, PLACES: tl.constexpr, WIDTH: tl.constexpr):
+    """The neighbours [places, 16] of these places in an image with a border of zeros: nine, a
+    one, and six that nobody reads.
+    """
+    tap = tl.arange(0, 16)
+    known = tl.minimum(place, PLACES - 1)
+    corner = start + known // WIDTH * (WIDTH + 2) + known % WIDTH
+    near = tl.minimum(tap, 8)
+    found = tl.load(images + corner[:, None] + (near // 3 * (WIDTH + 2) + near % 3)[None, :])
+    return tl.where(tap[None, :] == 9, 1.0, found.to(tl.float32)).to(found.dtype)
+
+
+@triton.jit
+def _activated(x, w, bias, inside, PRECISION: tl.constexpr):
+    """relu(x w + b), zero beyond the last place."""
+    return tl.where(
+        inside, tl.maximum(tl.dot(x, w, input_precision=PRECISION) + bias[None, :], 0.0), 0.0
+    )
+
+
+@triton.jit
+def _taps(weight, channel, dtype: tl.constexpr):
+    """The weights [16, channels] of the neighbours, zero for those that the convolution does not
+    have.
+    """
+    tap = tl.arange(0, 16)
+    return tl.load(
+        weight + channel[None, :] * 9 + tap[:, None], mask=tap[:, None] < 9, other=0.0
+    ).to(dtype)
+
+
+@triton.jit
+def _forward(
+    images,
+    weight,
+    bias,
+    gamma,
+    beta,
+    out,
+    facts,
+    eps,
+    PLACES: tl.constexpr,
+    WIDTH: tl.constexpr,
+    BORDERED: tl.constexpr,
+    CHANNELS: tl.constexpr,
+    MEMBERS: tl.constexpr,
+    STRIP: tl.constexpr,
+    BLOCK: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    image, channel = tl.program_id(0).to(tl.int64), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    GROUPS: tl.constexpr = BLOCK // MEMBERS
+    w, b = _taps(weight, channel, images.dtype.element_ty), tl.load(bias + channel)
+    totals, squares = tl.zeros((STRIP, BLOCK), tl.float32), tl.zeros((STRIP, BLOCK), tl.float32)
+    for first in range(0, PLACES, STRIP):
+        place = first + tl.arange(0, STRIP)
+        a = _activated(
+            _neighbours(images, image * BORDERED, place, PLACES, WIDTH),
+            w,
+            b,
+            place[:, None] < PLACES,
+            PRECISION,
+        )
+        totals += a
+        squares += a * a
+    mean, inverse = _moments(
+        tl.sum(totals, axis=0), tl.sum(squares, axis=0), eps, PLACES * MEMBERS, GROUPS, MEMBERS
+    )
+    tl.store(facts + image * (2 * CHANNELS) + channel, mean)
+    tl.store(facts + image * (2 * CHANNELS) + CHANNELS + channel, inverse)
+    scale = inverse * tl.load(gamma + channel)
+    shift = tl.load(beta + channel) - mean * scale
+    for first in range(0, PLACES, STRIP):
+        place = first + tl.arange(0, STRIP)
+        inside = place[:, None] < PLACES
+        a = _activated(
+            _neighbours(images, image * BORDERED, place, PLACES, WIDTH), w, b, inside, PRECISION
+        )
+        y = a * scale[None, :] + shift[None, :]
+        at = out + image * PLACES * CHANNELS + place[:, None] * CHANNELS + channel[None, :]
+        tl.store(at, y.to(out.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _backward(
+    gradient,
+    images,
+    weight,
+    bias,
+    gamma,
+    facts,
+    sums,
+    PLACES: tl.constexpr,
+    WIDTH: tl.constexpr,
+    BORDERED: tl.constexpr,
+    CHANNELS: tl.constexpr,
+    MEMBERS: tl.constexpr,
+    STRIP: tl.constexpr,
+    BLOCK: tl.constexpr,
+    PRECISION: tl.constexpr,
+    ROWS: tl.constexpr,
+):
+    image, channel = tl.program_id(0).to(tl.int64), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    GROUPS: tl.constexpr = BLOCK // MEMBERS
+    dtype = images.dtype.element_ty
+    w, b = _taps(weight, channel, dtype), tl.load(bias + channel)
+    all1, all2 = tl.zeros((STRIP, BLOCK), tl.float32), tl.zeros((STRIP, BLOCK), tl.float32)
+    by_dy, by_a, by_on = (
+        tl.zeros((16, BLOCK), tl.float32),
+        tl.zeros((16, BLOCK), tl.float32),
+        tl.zeros((16, BLOCK), tl.float32),
+    )
+    for first in range(0, PLACES, STRIP):
+        place = first + tl.arange(0, STRIP)
+        inside = place[:, None] < PLACES
+        x = _neighbours(images, image * BORDERED, place, PLACES, WIDTH)
+        a = _activated(x, w, b, inside, PRECISION)
+        at = gradient + image * PLACES * CHANNELS + place[:, None] * CHANNELS + channel[None, :]
+        dy = tl.load(at, mask=inside, other=0.0).to(tl.float32)
+        all1 += dy
+        all2 += dy * a
+        xt = tl.trans(x)
+        by_dy = tl.dot(xt, tl.where(a > 0.0, dy, 0.0).to(dtype), by_dy, input_precision=PRECISION)
+        by_a = tl.dot(xt, a.to(dtype), by_a, input_precision=PRECISION)
+        by_on = tl.dot(xt, tl.where(a > 0.0, 1.0, 0.0).to(dtype), by_on, input_precision=PRECISION)
+    fact = facts + image * (2 * CHANNELS) + channel
+    mean, inverse, scale = tl.load(fact), tl.load(fact + CHANNELS), tl.load(gamma + channel)
+    p1 = tl.sum(all1, axis=0)
+    x_dy = inverse * (tl.sum(all2, axis=0) - mean * p1)
+    k, k1, k0 = _coefficients(p1, x_dy, mean, inverse, scale, PLACES * MEMBERS, GROUPS, MEMBERS)
+    row = tl.arange(0, 16)[:, None]
+    found = k[None, :] * by_dy + k1[None, :] * by_a + k0[None, :] * by_on
+    found = tl.where(row == 10, x_dy[None, :], tl.where(row == 11, p1[None, :], found))
+    tl.store(
+        sums + image * (ROWS * CHANNELS) + row * CHANNELS + channel[None, :], found, mask=row < ROWS
+    )
+
+
+def forward(
+    images: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    groups: int,
+    eps: float,
+) -> tuple[Tensor, Tensor]:
+    """y, with the channels last; and facts [N, 2, C]: μ and r of the channel's group."""
+    count, _, height, width = images.shape
+    channels = len(weight)
+    out = images.new_empty((count, height, width, channels)).permute(0, 3, 1, 2)
+    facts = weight.new_empty((count, 2, channels))
+    form, grid = _form(images, channels, groups)
+    _forward[grid](
+        _bordered(images),
+        weight,
+        bias,
+        gamma,
+        beta,
+        out,
+        facts,
+        eps,
+        **form,
+        STRIP=128,
+        num_warps=4,
+    )
+    return out, facts
+
+
+def backward(
+    gradient: Tensor,
+    images: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    gamma: Tensor,
+    facts: Tensor,
+    groups: int,
+) -> Tensor:
+    """dW (nine rows), db, dγ and dβ [12, C]."""
+    count, channels = len(images), len(weight)
+    sums = facts.new_empty((count, ROWS, channels))
+    form, grid = _form(images, channels, groups)
+    _backward[grid](
+        gradient,
+        _bordered(images),
+        weight,
+        bias,
+        gamma,
+        facts,
+        sums,
+        **form,
+        ROWS=ROWS,
+        STRIP=64,
+        num_warps=2,
+    )
+    return over_images(sums)
+
+
+def _bordered(images: Tensor) -> Tensor:
+    return pad(images[:, 0], (1, 1, 1, 1))
+
+
+def _form(
+    images: Tensor, channels: int, groups: int
+) -> tuple[dict[str, int | str], tuple[int, int]]:
+    """What both kernels are compiled for, and how many programs there are. A program has one
+    image and a block of whole groups.
+    """
+    count, _, height, width = images.shape
+    members, block = channels // groups, channels_a_program(channels, groups)
+    exact = images.dtype == torch.float32 and not torch.backends.cudnn.allow_tf32
+    sizes = {
+        "PLACES": height * width,
+        "WIDTH": width,
+        "BORDERED": (height + 2) * (width + 2),
+        "CHANNELS": channels,
+        "MEMBERS": members,
+    }
+    return {**sizes, "BLOCK": block, "PRECISION": "ieee" if exact else "tf32"}, (
+        count,
+        channels // block,
+    )

@@ -1,0 +1,34 @@
+"""A head of prototypes: a row is scored by how near its direction is to each class's prototype."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class PrototypeHead(nn.Module):
+    """Features to a direction f in R^D, and to logits π_c · f / T. Prototypes are moved by the
+    method, never by gradients.
+    """
+
+    prototypes: Tensor
+
+    def __init__(
+        self, feature_dim: int, classes: int, *, dimension: int, temperature: float, positive: bool
+    ) -> None:
+        super().__init__()
+        self.in_features, self.out_features = feature_dim, classes
+        self.embedding = nn.Linear(feature_dim, dimension)
+        self.temperature = temperature
+        drawn = torch.rand(classes, dimension)
+        self.register_buffer(
+            "prototypes", nn.functional.normalize(drawn if positive else 2 * drawn - 1, dim=1)
+        )
+
+    def direction(self, features: Tensor) -> Tensor:
+        """f: the embedding at unit length."""
+        return nn.functional.normalize(self.embedding(features), dim=1)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """One logit a class."""
+        return self.direction(features) @ self.prototypes.T / self.temperature

@@ -1,0 +1,136 @@
+"""ResNet18 with torchvision's names, so that its files of weights load."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, validate_call
+from torch import Tensor, nn
+
+from ..data.weights import find_weights, read_weights
+from ..errors import FarshoreError
+from .network import HiddenUnits, ImageInputs, Network
+
+# ImageNet's statistics, with which the published weights were trained.
+MEAN = (0.485, 0.456, 0.406)
+STD = (0.229, 0.224, 0.225)
+WIDTH = 64
+
+
+class BasicBlock(nn.Module):
+    """x + norm(conv(relu(norm(conv(x))))), then ReLU; the shortcut is a 1x1 convolution where
+    the size changes.
+    """
+
+    def __init__(self, before: int, after: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(before, after, 3, stride=stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(after)
+        self.relu = nn.ReLU()
+        self.conv2 = nn.Conv2d(after, after, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(after)
+        self.downsample: nn.Module | None = None
+        if stride != 1 or before != after:
+            self.downsample = nn.Sequential(
+                nn.Conv2d(before, after, 1, stride=stride, bias=False), nn.BatchNorm2d(after)
+            )
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """The block's output."""
+        inner = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(inputs)))))
+        shortcut = inputs if self.downsample is None else self.downsample(inputs)
+        out: Tensor = self.relu(inner + shortcut)
+        return out
+
+
+class ResNet18Features(nn.Module):
+    """The stem (7x7 convolution, pooling) and four stages of two blocks; the mean over the map."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, width, 7, stride=2, padding=3, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.relu = nn.ReLU()
+        self.maxpool = nn.MaxPool2d(3, stride=2, padding=1)
+        self.layer1 = nn.Sequential(BasicBlock(width, width, 1), BasicBlock(width, width, 1))
+        self.layer2 = nn.Sequential(
+            BasicBlock(width, 2 * width, 2), BasicBlock(2 * width, 2 * width, 1)
+        )
+        self.layer3 = nn.Sequential(
+            BasicBlock(2 * width, 4 * width, 2), BasicBlock(4 * width, 4 * width, 1)
+        )
+        self.layer4 = nn.Sequential(
+            BasicBlock(4 * width, 8 * width, 2), BasicBlock(8 * width, 8 * width, 1)
+        )
+        self.avgpool = nn.AdaptiveAvgPool2d(1)
+        for module in self.modules():  # as torchvision begins from scratch
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Features [n, 8 x width]."""
+        stem = self.maxpool(self.relu(self.bn1(self.conv1(inputs))))
+        out: Tensor = self.avgpool(
+            self.layer4(self.layer3(self.layer2(self.layer1(stem))))
+        ).flatten(1)
+        return out
+
+
+class ResNet18(Network):
+    """ResNet18 as a Network."""
+
+    def hidden_units(self) -> list[HiddenUnits]:
+        """The inner convolution of each block: its units have one reader. A unit on the shortcut
+        cannot be reset alone.
+        """
+        blocks = [
+            (name, block)
+            for name, block in self.features.named_modules()
+            if isinstance(block, BasicBlock)
+        ]
+        return [HiddenUnits(name, block.conv1, block.bn1, (block.conv2,)) for name, block in blocks]
+
+
+@validate_call
+def resnet18(
+    shape: tuple[int, ...],
+    classes: int,
+    *,
+    weights: str = "imagenet",
+    width: Annotated[int, Field(ge=1)] = WIDTH,
+) -> Network:
+    """ResNet18 (He et al., CVPR 2016) at the images' own resolution, with torchvision's stem; 512
+    features at width 64.
+
+    weights: `imagenet` (torchvision's IMAGENET1K_V1 file in ROOT/weights), a file (.pth or
+    .safetensors with torchvision's names; its head is left out) or `none`: from scratch. Images of
+    one channel are repeated to three. The paper uses ImageNet weights and says nothing of resizing
+    or of the stem, so both are left as they are.
+    """
+    if len(shape) != 3 or shape[0] not in (1, 3):
+        raise FarshoreError(
+            "network 'resnet18' needs images [1 or 3, height, width], but the inputs have shape "
+            f"{list(shape)}"
+        )
+    features = ResNet18Features(width)
+    file = find_weights(weights)
+    if file is not None:
+        if width != WIDTH:
+            raise FarshoreError(
+                f"width = {width} has no pretrained weights: use width {WIDTH} or weights none"
+            )
+        _load(features, read_weights(file), str(file))
+    # One channel minus a mean of three gives three: that repeats it.
+    return ResNet18(features, nn.Linear(8 * width, classes), inputs=ImageInputs(MEAN, STD))
+
+
+def _load(features: ResNet18Features, read: dict[str, Tensor], file: str) -> None:
+    own = features.state_dict()
+    absent = [name for name in own if name not in read and not name.endswith("num_batches_tracked")]
+    wrong = [name for name in own if name in read and read[name].shape != own[name].shape]
+    if absent or wrong:
+        raise FarshoreError(
+            f"{file} does not fit resnet18: {(absent or wrong)[0]!r} is "
+            f"{'absent' if absent else 'of another shape'}"
+        )
+    features.load_state_dict({name: read.get(name, own[name]) for name in own})

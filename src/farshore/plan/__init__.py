@@ -1,0 +1,1 @@
+"""Plans: experiments as files, and the runs that they stand for."""

@@ -1,0 +1,242 @@
+"""Experiments as YAML files: what is run for a table or a figure, checked before anything runs.
+
+name: memory_50
+about: half of the memory
+search: {trials: 20, seeds: 3}
+parts:
+  - benchmarks: [rotated-mnist, covertype]
+    methods: [fdr, er-ace, star, tailored]
+    memory: 500
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ..benchmarks import BENCHMARKS
+from ..benchmarks.corrupted import CorruptedImages
+from ..benchmarks.image import ImageBenchmark
+from ..comparison import select_methods
+from ..errors import FarshoreError, unknown
+from ..search.selection import Rule
+from .names import check_benchmark
+
+SearchBy = Literal["random", "optuna"]
+Table = Literal["backward transfer", "source performance", "run time", "naive and tailored"]
+
+
+class Spec(BaseModel):
+    """A part of a file: keys that are not known are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Search(Spec):
+    """How many trials for each method and seed; trial 0 is the defaults. `seed` is that of the
+    draws, no run's and no data's.
+
+    by: `random` is the paper's search, `optuna` lets earlier trials steer the draws and stops
+    trials that fall behind.
+    """
+
+    trials: int = Field(default=20, ge=1)
+    seeds: int = Field(default=3, ge=1)
+    seed: int = 0
+    by: SearchBy = "random"
+
+
+class Part(Spec):
+    """Every method on every benchmark, under the same conditions."""
+
+    benchmarks: list[str] = Field(min_length=1)
+    methods: list[str] = Field(min_length=1)
+    target: str | None = None
+    orders: list[str] = Field(["listed"], min_length=1)
+    steps: int | None = Field(None, ge=1)
+    memory: int | None = Field(None, ge=1)
+    # Of the image benchmarks among them: what resnet18 starts from, and the severity of the
+    # corruptions.
+    weights: str | None = None
+    severity: int | None = Field(None, ge=1, le=5)
+    # Settings that hold in every trial and are not searched.
+    settings: dict[str, Any] = Field(default_factory=dict)
+    # Upper bounds, of defaults too: at_most: {batch_size: 32}.
+    at_most: dict[str, float] = Field(default_factory=dict)
+    search: Search | None = None
+    # Take the selected settings of this experiment instead of searching; a method that it does not
+    # hold runs at its defaults.
+    settings_from: str | None = None
+    # Of the selected runs only the best by the rule of selection, instead of one a seed.
+    best_seed: bool = False
+    # Settings that are varied one at a time over `values` places of their distribution, the others
+    # as selected.
+    vary: list[str] = Field(default_factory=list)
+    values: int = Field(10, ge=2)
+    # Save features of sources and target beside the result, for figures.
+    features: bool = False
+
+    @property
+    def systems(self) -> list[str]:
+        """The methods by name, groups resolved."""
+        return select_methods(self.methods)
+
+
+class Experiment(Spec):
+    """One file."""
+
+    name: str
+    about: str
+    scenario_seed: int = 0
+    selection: Rule = "source-validation"
+    search: Search = Field(default_factory=Search)
+    parts: list[Part] = Field(default_factory=list)
+    # A table made of other experiments' selected runs; nothing is run for it.
+    reads: list[str] = Field(default_factory=list)
+    table: Table | None = None
+
+
+# How one experiment finds another one by name.
+Book = Callable[[str], Experiment]
+
+
+def read_experiment(path: Path) -> Experiment:
+    """The experiment in a file; what is wrong with it is said in one line that names file and
+    key.
+    """
+    try:
+        data = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise FarshoreError(f"{path} cannot be read: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise FarshoreError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(data, dict):
+        raise FarshoreError(
+            f"{path} is no experiment: it should hold keys such as name, about and parts"
+        )
+    try:
+        experiment = Experiment(**data)
+        check(experiment)
+    except ValidationError as error:
+        raise FarshoreError(f"{path}: {explain(error)}") from None
+    except FarshoreError as error:
+        raise FarshoreError(f"{path}: {error}") from None
+    return experiment
+
+
+def make_book(path: Path, change: Callable[[Experiment], Experiment] = lambda found: found) -> Book:
+    """Finds the experiments that lie beside `path`; `change` is done to each (a smaller scale)."""
+
+    def find(name: str) -> Experiment:
+        beside = path.with_name(f"{name}.yaml")
+        if not beside.is_file():
+            raise FarshoreError(f"{path} reads the experiment {name!r}, but there is no {beside}")
+        return change(read_experiment(beside))
+
+    return find
+
+
+def check(experiment: Experiment) -> None:
+    """Names that must exist, and keys that exclude one another."""
+    if bool(experiment.parts) == bool(experiment.reads):
+        raise FarshoreError(
+            "parts: give either parts (what is run) or reads with table (a table of other "
+            "experiments' runs)"
+        )
+    if bool(experiment.reads) != (experiment.table is not None):
+        raise FarshoreError("table: reads and table go together")
+    for place, part in enumerate(experiment.parts):
+        where = f"parts.{place}"
+        for benchmark in part.benchmarks:
+            check_benchmark(benchmark, f"{where}.benchmarks")
+        try:
+            part.systems  # noqa: B018 - an unknown method is refused here
+        except FarshoreError as error:
+            raise FarshoreError(f"{where}.methods: {error}") from None
+        if (part.vary or part.best_seed) and part.settings_from is None:
+            raise FarshoreError(
+                f"{where}.settings_from: vary and best_seed start from the selected runs of an "
+                "experiment: name it"
+            )
+        if part.search is not None and part.settings_from is not None:
+            raise FarshoreError(
+                f"{where}.search: settings_from takes settings that were searched before: give "
+                "one of the two"
+            )
+        if part.settings_from is None and (part.search or experiment.search).by == "optuna":
+            _check_optuna(experiment, part, where)
+
+
+def _check_optuna(experiment: Experiment, part: Part, where: str) -> None:
+    """What does not go with trials that are stopped by the sources' scores."""
+    if experiment.selection != "source-validation":
+        raise FarshoreError(
+            f"selection = {experiment.selection!r} does not go with search by optuna: use "
+            "source-validation"
+        )
+    if part.features:
+        raise FarshoreError(
+            f"{where}.features: search by optuna stops trials before their end: take "
+            "settings_from a search instead"
+        )
+
+
+def start_from(experiment: Experiment, weights: str) -> Experiment:
+    """The same experiment with other weights for the networks of its image benchmarks."""
+    return experiment.model_copy(
+        update={
+            "parts": [part.model_copy(update={"weights": weights}) for part in experiment.parts]
+        }
+    )
+
+
+def image_choices(part: Part, benchmark: str) -> dict[str, Any]:
+    """Those of the part's choices for images that this benchmark knows."""
+    kind = BENCHMARKS.get(benchmark)
+    weights = {"weights": part.weights} if issubclass(kind, ImageBenchmark) else {}
+    return {**weights, "severity": part.severity} if issubclass(kind, CorruptedImages) else weights
+
+
+def check_search(by: str) -> SearchBy:
+    """A way of searching, as an option gives it."""
+    if by not in ("random", "optuna"):
+        raise FarshoreError(f"--search {by} is not allowed: use random or optuna")
+    return cast(SearchBy, by)
+
+
+def search_by(experiment: Experiment, by: SearchBy) -> Experiment:
+    """The same experiment with another search in all of its parts."""
+
+    def other(search: Search) -> Search:
+        return search.model_copy(update={"by": by})
+
+    parts = [
+        part if part.search is None else part.model_copy(update={"search": other(part.search)})
+        for part in experiment.parts
+    ]
+    found = experiment.model_copy(update={"search": other(experiment.search), "parts": parts})
+    check(found)
+    return found
+
+
+def explain(error: ValidationError) -> str:
+    """One line that names the key, what was given and what is allowed."""
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        model = (
+            Experiment
+            if len(first["loc"]) == 1
+            else Search
+            if "search" in first["loc"][:-1]
+            else Part
+        )
+        return f"{place}: {unknown('key', str(first['loc'][-1]), model.model_fields)}"
+    if first["type"] == "missing":
+        return f"{place} is missing"
+    allowed = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    return f"{place} = {first['input']!r} is not allowed: it should be {allowed}"

@@ -1,0 +1,29 @@
+"""A part of an experiment: some of its benchmarks, some of its methods. Runs keep their names,
+so nothing is done twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..comparison import select_methods
+from ..errors import FarshoreError
+from .experiment import Experiment, Part
+
+
+def narrow(
+    experiment: Experiment, benchmarks: Sequence[str] | None, methods: Sequence[str] | None
+) -> Experiment:
+    """Only these benchmarks and methods (or groups), of those that the experiment has."""
+    if benchmarks is None and methods is None:
+        return experiment
+    chosen = select_methods(methods) if methods is not None else None
+    parts: list[Part] = []
+    for part in experiment.parts:
+        on = [name for name in part.benchmarks if benchmarks is None or name in benchmarks]
+        of = [name for name in part.systems if chosen is None or name in chosen]
+        if on and of:
+            parts.append(part.model_copy(update={"benchmarks": on, "methods": of}))
+    if not parts:
+        raise FarshoreError(f"{experiment.name} has no run with these --benchmarks and --methods")
+    return experiment.model_copy(update={"parts": parts})

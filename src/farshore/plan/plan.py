@@ -1,0 +1,327 @@
+"""The plan: every run of an experiment, in the order in which they are carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..benchmarks import BENCHMARKS
+from ..comparison import select_orders
+from ..data.scenario import arrange
+from ..errors import FarshoreError
+from ..protocol import Run
+from ..search.selection import Chosen, Trial, select_by_seed
+from ..search.space import capped, distributions, grid, run_seed, trial_settings
+from ..store.identity import run_name
+from ..store.store import Store
+from .experiment import Book, Experiment, Part, Search, image_choices
+from .names import missing
+from .study import Scores, Study, begin_studies
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is averaged over seeds: one method under one condition."""
+
+    part: int
+    benchmark: str
+    method: str
+    order: str = "listed"
+    varied: str = ""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run and its place in the experiment. `held_out` names the source that stands in for the
+    target.
+    """
+
+    name: str
+    run: Run
+    cell: Cell
+    seed: int
+    trial: int
+    held_out: str | None = None
+    features: bool = False
+    # In a search by successive halving: what the earlier trials of its study scored.
+    earlier: Scores = ()
+
+
+@dataclass
+class Plan:
+    """The runs; those of benchmarks that are not here; and those whose settings another experiment
+    has yet to find.
+
+    Where earlier trials steer later ones, each study adds a run when the one before has ended.
+    """
+
+    experiment: Experiment
+    runs: list[Planned] = field(default_factory=list)
+    absent: dict[str, tuple[str, int]] = field(default_factory=dict)
+    waiting: list[str] = field(default_factory=list)
+    studies: dict[tuple[Cell, int], Study] = field(default_factory=dict)
+
+    def unique(self) -> dict[str, Planned]:
+        """Each run once, by name: experiments and parts may share runs. One that is to save
+        features wins.
+        """
+        found: dict[str, Planned] = {}
+        for planned in self.runs:
+            if planned.name not in found or planned.features:
+                found[planned.name] = planned
+        return found
+
+    @property
+    def ahead(self) -> int:
+        """How many runs studies may still add."""
+        return sum(study.ahead for study in self.studies.values())
+
+    def follow(self, ended: str, store: Store) -> list[Planned]:
+        """The runs that become known now that the one of this name has a result; they are part
+        of the plan from now on.
+        """
+        waiting = [place for place, study in self.studies.items() if study.newest == ended]
+        found = [
+            planned for place in waiting for planned in _advance(self.studies[place], *place, store)
+        ]
+        self.runs += found
+        return found
+
+
+def make_plan(
+    experiment: Experiment, store: Store, book: Book, *, device: str = "cpu", here: bool = True
+) -> Plan:
+    """All runs of an experiment. Nothing is read of the target: what was selected before was
+    selected on the sources.
+
+    With `here=False` benchmarks whose data are not on this machine are planned too: to read runs,
+    not to carry them out.
+    """
+    plan = Plan(experiment)
+    chosen: dict[str, dict[tuple[str, str], Chosen | str]] = {}
+    for place, part in enumerate(experiment.parts):
+        search = part.search or experiment.search
+        for benchmark in part.benchmarks:
+            absent = missing(benchmark, experiment.scenario_seed, here=here)
+            if absent is not None:
+                count = _count(part, search) + (
+                    plan.absent[benchmark][1] if benchmark in plan.absent else 0
+                )
+                plan.absent[benchmark] = (absent, count)
+                continue
+            orders = _orders(part, benchmark, experiment.scenario_seed)
+            for method in part.systems:
+                if part.settings_from is None and search.by == "optuna":
+                    for order, study in begin_studies(
+                        experiment, part, search, benchmark, method, orders, device
+                    ):
+                        cell = Cell(place, benchmark, method, order)
+                        plan.studies[cell, study.seed] = study
+                        plan.runs += _advance(study, cell, study.seed, store)
+                    continue
+                if part.settings_from is None:
+                    settings = _searched(part, search, benchmark, method)
+                else:
+                    if part.settings_from not in chosen:
+                        chosen[part.settings_from] = select_all(
+                            book(part.settings_from), store, book, here=here
+                        )
+                    found = chosen[part.settings_from].get((benchmark, method))
+                    if isinstance(found, str):
+                        plan.waiting.append(
+                            f"{method} on {benchmark} waits for {part.settings_from}: {found}"
+                        )
+                        continue
+                    settings = _taken(part, search, benchmark, method, found, experiment)
+                for varied, seed, run_number, trial, values in settings:
+                    for order, arranged in orders.items():
+                        cell = Cell(place, benchmark, method, order, varied)
+                        run = Run.build(
+                            benchmark=benchmark,
+                            method=method,
+                            seed=run_number,
+                            scenario_seed=experiment.scenario_seed,
+                            target=part.target,
+                            order=arranged,
+                            steps=part.steps,
+                            memory=part.memory,
+                            settings=values,
+                            device=device,
+                            **image_choices(part, benchmark),
+                        )
+                        plan.runs += _with_held_out(run, cell, seed, trial, experiment, part)
+    return plan
+
+
+def select_all(
+    experiment: Experiment, store: Store, book: Book, *, here: bool = True
+) -> dict[tuple[str, str], Chosen | str]:
+    """The selected runs by benchmark and method, in the listed order; a text says what is
+    missing where not all are there.
+    """
+    plan = make_plan(experiment, store, book, here=here)
+    found: dict[tuple[str, str], Chosen | str] = {}
+    for cell, chosen in selected(plan, store).items():
+        if cell.order == "listed" and not cell.varied:
+            found.setdefault((cell.benchmark, cell.method), chosen)
+    for benchmark, (why, _) in plan.absent.items():
+        for part in experiment.parts:
+            if benchmark in part.benchmarks:
+                found.update(
+                    {
+                        (benchmark, method): f"{benchmark} is not available here ({why})"
+                        for method in part.systems
+                    }
+                )
+    return found
+
+
+def selected(plan: Plan, store: Store) -> dict[Cell, Chosen | str]:
+    """Selection in every cell of a plan, or how many of its runs are missing."""
+    cells: dict[Cell, list[Planned]] = {}
+    for planned in plan.runs:
+        cells.setdefault(planned.cell, []).append(planned)
+    found: dict[Cell, Chosen | str] = {}
+    for cell, runs in cells.items():
+        ahead = sum(study.ahead for (of, _), study in plan.studies.items() if of == cell)
+        lacking = ahead + sum(not store.folder(planned.name).finished() for planned in runs)
+        found[cell] = (
+            f"{lacking} of {len(runs) + ahead} runs are missing"
+            if lacking
+            else select_by_seed(_trials(runs, store), plan.experiment.selection)
+        )
+    return found
+
+
+def _trials(runs: list[Planned], store: Store) -> dict[int, list[Trial]]:
+    held: dict[tuple[int, int], dict[str, Any]] = {}
+    for planned in runs:
+        if planned.held_out is not None:
+            held.setdefault((planned.seed, planned.trial), {})[planned.held_out] = store.read(
+                planned.name
+            )
+    trials: dict[int, list[Trial]] = {}
+    for planned in runs:
+        if planned.held_out is None:
+            trial = Trial(
+                planned.trial, store.read(planned.name), held.get((planned.seed, planned.trial), {})
+            )
+            trials.setdefault(planned.seed, []).append(trial)
+    return trials
+
+
+# (what is varied, number of the seed, seed of the run, trial, settings)
+Settings = Iterator[tuple[str, int, int, int, dict[str, Any]]]
+
+
+def _searched(part: Part, search: Search, benchmark: str, method: str) -> Settings:
+    """All trials of all seeds."""
+    kind = BENCHMARKS.get(benchmark)
+    for seed in range(search.seeds):
+        for trial in range(search.trials):
+            values = trial_settings(
+                method, kind, search_seed=search.seed, number=seed, trial=trial, fixed=part.settings
+            )
+            yield (
+                "",
+                seed,
+                run_seed(search.seed, seed),
+                trial,
+                capped(method, kind, values, part.at_most),
+            )
+
+
+def _advance(study: Study, cell: Cell, seed: int, store: Store) -> list[Planned]:
+    return [
+        Planned(run_name(run), run, cell, seed, trial, earlier=earlier)
+        for trial, run, earlier in study.advance(store)
+    ]
+
+
+def _taken(
+    part: Part,
+    search: Search,
+    benchmark: str,
+    method: str,
+    found: Chosen | None,
+    experiment: Experiment,
+) -> Settings:
+    """The selected settings of another experiment, a seed each or the best alone; varied where
+    the part says so.
+    """
+    kind = BENCHMARKS.get(benchmark)
+    if found is None:  # that experiment does not hold this method: its defaults
+        bases = [
+            (seed, run_seed(search.seed, seed), 0, dict[str, Any]()) for seed in range(search.seeds)
+        ]
+    else:
+        best = found.best_seed(experiment.selection)
+        seeds = [seed for seed in sorted(found.trials) if not part.best_seed or seed == best]
+        bases = [
+            (
+                seed,
+                (run := found.trials[seed].result.run).seed,
+                found.trials[seed].number,
+                dict(run.settings),
+            )
+            for seed in seeds
+        ]
+    for seed, number, trial, settings in bases:
+        base = capped(method, kind, {**settings, **part.settings}, part.at_most)
+        if not part.vary:
+            yield "", seed, number, trial, base
+        for name in part.vary:
+            for value in grid(_distribution(method, benchmark, name), part.values):
+                yield f"{name} = {value:.6g}", seed, number, trial, {**base, name: value}
+
+
+def _distribution(method: str, benchmark: str, name: str) -> Any:
+    found = distributions(method, BENCHMARKS.get(benchmark)).get(name)
+    if found is None:
+        raise FarshoreError(f"vary: {name!r} is no searched setting of {method}")
+    return found
+
+
+def _orders(part: Part, benchmark: str, seed: int) -> Mapping[str, tuple[str, ...] | None]:
+    """The listed order is that of a run without one, so that runs are shared."""
+    listed, *found = select_orders(
+        benchmark, ["listed", *part.orders], target=part.target, seed=seed
+    )
+    return {
+        word: None if order == listed else order
+        for word, order in zip(part.orders, found, strict=True)
+    }
+
+
+def _with_held_out(
+    run: Run, cell: Cell, seed: int, trial: int, experiment: Experiment, part: Part
+) -> list[Planned]:
+    """The run and, for selection that leaves sources out, one for each source that takes the
+    target's place.
+
+    The real target is left out of those: it is neither learned nor measured.
+    """
+    planned = [Planned(run_name(run), run, cell, seed, trial, features=part.features)]
+    if experiment.selection != "leave-one-source-out":
+        return planned
+    kind = BENCHMARKS.get(run.benchmark)
+    target = run.target or kind.default_target
+    sources = arrange(kind.domains, target, run.order)
+    for source in sources:
+        order = (
+            tuple(name for name in run.order if name != source) if run.order is not None else None
+        )
+        inner = run.model_copy(update={"target": source, "left_out": (target,), "order": order})
+        planned.append(Planned(run_name(inner), inner, cell, seed, trial, held_out=source))
+    return planned
+
+
+def _count(part: Part, search: Search) -> int:
+    """How many runs a part has on one benchmark; those that leave a source out are not counted,
+    for the sources are not known.
+    """
+    each = search.seeds * search.trials
+    if part.settings_from is not None:
+        each = (1 if part.best_seed else search.seeds) * (len(part.vary) * part.values or 1)
+    return len(part.systems) * len(part.orders) * each

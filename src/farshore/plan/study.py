@@ -1,0 +1,142 @@
+"""A study: the trials of one method under one condition with one seed, of which each is drawn when
+those before have ended.
+
+It lives in the folders of its runs and nowhere else. Walked from its first trial, it draws the same
+settings again, hence the same names, hence finds the results that are there: a sweep that was
+killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import catalog
+from ..benchmarks import BENCHMARKS
+from ..errors import StateError
+from ..evaluation.transfer import average
+from ..protocol import Run
+from ..randomness import derive
+from ..search.optuna_search import RANDOM_TRIALS, Past, find_optuna, propose, seen_scores
+from ..search.space import capped, distributions, run_seed, trial_settings
+from ..store.identity import run_name
+from ..store.store import Store
+from .experiment import Experiment, Part, Search, image_choices
+
+# The scores of each earlier trial, one a source seen.
+Scores = tuple[tuple[float, ...], ...]
+
+
+@dataclass
+class Study:
+    """`run` is the trials' run without settings; `fixed` hold in all of them, `at_most` are
+    upper bounds.
+    """
+
+    run: Run
+    seed: int
+    trials: int
+    search_seed: int
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    at_most: Mapping[str, float] = field(default_factory=dict)
+    _past: list[Past] = field(default_factory=list, init=False)
+    _drawn: dict[str, Any] | None = field(default=None, init=False)
+    # The name of the trial that was drawn last.
+    newest: str = field(default="", init=False)
+    _known: int = field(default=0, init=False)
+
+    @property
+    def ahead(self) -> int:
+        """How many trials are not drawn yet."""
+        return self.trials - self._known
+
+    def advance(self, store: Store) -> Iterator[tuple[int, Run, Scores]]:
+        """The trials that have become known since the last time, up to one without a result:
+        number, run, scores of those before.
+        """
+        while self.ahead and (self._drawn is None or self._ended(store)):
+            self._drawn = self._draw()
+            kind = BENCHMARKS.get(self.run.benchmark)
+            settings = capped(self.run.method, kind, {**self._drawn, **self.fixed}, self.at_most)
+            # The defaults have nobody to fall behind: they are run whole, as in every other search.
+            run = self.run.model_copy(update={"settings": settings, "halving": self._known > 0})
+            self.newest = run_name(run)
+            self._known += 1
+            yield self._known - 1, run, tuple(past.scores for past in self._past)
+
+    def _ended(self, store: Store) -> bool:
+        """Note what the newest trial scored; False as long as it has no whole result."""
+        assert self._drawn is not None
+        try:
+            result = store.read(self.newest)
+        except StateError:
+            return False
+        matrix = result.matrices["validation"]
+        self._past.append(
+            Past(
+                self._standing(self._drawn),
+                seen_scores(matrix),
+                average(matrix) if result.status == "done" else None,
+            )
+        )
+        return True
+
+    def _draw(self) -> dict[str, Any]:
+        method, kind, trial = self.run.method, BENCHMARKS.get(self.run.benchmark), len(self._past)
+        searched = {
+            name: search
+            for name, search in distributions(method, kind).items()
+            if name not in self.fixed
+        }
+        if trial < RANDOM_TRIALS or not searched:
+            return trial_settings(
+                method,
+                kind,
+                search_seed=self.search_seed,
+                number=self.seed,
+                trial=trial,
+                fixed=self.fixed,
+            )
+        condition = (kind.name, method, self.run.target or "", ",".join(self.run.order or ()))
+        return propose(
+            searched,
+            self._past,
+            seed=derive(self.search_seed, "optuna", *condition, self.seed, trial),
+        )
+
+    def _standing(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
+        """Drawn settings; of the first trial, the defaults."""
+        kind = BENCHMARKS.get(self.run.benchmark)
+        defaults = catalog.find(self.run.method).Settings.defaults(
+            small=kind.small, short=kind.short
+        )
+        return {**defaults, **kind.settings, **drawn}
+
+
+def begin_studies(
+    experiment: Experiment,
+    part: Part,
+    search: Search,
+    benchmark: str,
+    method: str,
+    orders: Mapping[str, tuple[str, ...] | None],
+    device: str,
+) -> Iterator[tuple[str, Study]]:
+    """A study for each seed and order."""
+    find_optuna()  # if it is absent, that is said before anything runs
+    for seed in range(search.seeds):
+        for order, arranged in orders.items():
+            run = Run.build(
+                benchmark=benchmark,
+                method=method,
+                seed=run_seed(search.seed, seed),
+                scenario_seed=experiment.scenario_seed,
+                target=part.target,
+                order=arranged,
+                steps=part.steps,
+                memory=part.memory,
+                device=device,
+                **image_choices(part, benchmark),
+            )
+            yield order, Study(run, seed, search.trials, search.seed, part.settings, part.at_most)

@@ -1,0 +1,161 @@
+"""Tables of an experiment: the selected runs of each cell, mean and standard error over the
+seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from .. import catalog
+from ..comparison import mean, standard_error
+from ..errors import FarshoreError
+from ..protocol import Result
+from ..search.selection import Chosen
+from ..state import write_atomic
+from ..store.store import Store
+from .experiment import Book, Experiment, Table
+from .plan import Plan, select_all, selected
+
+Measure = Callable[[Result], float | None]
+
+
+def summary(plan: Plan, store: Store) -> pd.DataFrame:
+    """A row a cell: what the selected runs score. A cell whose runs are not all there says how
+    many are missing.
+    """
+    rows = []
+    for cell, found in selected(plan, store).items():
+        head = {
+            "experiment": plan.experiment.name,
+            "part": cell.part + 1,
+            "benchmark": cell.benchmark,
+            "method": cell.method,
+            "order": cell.order,
+            "varied": cell.varied,
+            "selection": plan.experiment.selection,
+        }
+        rows.append(head | ({"note": found} if isinstance(found, str) else _measures(found)))
+    return pd.DataFrame(rows)
+
+
+def derived(experiment: Experiment, store: Store, book: Book) -> pd.DataFrame:
+    """The table of an experiment that reads others. What is missing for it is said, not left out
+    in silence.
+    """
+    assert experiment.table is not None
+    found: dict[tuple[str, str], Chosen | str] = {}
+    for name in experiment.reads:
+        found |= {
+            key: chosen
+            for key, chosen in select_all(book(name), store, book).items()
+            if key not in found
+        }
+    lacking = {key: text for key, text in found.items() if isinstance(text, str)}
+    if len(lacking) == len(found):
+        first = next(iter(lacking.items()), (("", ""), "they have no runs"))
+        raise FarshoreError(
+            f"{experiment.name} reads {' and '.join(experiment.reads)}, of which nothing is "
+            f"finished ({first[0][1]} on {first[0][0]}: "
+            f"{first[1]}): sweep them first"
+        )
+    chosen = {key: each for key, each in found.items() if not isinstance(each, str)}
+    if experiment.table == "naive and tailored":
+        rows = _pairs(chosen)
+    else:
+        rows = [
+            {"benchmark": benchmark, "method": method} | _columns(each, experiment.table)
+            for (benchmark, method), each in chosen.items()
+        ]
+    rows += [
+        {"benchmark": benchmark, "method": method, "note": text}
+        for (benchmark, method), text in lacking.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def save_table(frame: pd.DataFrame, runs: Path, name: str) -> Path:
+    """Write RUNS/tables/NAME.csv."""
+    path = runs / "tables" / f"{name}.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, frame.to_csv(index=False).encode())
+    return path
+
+
+def _measures(chosen: Chosen) -> dict[str, Any]:
+    target, error = chosen.target()
+    results = chosen.results
+    return {
+        "seeds": len(results),
+        "seeds_planned": chosen.seeds,
+        "trials_selected": " ".join(
+            str(chosen.trials[seed].number) for seed in sorted(chosen.trials)
+        ),
+        "target_score_unseen": target,
+        "target_standard_error": error,
+        "source_validation_score": mean([result.source_score(1) for result in results]),
+        "source_train_score": mean([result.source_score(2) for result in results]),
+        "backward_transfer": mean([result.backward_transfer() for result in results]),
+        "forgetting": mean([result.forgetting() for result in results]),
+        "seconds_a_run": mean([result.seconds["total"] for result in results]),
+        "milliseconds_a_step": mean([_step(result) for result in results]),
+    }
+
+
+MEASURES: dict[Table, dict[str, Measure]] = {
+    "backward transfer": {
+        "backward_transfer_validation": lambda result: result.backward_transfer("validation"),
+        "backward_transfer_train": lambda result: result.backward_transfer("train"),
+        "forgetting_validation": lambda result: result.forgetting("validation"),
+    },
+    "source performance": {
+        "source_train_score": lambda result: result.source_score(2),
+        "source_validation_score": lambda result: result.source_score(1),
+    },
+    "run time": {
+        "seconds_in_all": lambda result: result.seconds["total"],
+        "seconds_of_training": lambda result: result.seconds["training"],
+        "milliseconds_a_step": lambda result: _step(result),
+    },
+}
+
+
+def _columns(chosen: Chosen, table: Table) -> dict[str, Any]:
+    columns: dict[str, Any] = {"seeds": len(chosen.results), "seeds_planned": chosen.seeds}
+    for name, measure in MEASURES[table].items():
+        columns |= _mean(name, [measure(result) for result in chosen.results])
+    return columns
+
+
+def _pairs(chosen: dict[tuple[str, str], Chosen]) -> list[dict[str, Any]]:
+    """Each tailored method beside its naive form, where both are there."""
+    rows = []
+    for (benchmark, method), tailored in chosen.items():
+        naive = chosen.get((benchmark, f"naive-{method}"))
+        if catalog.find(method).group != "tailored" or naive is None:
+            continue
+        (ours, ours_error), (theirs, theirs_error) = tailored.target(), naive.target()
+        rows.append(
+            {
+                "benchmark": benchmark,
+                "method": method,
+                "target_score_tailored": ours,
+                "tailored_standard_error": ours_error,
+                "target_score_naive": theirs,
+                "naive_standard_error": theirs_error,
+                "difference": ours - theirs if ours is not None and theirs is not None else None,
+            }
+        )
+    return rows
+
+
+def _mean(name: str, values: Sequence[float | None]) -> dict[str, float | None]:
+    there = [value for value in values if value is not None]
+    return {name: mean(there), f"{name}_standard_error": standard_error(there)}
+
+
+def _step(result: Result) -> float | None:
+    return mean(result.step_milliseconds)

@@ -1,0 +1,54 @@
+"""Tiny scale: any experiment on embedded data in seconds. It shows that the machinery runs
+through, and nothing else.
+"""
+
+from __future__ import annotations
+
+from ..benchmarks import BENCHMARKS
+from ..comparison import BETWEEN_NAMES
+from .experiment import Experiment, Part, Search
+from .names import embedded
+
+STEPS = 2
+BATCH = 16
+
+
+def tiny(experiment: Experiment) -> Experiment:
+    """At most 2 trials of 1 seed, 2 steps a domain, batches of at most 16 rows; what sets parts
+    apart stays different.
+    """
+    return experiment.model_copy(
+        update={
+            "search": _search(experiment.search),
+            "parts": [small for part in experiment.parts for small in _parts(part)],
+        }
+    )
+
+
+def _search(search: Search) -> Search:
+    return search.model_copy(update={"trials": min(search.trials, 2), "seeds": 1})
+
+
+def _orders(words: list[str]) -> list[str]:
+    """At most two; one that is given by its names has others in the stand-in."""
+    return list(dict.fromkeys("reversed" if BETWEEN_NAMES in word else word for word in words))[:2]
+
+
+def _parts(part: Part) -> list[Part]:
+    """A part for each stand-in, since another target has another name in each."""
+    names = dict.fromkeys(embedded(name) for name in part.benchmarks)
+    return [
+        part.model_copy(
+            update={
+                "benchmarks": [name],
+                "target": BENCHMARKS.get(name).domains[0] if part.target is not None else None,
+                "orders": _orders(part.orders),
+                "steps": STEPS if part.steps is None else STEPS // 2,
+                "memory": max(12, part.memory // 25) if part.memory is not None else None,
+                "at_most": {**part.at_most, "batch_size": BATCH},
+                "search": _search(part.search) if part.search is not None else None,
+                "values": 2,
+            }
+        )
+        for name in names
+    ]

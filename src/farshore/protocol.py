@@ -1,0 +1,485 @@
+"""The protocol: train on the sources in turn, freeze, open the target, measure. One Run in, one
+Result out.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from torch import Tensor
+
+from . import catalog
+from .adaptation.adaptation import Adaptation
+from .benchmarks import BENCHMARKS
+from .benchmarks.source import make_scenario
+from .data.boundaries import By
+from .data.domain import Domain
+from .data.inputs import Inputs
+from .data.own import OwnData, Preprocess
+from .data.scenario import Scenario
+from .data.seal import FrozenModel, training
+from .errors import DivergedError, FarshoreError, StateError, unknown
+from .evaluation.scores import all_scores, confusion_matrix
+from .evaluation.transfer import backward_transfer, forgetting, source_performance
+from .execution import warm_up
+from .joint import ALL_SOURCES, JointLearner
+from .learner import Learner
+from .observer import Observer
+from .origin import hardware, versions
+from .randomness import generator
+from .resume import Stages
+from .settings import MethodSettings, RunSettings, divide, explain
+from .state import write_atomic
+
+SPLITS: tuple[Literal["train", "validation"], ...] = ("train", "validation")
+
+
+class Run(BaseModel):
+    """Everything that decides a result: what is learned, how, and from which seeds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    benchmark: str
+    method: str
+    seed: int = 0
+    scenario_seed: int = 0
+    target: str | None = None
+    order: tuple[str, ...] | None = None
+    # Domains of the benchmark that this run never sees, neither as source nor as target: the real
+    # target of a run whose target is one of the sources, for selection that leaves sources out.
+    left_out: tuple[str, ...] = ()
+    steps: int | None = Field(None, ge=1)
+    memory: int | None = Field(None, ge=1)
+    settings: dict[str, Any] = Field(default_factory=dict)
+    device: str = "cpu"
+    # The user's own data; `benchmark` is then only a name for it.
+    data: OwnData | None = None
+    preprocess: Preprocess | None = None
+    # Domain labels are hidden, and this many domains are constructed in this way instead.
+    domain_by: By | None = None
+    domains: int | None = Field(None, ge=1)
+    # Of the corruptions; what a ResNet18 starts from: imagenet, a file or none.
+    severity: int | None = Field(None, ge=1, le=5)
+    weights: str | None = None
+    # A trial of a search by successive halving: it may be stopped between two domains. Part of the
+    # run, so that no search that wants whole runs ever meets one that was stopped.
+    halving: bool = False
+
+    @classmethod
+    def build(cls, **values: Any) -> Run:
+        """A run from plain values; a bad one is refused in one line."""
+        for name in values:
+            if name not in cls.model_fields:
+                raise unknown("name", name, cls.model_fields)
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            raise FarshoreError(explain(error)) from None
+
+
+class TargetScores(BaseModel):
+    """What the frozen model scores on the target, measured once on all of its rows."""
+
+    name: str
+    rows: int
+    scores: dict[str, float | None]
+    confusion: list[list[int]]
+    opened_at: str
+    weights: str
+
+
+class Result(BaseModel):
+    """What a run gave. Averages, BWT and forgetting are functions of the matrices, computed when
+    asked for.
+    """
+
+    run: Run
+    # Only continual methods rank: offline ones saw all sources at once, adaptations saw the
+    # target's inputs.
+    kind: catalog.Kind = "continual"
+    # `pruned`: stopped between two domains, by the sources' scores; the target was never opened.
+    status: Literal["done", "diverged", "pruned"]
+    message: str = ""
+    metric: str
+    classes: list[str]
+    sources: list[str]
+    settings: dict[str, Any]
+    run_settings: dict[str, Any]
+    network: dict[str, Any]
+    # How the steps of the last domain were carried out: eager, graph or compiled, in which
+    # precision.
+    execution: str = "eager"
+    precision: str = "float32"
+    steps: int
+    memory: int
+    rows_a_step: list[int]
+    # By split: R[i][j], the score on source j after learning source i; one row where the sources
+    # were learned at once.
+    matrices: dict[str, list[list[float]]]
+    # What had been learned at each row of the matrices.
+    stages: list[str] = Field(default_factory=list)
+    target: TargetScores | None
+    seconds: dict[str, float]
+    step_milliseconds: list[float]
+    memory_bytes: int
+    memory_items: int
+    method_bytes: int
+    notes: list[str]
+    versions: dict[str, str]
+    # Processor and, where it was used, GPU; which data exactly. Results of older versions do not
+    # say.
+    hardware: dict[str, str] = Field(default_factory=dict)
+    data: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def target_score(self) -> float | None:
+        """The headline: the scenario's metric on the unseen target."""
+        return self.target.scores[self.metric] if self.target is not None else None
+
+    def source_score(self, option: int = 2) -> float | None:
+        """Mean source score of the final model; by the paper's option 2 on the training split."""
+        return source_performance(dict(self.matrices), option) if self.status == "done" else None
+
+    def backward_transfer(self, split: str = "validation") -> float | None:
+        """BWT as Lopez-Paz and Ranzato defined it, on the named split."""
+        return backward_transfer(self.matrices[split]) if self.status == "done" else None
+
+    def forgetting(self, split: str = "validation") -> float | None:
+        """Mean loss against the best score that each source ever had, on the named split."""
+        return forgetting(self.matrices[split]) if self.status == "done" else None
+
+    def save(self, path: str | Path) -> None:
+        """Write the result as JSON, atomically."""
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, json.dumps(self.model_dump(mode="json"), indent=1).encode())
+
+    @classmethod
+    def read(cls, path: str | Path) -> Result:
+        """Read what `save` wrote."""
+        try:
+            return cls.model_validate_json(Path(path).read_bytes())
+        except OSError as error:
+            raise StateError(f"{path} cannot be read: {error.strerror}") from error
+        except ValidationError as error:
+            raise StateError(f"{path} is not a whole result: {explain(error)}") from error
+
+
+def execute(
+    run: Run,
+    *,
+    observer: Observer | None = None,
+    save_model: str | Path | None = None,
+    stages: Stages | None = None,
+    opened: Callable[[Learner, Scenario, Domain], None] | None = None,
+    promising: Callable[[list[list[float]]], bool] | None = None,
+) -> Result:
+    """Carry out a run. All that is wrong with it is said before the first step; the target opens
+    after the last.
+
+    stages: where the state is kept at the end of each domain; a run that finds some there goes on
+    from it.
+    opened: called with the frozen learner and the open target once the scores are measured, for
+    figures.
+    promising: asked before each domain but the first, with the validation scores so far; if it says
+    no, the run is pruned.
+    """
+    kind = catalog.find(run.method).kind
+    if run.data is None:
+        BENCHMARKS.get(run.benchmark)
+    warm_up(run.device)
+    began = time.perf_counter()  # after the imports: times exclude the start of the interpreter
+    scenario = make_scenario(
+        run.benchmark,
+        data=run.data,
+        target=run.target,
+        order=run.order,
+        left_out=run.left_out,
+        seed=run.scenario_seed,
+        preprocess=run.preprocess,
+        domain_by=run.domain_by,
+        domains=run.domains,
+        severity=run.severity,
+        weights=run.weights,
+    )
+    for note in scenario.notes:
+        (observer or Observer()).note(note)
+    adaptation = make_adaptation(run, scenario)
+    learner = make_learner(run, scenario, observer)
+    scenario = replace(
+        scenario, sources=tuple(domain.to(learner.device) for domain in scenario.sources)
+    )
+    seconds = {"preparation": time.perf_counter() - began}
+    steps = run.steps or scenario.steps
+    record = _Record()
+    message, target, pruned = "", None, False
+    try:
+        if isinstance(learner, JointLearner):
+            _train_jointly(learner, scenario, steps, record)
+        else:
+            first_only = adaptation is not None and adaptation.settings.source == "first-domain"
+            _train(
+                learner,
+                scenario,
+                scenario.sources[: 1 if first_only else None],
+                steps,
+                record,
+                stages,
+                promising,
+            )
+        opening = time.perf_counter()
+        target = _measure_target(learner, scenario, adaptation, opened)
+        seconds["target"] = time.perf_counter() - opening
+        for note in adaptation.notes if adaptation is not None else ():
+            learner.observer.note(note)
+    except DivergedError as error:
+        message = str(error)
+    except _Pruned as stop:
+        message, pruned = str(stop), True
+    if save_model is not None and target is not None:
+        learner.save(save_model)
+    seconds |= {
+        "training": sum(record.step_seconds),
+        "closing": record.closing,
+        "evaluation": record.evaluation,
+        "total": time.perf_counter() - began,
+    }
+    return Result(
+        run=run,
+        kind=kind,
+        status="done" if target is not None else "pruned" if pruned else "diverged",
+        message=message,
+        metric=scenario.metric,
+        classes=list(scenario.classes),
+        sources=[domain.name for domain in scenario.sources],
+        settings=(adaptation or learner.method).settings.model_dump(),
+        run_settings=learner.run.model_dump(),
+        network={"name": scenario.network, **scenario.network_settings},
+        execution=learner.way.execution,
+        precision=learner.way.precision,
+        steps=steps,
+        memory=learner.capacity,
+        rows_a_step=record.rows_a_step,
+        matrices=record.matrices,
+        stages=record.stages,
+        target=target,
+        seconds=seconds,
+        step_milliseconds=[
+            1000 * spent / made
+            for spent, made in zip(record.step_seconds, record.steps, strict=True)
+        ],
+        memory_bytes=learner.memory.bytes if learner.memory is not None else 0,
+        memory_items=learner.memory.items if learner.memory is not None else 0,
+        method_bytes=learner.method.bytes,
+        notes=[
+            *scenario.notes,
+            *learner.notes,
+            *(adaptation.notes if adaptation is not None else []),
+        ],
+        versions=versions(),
+        hardware=hardware(learner.device),
+        data=dict(scenario.data),
+    )
+
+
+def make_learner(run: Run, scenario: Scenario, observer: Observer | None = None) -> Learner:
+    """The learner of a run: the scenario's defaults, overridden by the run's settings. It never
+    sees the target.
+    """
+    capacity = run.memory if run.memory is not None else scenario.memory
+    if capacity < len(scenario.sources):
+        raise FarshoreError(
+            f"memory = {capacity} is smaller than the number of domains "
+            f"({len(scenario.sources)}): give at least one row a domain"
+        )
+    kind = catalog.find(run.method)
+    method, settings, joint = (
+        run.method,
+        {**scenario.settings, **run.settings},
+        kind.kind == "offline",
+    )
+    if issubclass(kind, Adaptation):  # its source model is fine-tuned
+        method, joint = "finetune", settings.get("source") == "joint"
+        shared = {*MethodSettings.model_fields, *RunSettings.model_fields}
+        settings = {name: value for name, value in settings.items() if name in shared}
+    learner = (JointLearner if joint else Learner)(
+        network=scenario.network,
+        method=method,
+        memory=capacity,
+        settings=settings,
+        network_settings=scenario.network_settings,
+        classes=scenario.classes,
+        metric=scenario.metric,
+        seed=run.seed,
+        device=run.device,
+        small=scenario.small,
+        short=scenario.short,
+        observer=observer,
+    )
+    learner.preprocessing = scenario.preprocessing
+    return learner
+
+
+def make_adaptation(run: Run, scenario: Scenario) -> Adaptation | None:
+    """The adaptation of a run, if its system is one, with its settings checked."""
+    kind = catalog.find(run.method)
+    if not issubclass(kind, Adaptation):
+        return None
+    values, _ = divide({**scenario.settings, **run.settings}, kind.Settings)
+    return kind(kind.Settings.build(values, small=scenario.small, short=scenario.short))
+
+
+class _Pruned(Exception):
+    """The run is not worth going on with."""
+
+
+class _Record:
+    """What is measured while the sources are learned."""
+
+    def __init__(self) -> None:
+        self.stages: list[str] = []
+        self.matrices: dict[str, list[list[float]]] = {split: [] for split in SPLITS}
+        self.steps: list[int] = []
+        self.step_seconds: list[float] = []
+        self.rows_a_step: list[int] = []
+        self.closing = 0.0
+        self.evaluation = 0.0
+
+
+def _train(
+    learner: Learner,
+    scenario: Scenario,
+    domains: Sequence[Domain],
+    steps: int,
+    record: _Record,
+    stages: Stages | None,
+    promising: Callable[[list[list[float]]], bool] | None,
+) -> None:
+    """Learn these sources in order; after each, score all of them on both splits. Those that are
+    learned already are left out.
+    """
+    learned, saved = stages.resume(learner) if stages is not None else (0, {})
+    vars(record).update(saved)
+    for domain in domains[learned:]:
+        if promising is not None and record.stages and not promising(record.matrices["validation"]):
+            raise _Pruned(
+                f"stopped after {record.stages[-1]}: earlier trials stood better on the sources' "
+                "validation rows"
+            )
+        rows = learner.rows_a_step if learner.domains else None
+        learner.learn_domain(domain, steps=steps)
+        _score(
+            learner,
+            scenario,
+            domain.name,
+            steps,
+            rows if rows is not None else learner.method.settings.batch_size,
+            record,
+        )
+        if stages is not None:
+            stages.save(learner, vars(record))
+
+
+def _train_jointly(learner: JointLearner, scenario: Scenario, steps: int, record: _Record) -> None:
+    """Learn all sources at once, then score them."""
+    count = len(scenario.sources)
+    learner.learn_jointly(scenario.sources, steps=steps)
+    _score(
+        learner,
+        scenario,
+        ALL_SOURCES,
+        learner.joint_steps(steps, count),
+        count * learner.method.settings.batch_size,
+        record,
+    )
+
+
+def _score(
+    learner: Learner, scenario: Scenario, stage: str, steps: int, rows: int, record: _Record
+) -> None:
+    """A row of the matrices, and what the stage cost."""
+    record.stages.append(stage)
+    record.steps.append(steps)
+    record.step_seconds.append(learner.seconds["steps"])
+    record.closing += learner.seconds["closing"]
+    record.rows_a_step.append(rows)
+    began = time.perf_counter()
+    for split in SPLITS:
+        record.matrices[split].append(
+            [learner.score(source.split(split)) for source in scenario.sources]
+        )
+    record.evaluation += time.perf_counter() - began
+    learner.observer.domain(
+        stage,
+        {
+            f"{source.name} {split} {scenario.metric}": record.matrices[split][-1][place]
+            for split in SPLITS
+            for place, source in enumerate(scenario.sources)
+        },
+    )
+
+
+def _measure_target(
+    learner: Learner,
+    scenario: Scenario,
+    adaptation: Adaptation | None,
+    opened: Callable[[Learner, Scenario, Domain], None] | None = None,
+) -> TargetScores:
+    """Freeze the model, open the target, score all its rows, and make sure that nothing moved.
+
+    An adaptation gets a copy of the frozen model; what is frozen and checked is the source model.
+    """
+    if adaptation is not None:
+        learned = [domain for domain in scenario.sources if domain.name in learner.method.domains]
+        adaptation.prepare(
+            learner.method.network,
+            [Inputs(domain.inputs, domain.validation, learner.device) for domain in learned],
+        )
+    frozen = FrozenModel(learner.method.predictor())
+    opened_at = datetime.now(UTC).isoformat(timespec="seconds")
+    target: Domain = scenario.target.open(frozen)
+    logits, labels = (
+        learner.outputs(target.split("all"))
+        if adaptation is None
+        else _adapt(adaptation, learner, target, scenario.seed)
+    )
+    if opened is not None:
+        opened(learner, scenario, target)
+    frozen.check_unchanged()
+    return TargetScores(
+        name=target.name,
+        rows=len(target),
+        scores=all_scores(logits, labels),
+        confusion=confusion_matrix(logits, labels).tolist(),
+        opened_at=opened_at,
+        weights=frozen.fingerprint,
+    )
+
+
+def _adapt(
+    adaptation: Adaptation, learner: Learner, target: Domain, seed: int
+) -> tuple[Tensor, Tensor]:
+    """Logits and labels of the target's rows in the order in which the adaptation saw them:
+    shuffled, by the scenario's seed alone.
+
+    It is handed inputs; the labels stay here.
+    """
+    order = torch.randperm(len(target), generator=generator(seed, "target order"))
+    inputs = Inputs(target.inputs, order, learner.device)
+    draws = generator(learner.seed, "adaptation", device=learner.device)
+    with training(f"the adaptation {adaptation.name!r}"):
+        logits = adaptation.adapt(deepcopy(learner.method.network), inputs, draws).detach()
+    if not bool(torch.isfinite(logits).all()):
+        raise DivergedError(
+            f"the adaptation {adaptation.name!r} diverged on the target: lower adaptation_rate"
+        )
+    return logits, target.labels[order.to(target.labels.device)].to(learner.device)

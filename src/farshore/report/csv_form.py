@@ -1,0 +1,119 @@
+"""A report as CSV: a line a number, in full precision, so that it reads back to the same
+numbers.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import Any
+
+from .table import Cell, Column, Report, Row, Table
+
+OURS = (
+    "table",
+    "title",
+    "whole",
+    "row",
+    "method",
+    "variant",
+    "label",
+    "group",
+    "kind",
+    "column",
+    "column_label",
+    "metric",
+    "unit",
+)
+NUMBERS = (
+    "mean",
+    "error",
+    "seeds",
+    "seeds_planned",
+    "trials",
+    "trials_planned",
+    "place",
+    "values",
+    "notes",
+)
+PAPER = ("paper", "paper_error", "difference")
+RANKS = ("rank_arithmetic", "rank_geometric", "rank_median")
+AVERAGE, GAIN = "average", "difference_to_finetune"
+
+
+def as_csv(report: Report, *, paper: bool = True) -> str:
+    """All tables, one under another. Averages, ranks and differences to Finetune are lines of
+    their own, named in `column`.
+    """
+    text = io.StringIO()
+    writer = csv.DictWriter(
+        text,
+        fieldnames=[*OURS, *NUMBERS, *(PAPER if paper else ())],
+        extrasaction="ignore",
+        lineterminator="\n",
+    )
+    writer.writeheader()
+    for table in report.tables:
+        writer.writerows(_lines(table))
+    return text.getvalue()
+
+
+def _lines(table: Table) -> Iterator[dict[str, Any]]:
+    for row in table.rows:
+        for column in table.columns:
+            if column.key in row.cells:
+                yield _line(table, row, column, row.cells[column.key])
+        if row.average is not None:
+            yield _line(table, row, Column(AVERAGE, "Average", ""), row.average)
+        if row.ranked:
+            theirs = row.paper_ranks or (None, None, None)
+            for name, other in zip(RANKS, theirs, strict=True):
+                yield _line(
+                    table,
+                    row,
+                    Column(name, name, ""),
+                    Cell(getattr(row, name), paper=other),
+                    unit="rank",
+                )
+        if row.difference_to_finetune is not None:
+            yield _line(
+                table, row, Column(GAIN, "To Finetune", ""), Cell(row.difference_to_finetune)
+            )
+
+
+def _line(
+    table: Table, row: Row, column: Column, cell: Cell, unit: str | None = None
+) -> dict[str, Any]:
+    return {
+        "table": table.name,
+        "title": table.title,
+        "whole": table.whole,
+        "row": row.key,
+        "method": row.method,
+        "variant": row.variant,
+        "label": row.label,
+        "group": row.group,
+        "kind": row.kind,
+        "column": column.key,
+        "column_label": column.label,
+        "metric": column.metric,
+        "unit": unit or table.unit,
+        "mean": _exact(cell.mean),
+        "error": _exact(cell.error),
+        "seeds": cell.seeds or "",
+        "seeds_planned": cell.seeds_planned or "",
+        "trials": cell.trials or "",
+        "trials_planned": cell.trials_planned or "",
+        "place": cell.place or "",
+        "values": " ".join(_exact(value) for value in cell.values),
+        "notes": "; ".join(cell.notes),
+        "paper": _exact(cell.paper),
+        "paper_error": _exact(cell.paper_error),
+        "difference": _exact(cell.difference),
+    }
+
+
+def _exact(value: float | None) -> str:
+    """All digits that a number has; nothing where there is none."""
+    return "" if value is None else repr(float(value))

@@ -1,0 +1,113 @@
+"""Features of sources and target in a plane, with a number for how well the domains can be told
+apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from ..names import method_label, methods_in_order
+from ..overlap import Overlap, measure, project, read_features
+from .runs import Shown
+from .shape import SERIES, Drawing, View, canvas, data_set, text
+
+NAME = "features"
+TITLE = "Features of sources and target"
+TARGET_COLOUR = "#d7263d"
+
+
+def draw(frame: pd.DataFrame) -> go.Figure:
+    """Points in the colour of their domain, the target in red; a class's number stands at its
+    centre over all sources.
+    """
+    figure = canvas(x="", y="", height=520)
+    sources = 0
+    for domain in frame["domain"].unique():
+        part = frame[frame["domain"] == domain]
+        target = bool(part["target"].iloc[0])
+        colour = TARGET_COLOUR if target else SERIES[sources % len(SERIES)]
+        sources += not target
+        figure.add_scatter(
+            x=part["x"].to_numpy("float32"),
+            y=part["y"].to_numpy("float32"),
+            mode="markers",
+            name=f"{'target' if target else 'source'} {text(domain)}",
+            marker={
+                "color": colour,
+                "size": 5 if target else 4,
+                "opacity": 0.7,
+                "symbol": "x" if target else "circle",
+            },
+            customdata=list(part["class"]),
+            hovertemplate=f"{text(domain)}, class %{{customdata}}<extra></extra>",
+        )
+    centres = frame[~frame["target"]].groupby("class")[["x", "y"]].median()
+    figure.add_scatter(
+        x=list(centres["x"]),
+        y=list(centres["y"]),
+        mode="text",
+        text=[f"<b>{number}</b>" for number in centres.index],
+        textfont={"size": 18},
+        name="class",
+        showlegend=False,
+        hoverinfo="skip",
+    )
+    figure.update_xaxes(visible=False)
+    figure.update_yaxes(visible=False)
+    return figure
+
+
+def points(run: Shown) -> tuple[pd.DataFrame, Overlap, str] | None:
+    """The saved features of a run in a plane, the numbers, and how the plane was made; None
+    where there are none or they cannot be read.
+    """
+    found = read_features(run.features) if run.features is not None else None
+    if found is None:
+        return None
+    frame = found.frame()
+    plane, way = project(found.features)
+    frame[["x", "y"]] = plane.round(2)
+    return frame, measure(found), way
+
+
+def drawing(runs: Sequence[Shown]) -> Drawing | None:
+    """The figure, where features were saved; one run a method and data set."""
+    chosen: dict[tuple[str, str], Shown] = {}
+    for run in runs:
+        key = (run.benchmark, run.method)
+        if (
+            run.features is not None
+            and run.result.status == "done"
+            and (key not in chosen or (run.selected and not chosen[key].selected))
+        ):
+            chosen[key] = run
+    views, frames, ways = [], [], set()
+    for benchmark in dict.fromkeys(name for name, _ in chosen):
+        for method in methods_in_order(name for of, name in chosen if of == benchmark):
+            found = points(chosen[(benchmark, method)])
+            if found is not None:
+                frame, overlap, way = found
+                ways.add(way)
+                views.append(
+                    View(
+                        method_label(method),
+                        draw(frame),
+                        of=data_set(benchmark),
+                        note=overlap.sentence(),
+                    )
+                )
+                frames.append(frame.assign(benchmark=benchmark, method=method))
+    if not views:
+        return None
+    says = (
+        "What the frozen model makes of the rows: features of every source (validation rows) and "
+        "of the unseen target, laid into a plane "
+        f"by {' or '.join(sorted(ways))}; numbers stand at the middle of the sources' classes. A "
+        "picture alone proves nothing, so a "
+        "classifier is asked, too: the nearer its accuracy is to chance, the less a row's "
+        "features tell where it comes from."
+    )
+    return Drawing(NAME, TITLE, says, views, pd.concat(frames, ignore_index=True))

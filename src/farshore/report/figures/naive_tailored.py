@@ -1,0 +1,101 @@
+"""Naive against tailored: each notion of invariance in both frames."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from ..names import methods_in_order
+from ..page_table import number
+from .runs import Shown, average, plain
+from .shape import FILLS, LINES, Drawing, View, canvas, data_set, errors, named
+
+NAME = "naive-tailored"
+TITLE = "Naive against tailored"
+ALL = "average over data sets"
+
+
+def collect(runs: Sequence[Shown]) -> pd.DataFrame:
+    """A row a data set and tailored method of which the naive form ran under the same
+    conditions.
+    """
+    scores: dict[tuple[str, str], list[float | None]] = defaultdict(list)
+    for run in plain(runs):
+        scores[(run.benchmark, run.method)].append(run.result.target_score)
+    rows = []
+    for benchmark in dict.fromkeys(name for name, _ in scores):
+        for method in methods_in_order(name for of, name in scores if of == benchmark):
+            if (benchmark, f"naive-{method}") not in scores:
+                continue
+            tailored, tailored_error = average(scores[(benchmark, method)])
+            naive, naive_error = average(scores[(benchmark, f"naive-{method}")])
+            if tailored is not None and naive is not None:
+                rows.append(
+                    {
+                        "benchmark": benchmark,
+                        "method": method,
+                        "target_score_tailored": tailored,
+                        "tailored_standard_error": tailored_error,
+                        "target_score_naive": naive,
+                        "naive_standard_error": naive_error,
+                        "difference": tailored - naive,
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+def draw(frame: pd.DataFrame) -> go.Figure:
+    """Two bars a method. Rows of several data sets are averaged, without whiskers: their spread
+    is that of the data sets.
+    """
+    figure = canvas(x="on the unseen target, %", y="", height=120 + 58 * frame["method"].nunique())
+    several = frame["benchmark"].nunique() > 1
+    methods = list(dict.fromkeys(frame["method"]))[::-1]
+    for kind in ("naive", "tailored"):
+        means, spreads = [], []
+        for method in methods:
+            of_method = frame[frame["method"] == method]
+            score, _ = average(of_method[f"target_score_{kind}"])
+            means.append(100 * (score or 0.0))
+            error = None if several else of_method[f"{kind}_standard_error"].iloc[0]
+            spreads.append(None if error is None or pd.isna(error) else 100 * error)
+        figure.add_bar(
+            y=[named(method) for method in methods],
+            x=means,
+            orientation="h",
+            name=kind,
+            error_x=errors(spreads),
+            marker={"color": FILLS[kind], "line": {"color": LINES[kind], "width": 1}},
+            hovertemplate=f"{kind} %{{y}}: %{{x:.1f}}%<extra></extra>",
+        )
+    figure.update_layout(barmode="group", legend={"traceorder": "reversed"})
+    return figure
+
+
+def drawing(runs: Sequence[Shown]) -> Drawing | None:
+    """The figure, where at least one pair is there."""
+    frame = collect(runs)
+    if frame.empty:
+        return None
+    ahead = int((frame["difference"] > 0).sum())
+    says = (
+        "Each notion of invariance in its naive and its tailored form, on the unseen target. "
+        f"The tailored form is ahead in {ahead} of "
+        f"{len(frame)} pairs of method and data set; the mean difference is "
+        f"{number(100 * float(frame['difference'].mean()), sign=True)} "
+        "points."
+    )
+    views = [
+        View(data_set(benchmark), draw(frame[frame["benchmark"] == benchmark]))
+        for benchmark in frame["benchmark"].unique()
+    ]
+    if len(views) > 1:
+        whole = (
+            frame.groupby("method")["benchmark"].transform("nunique")
+            == frame["benchmark"].nunique()
+        )
+        views = [View(ALL, draw(frame[whole])), *views] if whole.any() else views
+    return Drawing(NAME, TITLE, says, views, frame)

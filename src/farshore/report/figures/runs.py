@@ -1,0 +1,192 @@
+"""The runs behind the figures: all of a folder, each with its place, and which of them were
+selected.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from ...benchmarks import BENCHMARKS
+from ...comparison import mean, standard_error
+from ...protocol import Result
+from ...search.selection import Rule, Trial, select
+from ...store.folder import FEATURES
+from ..names import method_group
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A run: what it gave, the experiment that carried it out, its seed and trial, and where its
+    features lie if they were saved.
+    """
+
+    name: str
+    result: Result
+    experiment: str = ""
+    seed: int = 0
+    trial: int = 0
+    selected: bool = False
+    features: Path | None = None
+
+    @property
+    def method(self) -> str:
+        """The name of its method."""
+        return self.result.run.method
+
+    @property
+    def group(self) -> str:
+        """The group of its method."""
+        return method_group(self.method)[0]
+
+    @property
+    def benchmark(self) -> str:
+        """The benchmark, with the target where it is not the usual one."""
+        run = self.result.run
+        return run.benchmark if run.target is None else f"{run.benchmark}, target {run.target}"
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The order in which the sources came."""
+        return tuple(self.result.sources)
+
+    @property
+    def listed(self) -> bool:
+        """Whether the sources came in the benchmark's own order."""
+        run = self.result.run
+        if run.order is None:
+            return True
+        if run.data is not None or run.benchmark not in BENCHMARKS:
+            return False
+        kind = BENCHMARKS.get(run.benchmark)
+        return tuple(kind.listed(run.target or kind.default_target)) == tuple(run.order)
+
+    @property
+    def condition(self) -> tuple[Any, ...]:
+        """What must be equal for scores to be compared."""
+        return (
+            self.benchmark,
+            self.order,
+            self.result.steps,
+            self.result.memory,
+            self.result.run.scenario_seed,
+        )
+
+
+def shown(
+    runs: Iterable[tuple[str, Result, dict[str, Any]]],
+    folder: Path | None = None,
+    rules: Mapping[str, Rule] | None = None,
+) -> list[Shown]:
+    """Runs as the store reads them, with the selected one of each seed marked; `rules` are those
+    of the experiments by name.
+    """
+    found: list[Shown] = []
+    held_out: list[Shown] = []
+    for name, result, config in runs:
+        planned = config.get("planned") or {}
+        features = folder / name / FEATURES if folder is not None else None
+        run = Shown(
+            name=name,
+            result=result,
+            experiment=str(planned.get("experiment") or ""),
+            seed=int(planned["seed"] if planned.get("seed") is not None else result.run.seed),
+            trial=int(planned.get("trial") or 0),
+            features=features if features is not None and features.is_file() else None,
+        )
+        (held_out if result.run.left_out else found).append(run)
+    return mark_selected(found, held_out, rules or {})
+
+
+def mark_selected(
+    runs: Sequence[Shown],
+    held_out: Sequence[Shown] = (),
+    rules: Mapping[str, Rule] = MappingProxyType({}),
+) -> list[Shown]:
+    """The best trial of each seed of each method in each experiment and condition, by the
+    experiment's rule.
+    """
+    judging: dict[tuple[Any, ...], dict[str, Result]] = defaultdict(dict)
+    for run in held_out:
+        judging[_trial_key(run)][run.result.run.target or run.name] = run.result
+    places: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for place, run in enumerate(runs):
+        places[(run.experiment, run.method, run.condition, run.seed)].append(place)
+    marked = list(runs)
+    for (experiment, *_), found in places.items():
+        in_order = sorted(found, key=lambda place: runs[place].trial)
+        trials = [
+            Trial(number, runs[place].result, judging.get(_trial_key(runs[place]), {}))
+            for number, place in enumerate(in_order)
+        ]
+        best = select(trials, rules.get(experiment, "source-validation"))
+        if best is not None:
+            marked[in_order[best.number]] = replace(runs[in_order[best.number]], selected=True)
+    return marked
+
+
+def _trial_key(run: Shown) -> tuple[Any, ...]:
+    """What a trial and the runs that judge it with a source left out have in common."""
+    of = run.result.run
+    return (
+        run.experiment,
+        of.benchmark,
+        of.method,
+        of.seed,
+        of.scenario_seed,
+        of.steps,
+        of.memory,
+        json.dumps(of.settings, sort_keys=True),
+    )
+
+
+def plain(runs: Sequence[Shown]) -> list[Shown]:
+    """The selected runs that a table is made of, one condition a benchmark: the one under which
+    most methods ran, in the listed order if that ran at all.
+
+    Where experiments share a condition (an ablation repeats it with a setting fixed), the one with
+    more methods counts.
+    """
+    chosen = [run for run in runs if run.selected]
+    usual: dict[str, tuple[Any, ...]] = {}
+    for benchmark in dict.fromkeys(run.benchmark for run in chosen):
+        methods: dict[tuple[Any, ...], set[str]] = defaultdict(set)
+        for run in chosen:
+            if run.benchmark == benchmark:
+                methods[run.condition].add(run.method)
+        listed = {
+            run.condition for run in chosen if run.benchmark == benchmark and run.listed
+        } or set(methods)
+        usual[benchmark] = max(
+            listed, key=lambda condition: (len(methods[condition]), str(condition))
+        )
+    return first_experiment([run for run in chosen if run.condition == usual[run.benchmark]])
+
+
+def first_experiment(runs: Sequence[Shown]) -> list[Shown]:
+    """Of runs that differ in their experiment alone, those of the experiment with the most
+    methods.
+    """
+    breadth = Counter(
+        experiment for experiment, _ in {(run.experiment, run.method) for run in runs}
+    )
+    best: dict[tuple[Any, ...], str] = {}
+    for run in runs:
+        key = (run.method, run.condition)
+        if key not in best or (breadth[run.experiment], run.experiment) > (
+            breadth[best[key]],
+            best[key],
+        ):
+            best[key] = run.experiment
+    return [run for run in runs if run.experiment == best[(run.method, run.condition)]]
+
+
+def average(values: Iterable[float | None]) -> tuple[float | None, float | None]:
+    """Mean and standard error of what is there."""
+    there = [value for value in values if value is not None]
+    return mean(there), standard_error(there)

@@ -1,0 +1,108 @@
+"""Sensitivity of the weights λ and β: the score as one of them moves and all else stays."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from ..names import method_group, methods_in_order
+from .runs import Shown, average
+from .shape import SERIES, Drawing, View, calm, canvas, data_set, named
+
+NAME = "sensitivity"
+TITLE = "Sensitivity to λ and β"
+GREEK = {"penalty_weight": "λ (penalty_weight)", "alignment_weight": "β (alignment_weight)"}
+LEAST_VALUES = 3
+
+
+def collect(runs: Sequence[Shown]) -> pd.DataFrame:
+    """A row a data set, method, varied setting and value, found among runs of one seed and trial
+    that differ in one setting.
+    """
+    families: dict[tuple[Any, ...], list[Shown]] = defaultdict(list)
+    for run in runs:
+        if run.result.status == "done":
+            families[(run.experiment, run.method, run.condition, run.seed, run.trial)].append(run)
+    scores: dict[tuple[str, str, str, float], list[tuple[float | None, float | None]]] = (
+        defaultdict(list)
+    )
+    for family in families.values():
+        usual = {
+            name: Counter(str(run.result.settings.get(name)) for run in family).most_common(1)[0][0]
+            for name in family[0].result.settings
+        }
+        for name in GREEK:
+            moved = [run for run in family if _same_but(run, usual, name)]
+            values = {run.result.settings.get(name) for run in moved}
+            if len(values) < LEAST_VALUES:
+                continue
+            for run in moved:
+                key = (run.benchmark, run.method, name, float(run.result.settings[name]))
+                scores[key].append((run.result.target_score, run.result.source_score(1)))
+    rows = []
+    for (benchmark, method, name, value), found in sorted(scores.items()):
+        target, error = average(score for score, _ in found)
+        validation, _ = average(score for _, score in found)
+        rows.append(
+            {
+                "benchmark": benchmark,
+                "method": method,
+                "setting": name,
+                "value": value,
+                "target_score_unseen": target,
+                "standard_error": error,
+                "source_validation_score": validation,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _same_but(run: Shown, usual: dict[str, str], name: str) -> bool:
+    settings = run.result.settings
+    return settings.get(name) is not None and all(
+        str(settings.get(other)) == value for other, value in usual.items() if other != name
+    )
+
+
+def draw(frame: pd.DataFrame) -> go.Figure:
+    """A line a method over the values of one setting, on a logarithmic scale where they span it."""
+    name = str(frame["setting"].iloc[0])
+    figure = canvas(x=GREEK.get(name, name), y="on the unseen target, %")
+    for place, method in enumerate(methods_in_order(frame["method"])):
+        of_method = frame[frame["method"] == method].sort_values("value")
+        figure.add_scatter(
+            x=list(of_method["value"]),
+            y=list(100 * of_method["target_score_unseen"]),
+            name=named(method),
+            mode="lines+markers",
+            line={"color": SERIES[place % len(SERIES)], "width": 2},
+            customdata=list(100 * of_method["source_validation_score"]),
+            hovertemplate=f"{named(method)}, %{{x:.3g}}: %{{y:.1f}}% on the target, "
+            f"%{{customdata:.1f}}% on the sources<extra></extra>",
+        )
+    calm(figure)
+    least, most = frame["value"].min(), frame["value"].max()
+    if least > 0 and most > 50 * least:
+        figure.update_xaxes(type="log", exponentformat="power", dtick=1)
+    return figure
+
+
+def drawing(runs: Sequence[Shown]) -> Drawing | None:
+    """The figure, where a weight was varied over at least three values with all else the same."""
+    frame = collect([run for run in runs if method_group(run.method)[1] == "continual"])
+    if frame.empty:
+        return None
+    says = (
+        "How the score on the unseen target moves with one weight while everything else stays as "
+        "selected: a flat line says that "
+        "the weight need not be tuned with care."
+    )
+    views = [
+        View(GREEK[str(name)], draw(found), of=data_set(benchmark))
+        for (benchmark, name), found in frame.groupby(["benchmark", "setting"], sort=False)
+    ]
+    return Drawing(NAME, TITLE, says, views, frame)

@@ -1,0 +1,226 @@
+"""A report as LaTeX: a document that compiles by itself, whose tables can be taken over one by one.
+
+Tables are ruled by booktabs and coloured by group as the paper's; best, second and third are bold,
+underlined and dotted, as there.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from .grid import NOTHING, Entry, Grid, make_grid
+from .table import COLOURS, Report, Row, Table
+
+PACKAGES = (
+    r"\usepackage[margin=1.5cm,landscape]{geometry}",
+    r"\usepackage[table]{xcolor}",
+    r"\usepackage{adjustbox,booktabs,amssymb}",
+    r"\usepackage[normalem]{ulem}",
+)
+LONG = 20
+MARKS = {1: r"\textbf", 2: r"\underline", 3: r"\dotuline"}
+SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": "$<$",
+    ">": "$>$",
+    "|": "$|$",
+    '"': "{''}",
+    "`": "{`}",
+    "★": r"$\bigstar$",
+    "±": r"$\pm$",
+    "—": "---",
+    "–": "--",
+    "−": "$-$",
+    "·": r"$\cdot$",
+    "→": r"$\rightarrow$",
+    "×": r"$\times$",
+    "χ": r"$\chi$",
+    "²": r"$^{2}$",
+    "λ": r"$\lambda$",
+    "β": r"$\beta$",
+    "ï": r"{\"i}",
+    "é": r"{\'e}",
+    "š": r"{\v{s}}",
+}
+
+
+def as_latex(report: Report, *, paper: bool = True) -> str:
+    """The whole report as a document; `paper=False` leaves the paper's numbers out."""
+    colours = [
+        rf"\definecolor{{{colour_name(group)}}}{{HTML}}{{{code[1:].upper()}}}"
+        for group, code in COLOURS.items()
+    ]
+    parts = [
+        "\n".join([r"\documentclass{article}", *PACKAGES, *colours, r"\begin{document}"]),
+        rf"\section*{{{escape(report.title)}}}",
+    ]
+    if report.problems:
+        parts.append(_items("Before the numbers", report.problems))
+    for table in report.tables:
+        parts.append(latex_table(table, paper=paper))
+        if len(table.rows) > LONG:  # it floats to a page of its own: what is said of it comes after
+            parts.append(r"\clearpage")
+        if table.significance is not None:
+            parts.append(
+                _items(f"What may be concluded: {table.title}", table.significance.sentences)
+            )
+    if report.provenance.facts:
+        parts.append(
+            _items(
+                "Where the numbers come from",
+                [f"{what}: {value}" for what, value in report.provenance.facts],
+            )
+        )
+    commands = "\n".join(report.provenance.commands)
+    if (
+        commands and commands.isascii() and r"\end{verbatim}" not in commands
+    ):  # else they stand in the page and in Markdown
+        parts.append(
+            "\n".join(
+                [r"\paragraph{To get them again}", r"\begin{verbatim}", commands, r"\end{verbatim}"]
+            )
+        )
+    return "\n\n".join([*parts, r"\end{document}"]) + "\n"
+
+
+def latex_table(table: Table, *, paper: bool = True) -> str:
+    """One table. It needs the packages and colours that stand at the head of the document."""
+    shown = paper and table.has_paper
+    grid = make_grid(table, paper=shown)
+    said = [table.title.rstrip(".") + ".", table.about]
+    if shown:
+        said.append(
+            "In brackets: the paper's number."
+            if not table.paper_title
+            else f"In brackets: the paper's number ({table.paper_title})."
+        )
+    marks = r" Marked: \textbf{best}, \underline{second}, \dotuline{third} of the ranked methods."
+    notes, lines = _lines(grid)
+    below = [rf"$^{{{letter}}}$~{escape(text)}" for text, letter in notes.items()] + [
+        escape(note) for note in table.notes
+    ]
+    return "\n".join(
+        [
+            r"\begin{table*}[!htbp]",
+            r"\centering",
+            rf"\caption{{{escape(' '.join(said))}{marks}}}",
+            rf"\label{{tab:{re.sub('[^a-z0-9]+', '-', table.name.lower())}}}",
+            r"\adjustbox{max width=\linewidth,max totalheight=0.8\textheight}{%",
+            rf"\begin{{tabular}}{{l{'c' * (len(grid.heads) - 1)}}}",
+            r"\toprule",
+            " & ".join(rf"\textbf{{{escape(head)}}}" for head in grid.heads) + r" \\",
+            r"\midrule",
+            *lines,
+            r"\bottomrule",
+            r"\end{tabular}}",
+            *(
+                [
+                    r"\par\vspace{2pt}\begin{minipage}{\linewidth}\scriptsize "
+                    + r"\quad ".join(below)
+                    + r"\end{minipage}"
+                ]
+                if below
+                else []
+            ),
+            r"\end{table*}",
+        ]
+    )
+
+
+def _lines(grid: Grid) -> tuple[dict[str, str], list[str]]:
+    """Texts of notes with their letters, and the lines of the rows: a rule between groups, a
+    head above a section that is apart.
+    """
+    notes: dict[str, str] = {}
+    lines: list[str] = []
+    for title, rows in grid.sections:
+        group = None
+        for place, (row, entries) in enumerate(rows):
+            if lines and row.group != group:
+                lines.append(r"\midrule")
+            if place == 0 and title:
+                lines.append(
+                    rf"\multicolumn{{{len(grid.heads)}}}{{l}}{{\emph{{{escape(title)}}}}} \\"
+                )
+            group = row.group
+            lines.append(_line(row, entries, notes))
+    return notes, lines
+
+
+def _line(row: Row, entries: list[Entry], notes: dict[str, str]) -> str:
+    colour = rf"\rowcolor{{{colour_name(row.group)}}} " if row.group in COLOURS else ""
+    return (
+        colour
+        + " & ".join([escape(row.label), *(_cell(entry, notes) for entry in entries)])
+        + r" \\"
+    )
+
+
+def _cell(entry: Entry, notes: dict[str, str]) -> str:
+    text = entry.text if entry.text != NOTHING else "---"
+    text = re.sub(r"^([+-])(?=\d)", r"$\1$", text)
+    if entry.error:
+        text += rf" $\pm$ {entry.error}"
+    if entry.place in MARKS:
+        text = f"{MARKS[entry.place]}{{{text}}}"
+    if entry.paper:
+        text += rf" {{\scriptsize ({escape(entry.paper)})}}"
+    for note in entry.notes:
+        letter = notes.setdefault(note, _letter(len(notes)))
+        text += f"$^{{{letter}}}$"
+    return text
+
+
+def _letter(place: int) -> str:
+    """a to z, then aa, ab, ..."""
+    letters = ""
+    while place >= 0:
+        letters = chr(ord("a") + place % 26) + letters
+        place = place // 26 - 1
+    return letters
+
+
+def _items(title: str, texts: tuple[str, ...] | list[str]) -> str:
+    return "\n".join(
+        [
+            rf"\paragraph{{{escape(title)}}}",
+            r"\begin{itemize}",
+            *(rf"\item {escape(text)}" for text in texts),
+            r"\end{itemize}",
+        ]
+    )
+
+
+def colour_name(group: str) -> str:
+    """The name of a group's colour in the document."""
+    return f"farshore-{group}"
+
+
+def escape(text: str) -> str:
+    """Plain text as LaTeX: signs of its own are escaped, others become what every engine can
+    set.
+    """
+    return "".join(SPECIAL.get(sign) or _plain(sign) for sign in " ".join(text.split()))
+
+
+def _plain(sign: str) -> str:
+    if sign.isascii():
+        return sign
+    return (
+        "".join(
+            SPECIAL.get(each, each)
+            for each in unicodedata.normalize("NFKD", sign)
+            if each.isascii()
+        )
+        or "?"
+    )

@@ -1,0 +1,101 @@
+"""A report as Markdown, as GitHub shows it."""
+
+from __future__ import annotations
+
+from .grid import Entry, Grid, make_grid
+from .table import Report, Table
+
+LEGEND = (
+    "Mean ± standard error. **Best**, <ins>second</ins> and *third* of a column among the "
+    "ranked methods."
+)
+LEGEND_PAPER = " In brackets the paper's number and our difference to it."
+MARKS = {1: ("**", "**"), 2: ("<ins>", "</ins>"), 3: ("*", "*")}
+
+
+def as_markdown(report: Report, *, paper: bool = True) -> str:
+    """The whole report; `paper=False` leaves the paper's numbers out."""
+    parts = [f"# {escape(report.title)}"]
+    if report.problems:
+        parts.append(
+            "\n".join(
+                ["**Before the numbers:**", "", *(f"- {escape(text)}" for text in report.problems)]
+            )
+        )
+    parts += [markdown_table(table, paper=paper) for table in report.tables]
+    if report.provenance.facts:
+        lines = ["## Where the numbers come from", "", "| what | value |", "|---|---|"]
+        parts.append(
+            "\n".join(
+                [
+                    *lines,
+                    *(
+                        f"| {escape(what)} | {escape(value)} |"
+                        for what, value in report.provenance.facts
+                    ),
+                ]
+            )
+        )
+    if report.provenance.commands:
+        parts.append(
+            "\n".join(["To get them again:", "", "```sh", *report.provenance.commands, "```"])
+        )
+    return "\n\n".join(parts) + "\n"
+
+
+def markdown_table(table: Table, *, paper: bool = True) -> str:
+    """One table with its notes and what may be concluded from it."""
+    shown = paper and table.has_paper
+    grid = make_grid(table, paper=shown)
+    parts = [
+        f"## {escape(table.title)}",
+        escape(table.about),
+        _lines(grid),
+        LEGEND + (LEGEND_PAPER if shown else ""),
+    ]
+    if shown and table.paper_title:
+        parts[-1] += f" The paper's table: {escape(table.paper_title)}."
+    if table.notes:
+        parts.append("\n".join(f"- {escape(note)}" for note in table.notes))
+    if table.significance is not None:
+        lines = [
+            "**What may be concluded**",
+            "",
+            *(f"- {escape(text)}" for text in table.significance.sentences),
+        ]
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def _lines(grid: Grid) -> str:
+    lines = [
+        _line([escape(head) for head in grid.heads]),
+        _line(["---", *["---:"] * (len(grid.heads) - 1)]),
+    ]
+    for title, rows in grid.sections:
+        if title:
+            lines.append(_line([f"*{escape(title)}*", *[""] * (len(grid.heads) - 1)]))
+        lines += [
+            _line([escape(row.label), *(_cell(entry) for entry in entries)])
+            for row, entries in rows
+        ]
+    return "\n".join(lines)
+
+
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(entry: Entry) -> str:
+    before, after = MARKS.get(entry.place or 0, ("", ""))
+    text = before + entry.text + (f" ± {entry.error}" if entry.error else "") + after
+    if entry.paper:
+        text += f" ({entry.paper}{'; ' + entry.difference if entry.difference else ''})"
+    return text + "".join(f" \\[{escape(note)}\\]" for note in entry.notes)
+
+
+def escape(text: str) -> str:
+    """Signs that Markdown or a table would take for its own."""
+    for sign in "\\`*_|<>[]":
+        text = text.replace(sign, f"\\{sign}")
+    return " ".join(text.split())

@@ -1,0 +1,170 @@
+"""Saved features: read, laid into a plane, and a number for how well domains can be told apart
+by them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+FOLDS = 5
+# UMAP and the classifier are seeded, so that the same features give the same picture.
+SEED = 0
+NEIGHBOURS = 15
+LEAST_ROWS = 2 * NEIGHBOURS
+
+
+@dataclass(frozen=True)
+class Features:
+    """Rows of features with their domain, whether that is the target, and their class."""
+
+    features: np.ndarray[Any, np.dtype[np.float32]]
+    domains: list[str]
+    target: np.ndarray[Any, np.dtype[np.bool_]]
+    classes: np.ndarray[Any, np.dtype[np.int64]]
+
+    def frame(self) -> pd.DataFrame:
+        """A row a row, without the features themselves."""
+        return pd.DataFrame({"domain": self.domains, "target": self.target, "class": self.classes})
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Balanced accuracy of a linear classifier by cross-validation: which domain a row is of,
+    and whether it is of the target.
+    """
+
+    domain_accuracy: float | None
+    domain_chance: float
+    target_accuracy: float | None
+
+    def sentence(self) -> str:
+        """Both numbers beside their chance levels."""
+        if self.domain_accuracy is None or self.target_accuracy is None:
+            return "Too few rows of a domain to ask a classifier."
+        return (
+            "Asked which domain a row is of, a linear classifier is right in "
+            f"{100 * self.domain_accuracy:.0f}% "
+            f"(chance {100 * self.domain_chance:.0f}%); asked only whether it is of the target, "
+            f"in {100 * self.target_accuracy:.0f}% "
+            "(chance 50%)."
+        )
+
+
+def read_features(path: Path) -> Features | None:
+    """What a run saved for figures; None where the file is damaged, for a figure is not worth a
+    failed report.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        found = load_file(path)
+    except (OSError, SafetensorError):
+        return None
+    blocks, domains, target, classes = [], [], [], []
+    for key in sorted(name for name in found if name.endswith(" features")):
+        name = key.removesuffix(" features")
+        rows = found[key].reshape(len(found[key]), -1).astype(np.float32)
+        labels = found.get(f"{name} labels")
+        if labels is None or len(labels) != len(rows) or not np.isfinite(rows).all():
+            return None
+        is_target = name.startswith("target ")
+        blocks.append(rows)
+        domains += [
+            name.removeprefix("target ")
+            if is_target
+            else name.removeprefix("source ").partition(" ")[2]
+        ] * len(rows)
+        target += [is_target] * len(rows)
+        classes.append(labels.reshape(-1))
+    if not blocks:
+        return None
+    return Features(
+        np.concatenate(blocks),
+        domains,
+        np.array(target, dtype=bool),
+        np.concatenate(classes).astype(np.int64),
+    )
+
+
+def project(features: np.ndarray[Any, np.dtype[np.float32]]) -> tuple[pd.DataFrame, str]:
+    """Two coordinates a row, and by what: UMAP, or principal components where it is not
+    installed or the rows are too few for it.
+    """
+    with warnings.catch_warnings(), _same_threads():
+        warnings.simplefilter(
+            "ignore"
+        )  # umap and numba warn about versions and threads, which a reader cannot mend
+        try:
+            from umap import UMAP
+        except ImportError:
+            UMAP = None
+        if UMAP is not None and len(features) >= LEAST_ROWS:
+            plane = UMAP(
+                n_neighbors=NEIGHBOURS, min_dist=0.1, random_state=SEED, n_jobs=1
+            ).fit_transform(features)
+            return pd.DataFrame(plane, columns=["x", "y"]), "UMAP"
+    from sklearn.decomposition import PCA
+
+    wide = np.column_stack(
+        [features, np.zeros_like(features)]
+    )  # two components exist even of one feature
+    return pd.DataFrame(
+        PCA(2, random_state=SEED).fit_transform(wide), columns=["x", "y"]
+    ), "principal components"
+
+
+@contextmanager
+def _same_threads() -> Iterator[None]:
+    """Numba, which UMAP is compiled by, raises the number of threads that PyTorch uses in this
+    process: put it back.
+    """
+    import torch
+
+    before = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def measure(found: Features) -> Overlap:
+    """The numbers beside the picture, of the features themselves and not of the plane."""
+    names = sorted(set(found.domains))
+    numbers = np.array([names.index(name) for name in found.domains])
+    return Overlap(
+        domain_accuracy=accuracy(found.features, numbers),
+        domain_chance=1 / len(names),
+        target_accuracy=accuracy(found.features, found.target.astype(np.int64)),
+    )
+
+
+def accuracy(
+    features: np.ndarray[Any, np.dtype[np.float32]], labels: np.ndarray[Any, np.dtype[np.int64]]
+) -> float | None:
+    """Balanced accuracy of shrunk linear discriminants, cross-validated; domains count alike
+    however many rows they have.
+
+    None where a domain has fewer rows than there are folds, or there is but one domain.
+    """
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+    from sklearn.metrics import balanced_accuracy_score
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
+    counts = np.bincount(labels)
+    if len(counts) < 2 or counts.min() < FOLDS:
+        return None
+    classifier = LinearDiscriminantAnalysis(
+        solver="lsqr", shrinkage="auto", priors=np.full(len(counts), 1 / len(counts))
+    )
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=SEED)
+    guessed = cross_val_predict(classifier, features.astype(np.float64), labels, cv=folds)
+    return float(balanced_accuracy_score(labels, guessed))

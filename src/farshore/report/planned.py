@@ -1,0 +1,148 @@
+"""The cells of an experiment: its plan made again, and what has run of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..plan.experiment import Book, Experiment, Part
+from ..plan.plan import Cell as Place
+from ..plan.plan import Plan, Planned, make_plan
+from ..search.selection import Trial
+from .measures import Measure, Seed, data_notes, make_cell
+from .reading import ReadingStore
+from .table import Cell
+
+# Parts of an experiment that hold the same method on the same data set are set apart by what
+# differs.
+CONDITIONS = (
+    "target",
+    "steps",
+    "memory",
+    "settings",
+    "at_most",
+    "search",
+    "settings_from",
+    "best_seed",
+)
+# Cells by method and variant, then by column.
+Entries = dict[tuple[str, str], dict[str, Cell]]
+
+
+@dataclass(frozen=True)
+class Group:
+    """The runs behind one cell, by seed; `key` is that of its column."""
+
+    place: Place
+    key: str
+    variant: str
+    seeds: Mapping[int, Seed]
+
+
+@dataclass
+class Gathered:
+    """An experiment with all that has run of it, and the names of all its planned runs."""
+
+    experiment: Experiment
+    plan: Plan
+    groups: list[Group] = field(default_factory=list)
+
+    @property
+    def names(self) -> set[str]:
+        """Of every planned run."""
+        return set(self.plan.unique())
+
+    def keys(self) -> dict[str, tuple[str, str]]:
+        """Benchmark and order behind each column."""
+        return {group.key: (group.place.benchmark, group.place.order) for group in self.groups}
+
+    def metrics(self) -> dict[str, str]:
+        """The metric of each column in which something has run."""
+        return {
+            group.key: trial.result.metric
+            for group in self.groups
+            for seed in group.seeds.values()
+            for trial in seed.trials[:1]
+        }
+
+    def notes(self) -> list[str]:
+        """What a table must say of the data."""
+        return data_notes(
+            trial.result
+            for group in self.groups
+            for seed in group.seeds.values()
+            for trial in seed.trials
+        )
+
+    def cells(self, measure: Measure) -> Entries:
+        """Every cell by this measure."""
+        entries: Entries = {}
+        for group in self.groups:
+            cell = make_cell(group.seeds, self.experiment.selection, measure)
+            entries.setdefault((group.place.method, group.variant), {})[group.key] = cell
+        return entries
+
+
+def gather(experiment: Experiment, store: ReadingStore, book: Book) -> Gathered:
+    """What has run of an experiment, on whatever machine."""
+    plan = make_plan(experiment, store, book, here=False)
+    gathered = Gathered(experiment, plan)
+    places: dict[Place, list[Planned]] = {}
+    for planned in plan.runs:
+        places.setdefault(planned.cell, []).append(planned)
+    seen: dict[tuple[str, str, str], tuple[int, set[str]]] = {}
+    for place, runs in places.items():
+        key = place.benchmark if place.order == "listed" else f"{place.benchmark} {place.order}"
+        variant = place.varied
+        names = {planned.name for planned in runs}
+        first = seen.setdefault((place.method, variant, key), (place.part, names))
+        if first[0] != place.part:
+            if first[1] == names:  # the same runs under another part
+                continue
+            variant = ", ".join(
+                filter(
+                    None,
+                    (
+                        variant,
+                        _difference(experiment.parts[first[0]], experiment.parts[place.part]),
+                    ),
+                )
+            )
+        gathered.groups.append(Group(place, key, variant, read_seeds(runs, store)))
+    return gathered
+
+
+def read_seeds(runs: list[Planned], store: ReadingStore) -> dict[int, Seed]:
+    """What has ended of each seed. A trial that other runs judge counts once all of those have
+    ended.
+    """
+    wanted: dict[tuple[int, int], list[Planned]] = {}
+    for planned in runs:
+        wanted.setdefault((planned.seed, planned.trial), []).append(planned)
+    trials: dict[int, list[Trial]] = {}
+    counts: dict[int, int] = {}
+    for (seed, number), of_trial in wanted.items():
+        counts[seed] = counts.get(seed, 0) + 1
+        trials.setdefault(seed, [])
+        found = {planned.held_out: store.find(planned.name) for planned in of_trial}
+        result = found.pop(None, None)
+        if result is not None and all(each is not None for each in found.values()):
+            trials[seed].append(
+                Trial(
+                    number,
+                    result,
+                    {str(name): each for name, each in found.items() if each is not None},
+                )
+            )
+    return {seed: Seed(trials[seed], counts[seed]) for seed in trials}
+
+
+def _difference(first: Part, other: Part) -> str:
+    differing = [name for name in CONDITIONS if getattr(first, name) != getattr(other, name)]
+    return ", ".join(f"{name} {_value(getattr(other, name))}" for name in differing) or "again"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(f"{key}={each}" for key, each in value.items())
+    return "as usual" if value is None else str(value)

@@ -1,0 +1,275 @@
+"""Where the numbers come from: versions, hardware, data, weights, search and selection, and the
+commands that give them again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from ..benchmarks import BENCHMARKS
+from ..benchmarks.corrupted import GENERATED
+from ..benchmarks.prepared import PreparedBenchmark
+from ..comparison import Comparison
+from ..plan.experiment import Experiment
+from ..protocol import Result
+from .names import several
+from .table import Provenance
+from .unplanned import order_words
+
+SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Used:
+    """A result that a table is made of, and what was written down beside it."""
+
+    result: Result
+    config: Mapping[str, Any]
+
+
+def provenance(
+    used: Sequence[Used], experiments: Mapping[str, Experiment], comparisons: Sequence[Comparison]
+) -> Provenance:
+    """Facts of all results together; a fact that differs between them lists its values with
+    their counts.
+    """
+    results = [each.result for each in used]
+    facts: list[tuple[str, str]] = [("runs", _runs(results))] if results else []
+    for key, label in (
+        ("farshore", "version of farshore"),
+        ("torch", "PyTorch"),
+        ("python", "Python"),
+        ("machine", "machine"),
+    ):
+        facts.append(
+            (label, _counted(result.versions.get(key, "not recorded") for result in results))
+        )
+    facts += [
+        ("commit", _counted(str(each.config.get("commit") or "not recorded") for each in used)),
+        (
+            "processor",
+            _counted(result.hardware.get("processor", "not recorded") for result in results),
+        ),
+        ("GPU", _counted(result.hardware["gpu"] for result in results if "gpu" in result.hardware)),
+        ("device", _counted(result.run.device for result in results)),
+        (
+            "threads a run",
+            _counted(result.versions.get("threads", "not recorded") for result in results),
+        ),
+        ("results versions", _results_versions(used)),
+        ("targets opened", _period(results)),
+    ]
+    facts += [(f"experiment {stem}", _search(found)) for stem, found in experiments.items()]
+    facts += _data(results)
+    return Provenance(
+        tuple((what, value) for what, value in facts if value),
+        tuple(commands(used, experiments, comparisons)),
+    )
+
+
+# How a run may end otherwise than with a score on the target.
+ENDS = {"diverged": "diverged", "pruned": "stopped early by the search"}
+
+
+def commands(
+    used: Sequence[Used], experiments: Mapping[str, Experiment], comparisons: Sequence[Comparison]
+) -> list[str]:
+    """A block to paste that carries everything out again and builds the same tables."""
+    results = [each.result for each in used]
+    lines = [
+        f"pip install 'farshore[report]=={version}'"
+        for version in sorted({result.versions["farshore"] for result in results})[-1:]
+    ]
+    needed = dict.fromkeys(
+        result.run.benchmark for result in results if _prepared(result.run.benchmark)
+    )
+    lines += [f"farshore prepare {name}" for name in needed]
+    device = (
+        " --device cuda" if any(result.run.device.startswith("cuda") for result in results) else ""
+    )
+    for stem, found in experiments.items():
+        folder = "again" + stem.removeprefix(found.name).replace(".", "-")
+        text = yaml.safe_dump(
+            found.model_dump(mode="json", exclude_defaults=True),
+            sort_keys=False,
+            allow_unicode=True,
+            width=120,
+        )
+        lines += [
+            f"mkdir -p {folder}",
+            f"cat > {folder}/{found.name}.yaml <<'END'",
+            *text.rstrip().splitlines(),
+            "END",
+        ]
+    # Those that others depend on come first.
+    for stem, found in sorted(experiments.items(), key=lambda item: _depth(item[1])):
+        folder = "again" + stem.removeprefix(found.name).replace(".", "-")
+        lines.append(
+            f"farshore sweep {folder}/{found.name}.yaml --runs "
+            f"runs-again{device if found.parts else ''}"
+        )
+    loose = sorted(_unrecorded(used, {found.name for found in experiments.values()}))
+    lines += [
+        f"farshore sweep experiments/{name}.yaml --runs runs-again{device}  # this file is not "
+        "recorded with the runs"
+        for name in loose
+    ]
+    if experiments or loose:
+        lines.append("farshore report runs-again -o report-again.html")
+    return lines + [compare_command(found) for found in comparisons]
+
+
+def compare_command(found: Comparison) -> str:
+    """What was typed for a comparison."""
+    run = found.results[0].run
+    methods = ",".join(dict.fromkeys(result.run.method for result in found.results))
+    seeds = len({result.run.seed for result in found.results})
+    parts = [
+        "farshore compare",
+        found.benchmark,
+        f"--methods {methods}",
+        f"--seeds {seeds}",
+        f"--orders {','.join(order_words(found).values())}",
+    ]
+    given = {
+        name: getattr(run, name) for name in ("target", "steps", "memory", "severity", "weights")
+    }
+    parts += [f"--{name} {value}" for name, value in given.items() if value is not None]
+    parts += [f"--scenario-seed {run.scenario_seed}"] if run.scenario_seed else []
+    parts += [f"--set {name}={value}" for name, value in run.settings.items()]
+    parts += [f"--device {run.device}"] if run.device != "cpu" else []
+    return " ".join(parts)
+
+
+def mixed_versions(used: Sequence[Used]) -> list[str]:
+    """A problem for the reader where results of several versions stand in one report."""
+    found = Counter(each.result.versions.get("farshore", "not recorded") for each in used)
+    if len(found) < 2:
+        return []
+    counts = ", ".join(
+        f"{version}: {several(count, 'run')}" for version, count in sorted(found.items())
+    )
+    return [
+        f"Results of several versions of farshore are mixed ({counts}): numbers may differ for "
+        "that reason alone; repeat the older runs."
+    ]
+
+
+def _runs(results: Sequence[Result]) -> str:
+    counts = {
+        words: sum(result.status == status for result in results) for status, words in ENDS.items()
+    }
+    hours = sum(result.seconds["total"] for result in results) / 3600
+    return ", ".join(
+        [
+            f"{len(results)}",
+            *(f"{count} of them {words}" for words, count in counts.items() if count),
+        ]
+    ) + (f"; {hours:.2f} hours together")
+
+
+def _search(found: Experiment) -> str:
+    if found.reads:
+        return f"a table of the selected runs of {' and '.join(found.reads)}"
+    settings = {part.settings_from for part in found.parts} - {None}
+    if settings:
+        return (
+            f"settings from {', '.join(sorted(str(each) for each in settings))}; scenario "
+            f"seed {found.scenario_seed}"
+        )
+    search = found.search
+    return (
+        f"{search.trials} trials for each of {search.seeds} seeds, search seed {search.seed}, "
+        f"scenario seed {found.scenario_seed}, "
+        f"selected by {found.selection}"
+    )
+
+
+def _data(results: Sequence[Result]) -> list[tuple[str, str]]:
+    """By data set: what its prepared form is and a checksum over it; then what its results note:
+    counts, weights, corruptions.
+    """
+    facts = []
+    by_benchmark: dict[str, list[Result]] = {}
+    for result in results:
+        by_benchmark.setdefault(result.run.benchmark, []).append(result)
+    for benchmark, found in by_benchmark.items():
+        sets = _counted(_set(result) for result in found)
+        told = set(found[0].notes).intersection(*(result.notes for result in found)) | {
+            n for r in found for n in r.notes if GENERATED in n
+        }
+        facts.append((f"data of {benchmark}", "; ".join([sets, *sorted(told)])))
+    return facts
+
+
+def _set(result: Result) -> str:
+    if not result.data:
+        return "manifest not recorded"
+    digest = result.data.get("sha256")
+    return result.data["set"] + (
+        f" (sha256 {digest[:16]})" if digest else f" ({result.data.get('origin', '')})"
+    )
+
+
+def _results_versions(used: Sequence[Used]) -> str:
+    found: dict[str, set[int]] = {}
+    for each in used:
+        named = (
+            each.config.get("named_by", {}).get("results_versions", {})
+            if isinstance(each.config.get("named_by"), Mapping)
+            else {}
+        )
+        for kind, name in (
+            ("method", each.result.run.method),
+            ("benchmark", each.result.run.benchmark),
+        ):
+            if kind in named:
+                found.setdefault(name, set()).add(int(named[kind]))
+    if not found:
+        return ""
+    first = {name: versions for name, versions in found.items() if versions != {1}}
+    return (
+        "all 1"
+        if not first
+        else "; ".join(f"{name} {sorted(versions)}" for name, versions in first.items())
+        + "; all others 1"
+    )
+
+
+def _period(results: Sequence[Result]) -> str:
+    times = sorted(result.target.opened_at for result in results if result.target is not None)
+    return f"{times[0]} to {times[-1]}" if times else ""
+
+
+def _counted(values: Iterable[str]) -> str:
+    found = Counter(values).most_common()
+    if len(found) < 2:
+        return found[0][0] if found else ""
+    more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return "; ".join(f"{value} ({several(count, 'run')})" for value, count in found[:SHOWN]) + more
+
+
+def _unrecorded(used: Sequence[Used], recorded: set[str]) -> set[str]:
+    """Experiments that runs name and the folder does not hold."""
+    named = (each.config.get("planned", {}) for each in used)
+    return {
+        str(place["experiment"])
+        for place in named
+        if isinstance(place, Mapping) and place.get("experiment")
+    } - recorded
+
+
+def _depth(experiment: Experiment) -> int:
+    """0 for what needs no other experiment."""
+    return int(
+        bool(experiment.reads) or any(part.settings_from is not None for part in experiment.parts)
+    )
+
+
+def _prepared(benchmark: str) -> bool:
+    return benchmark in BENCHMARKS and issubclass(BENCHMARKS.get(benchmark), PreparedBenchmark)

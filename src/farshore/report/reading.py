@@ -1,0 +1,92 @@
+"""Runs as a report reads them: each once, damaged ones as if they had not run, and named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..errors import FarshoreError, StateError
+from ..protocol import Result
+from ..store.folder import RunFolder, run_folders
+from ..store.store import Store
+
+
+class _ReadOnce(RunFolder):
+    def __init__(self, path: Path, store: ReadingStore) -> None:
+        super().__init__(path)
+        self.store = store
+
+    def finished(self, *, features: bool = False) -> bool:
+        """Whether there is a result that can be read."""
+        return self.store.find(self.path.name) is not None and super().finished(features=features)
+
+    def read(self) -> Result:
+        """The result, read once."""
+        found = self.store.find(self.path.name)
+        if found is None:
+            raise StateError(f"{self.result} cannot be read")
+        return found
+
+
+# How many damaged results are named one by one.
+NAMED = 5
+
+
+class ReadingStore(Store):
+    """A store that reads a result once and keeps what tables need of it; `problems` says what
+    could not be read.
+    """
+
+    def __init__(self, runs: Path) -> None:
+        super().__init__(runs)
+        self.damaged: list[str] = []
+        self._read: dict[str, Result | None] = {}
+
+    def folder(self, name: str) -> RunFolder:
+        """The folder of a run, which counts as finished only if it can be read."""
+        return _ReadOnce(self.runs / name, self)
+
+    def find(self, name: str) -> Result | None:
+        """The result of a run; None if there is none, or none that can be read."""
+        if name not in self._read:
+            self._read[name] = self._try(RunFolder(self.runs / name))
+        return self._read[name]
+
+    def all(self) -> Iterator[tuple[str, Result, dict[str, Any]]]:
+        """Name, result and config of every run that has a readable result."""
+        for folder in run_folders(self.runs):
+            result = self.find(folder.path.name)
+            if result is not None:
+                yield folder.path.name, result, folder.read_config() or {}
+
+    @property
+    def problems(self) -> list[str]:
+        """The damaged results; of many the first few by name."""
+        more = len(self.damaged) - NAMED
+        return [
+            *self.damaged[:NAMED],
+            *(
+                [f"{more:,} more results cannot be read and count as missing too"]
+                if more > 0
+                else []
+            ),
+        ]
+
+    def _try(self, folder: RunFolder) -> Result | None:
+        if not folder.finished():
+            return None
+        try:
+            found = folder.read()
+        except FarshoreError as error:
+            self.damaged.append(
+                f"{error}; its run counts as missing here, and the same sweep repeats it"
+            )
+            return None
+        if found.target is None:
+            return found
+        # No table shows the confusion matrix, and with two hundred classes it is nearly all of a
+        # result's size.
+        return found.model_copy(
+            update={"target": found.target.model_copy(update={"confusion": []})}
+        )

@@ -1,0 +1,96 @@
+"""A report into a file: the form is that of the file's ending."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..errors import FarshoreError
+from ..state import write_atomic
+from .build import build_report
+from .csv_form import as_csv
+from .latex_form import as_latex
+from .markdown_form import as_markdown
+from .table import Report
+
+FORMS = (".html", ".md", ".csv", ".tex")
+FIGURE_FORMS = (".html", ".csv", ".json")
+DIAGRAM, DIAGRAM_FORMS = "critical-difference", (".svg", ".csv")
+
+
+def write_report(runs: Path, out: Path, *, paper: bool = True) -> list[str]:
+    """Write the report of a folder of runs; what a reader must know before the numbers is
+    returned, too.
+    """
+    if out.suffix not in FORMS:
+        raise FarshoreError(f"--out {str(out)!r} is not allowed: end it in {', '.join(FORMS)}")
+    if out.suffix == ".html":
+        from .page import needed
+
+        needed()
+    report = build_report(runs)
+    if out.suffix == ".html":
+        from .figures import draw_all
+        from .figures.reading import read_runs
+        from .page import page
+
+        text = page(report, draw_all(read_runs(runs)), paper=paper, source=str(runs))
+    else:
+        form = {".md": as_markdown, ".csv": as_csv, ".tex": as_latex}[out.suffix]
+        text = form(report, paper=paper)
+    write(out, text)
+    return list(report.problems)
+
+
+def write_figure(runs: Path, name: str, out: Path) -> None:
+    """Write one figure: as a page of its own, its numbers as CSV, or plotly's JSON; the diagram
+    of ranks as SVG or CSV.
+    """
+    if name == DIAGRAM:
+        write(out, _diagram(runs, out))
+        return
+    if out.suffix not in FIGURE_FORMS:
+        raise FarshoreError(
+            f"--out {str(out)!r} is not allowed for a figure: end it in {', '.join(FIGURE_FORMS)}"
+        )
+    from .page import needed
+
+    needed()
+    from .figures import check_figure, draw_one
+    from .figures.reading import read_runs
+    from .page import figure_data, page
+
+    check_figure(name)
+    build_report(runs)  # a folder that holds nothing is refused in the same words
+    drawing = draw_one(name, read_runs(runs))
+    if out.suffix == ".csv":
+        text = drawing.frame.to_csv(index=False)
+    elif out.suffix == ".json":
+        text = figure_data([drawing])
+    else:
+        text = page(Report(drawing.title), [drawing], source=str(runs))
+    write(out, text)
+
+
+def _diagram(runs: Path, out: Path) -> str:
+    """The critical-difference diagram of the folder's largest table."""
+    if out.suffix not in DIAGRAM_FORMS:
+        raise FarshoreError(
+            f"--out {str(out)!r} is not allowed for this figure: end it in "
+            f"{', '.join(DIAGRAM_FORMS)}"
+        )
+    from .page import needed
+
+    needed()
+    from .figures.critical_difference import diagram
+
+    frame, drawn = diagram(build_report(runs))
+    return drawn if out.suffix == ".svg" else frame.to_csv(index=False)
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, text.encode())
+    except OSError as error:
+        raise FarshoreError(f"--out {str(path)!r} cannot be written: {error.strerror}") from None

@@ -1,0 +1,261 @@
+"""The one form of state on disk: a folder with safetensors + JSON and a manifest with checksums.
+
+A save writes new files beside the old ones and, last, replaces `manifest.json` by an atomic rename.
+Until that rename the folder still holds the previous state, whole; afterwards the previous files
+are deleted, or kept for `undo` if the save asks
+for it: the manifest then names them too. Nothing is pickled, and nothing that is loaded can run
+code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+
+from .errors import StateError
+
+FORMAT = "farshore-state"
+VERSION = 2  # 2: the manifest may name a previous state
+READABLE = (1, 2)
+MANIFEST = "manifest.json"
+LARGEST_MANIFEST = 1 << 20
+PARTS = ("tree", "tensors", "files")  # what the manifest says of one state
+
+
+def save_state(
+    folder: str | Path, state: Mapping[str, Any], *, kind: str, keep_previous: bool = False
+) -> None:
+    """Write the tree `state` (dictionaries, lists, plain values, tensors) into `folder`,
+    atomically.
+
+    With `keep_previous` the state that was there stays beside the new one, for `undo`.
+    """
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise StateError(f"{folder} is a file: give a folder to save into")
+    previous = None
+    if keep_previous and (folder / MANIFEST).is_file():
+        found = _read_manifest(folder, kind)
+        previous = {part: found[part] for part in PARTS}
+    tensors: dict[str, torch.Tensor] = {}
+    tree = _encode(state, "", tensors)
+    tag = uuid.uuid4().hex[:12]
+    contents = {
+        f"state-{tag}.json": json.dumps(tree, allow_nan=True).encode(),
+        f"tensors-{tag}.safetensors": save_tensors(tensors),
+    }
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "kind": kind,
+        "tree": f"state-{tag}.json",
+        "tensors": f"tensors-{tag}.safetensors",
+        "files": {
+            name: {"sha256": _digest(data), "bytes": len(data)} for name, data in contents.items()
+        },
+        "previous": previous,
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, data in contents.items():
+            write_atomic(folder / name, data)
+        write_atomic(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
+    except OSError as error:
+        for name in contents:
+            (folder / name).unlink(missing_ok=True)
+        raise StateError(
+            f"could not save into {folder}: {error.strerror or error}; what was saved before is "
+            "untouched"
+        ) from error
+    _clear(folder, {*contents, *(previous["files"] if previous is not None else ())})
+
+
+def current_tag(folder: str | Path, *, kind: str) -> str:
+    """A text that names the state that the folder holds now; another one after every save."""
+    return str(_read_manifest(Path(folder), kind)["tree"])
+
+
+def undo(folder: str | Path, *, kind: str) -> None:
+    """Make the previous state the current one again, atomically; the newer one is deleted."""
+    folder = Path(folder)
+    manifest = _read_manifest(folder, kind)
+    previous = manifest.get("previous")
+    if previous is None:
+        raise StateError(
+            f"{folder} keeps no previous version: only the last save can be undone, once"
+        )
+    for name, facts in previous["files"].items():
+        _read_checked(folder / name, facts)
+    write_atomic(
+        folder / MANIFEST, json.dumps(manifest | previous | {"previous": None}, indent=1).encode()
+    )
+    _clear(folder, set(previous["files"]))
+
+
+def _clear(folder: Path, kept: set[str]) -> None:
+    """Delete the files of states that the manifest does not name, and what killed writers left
+    behind.
+    """
+    left = [
+        path
+        for pattern in (".state-*", ".tensors-*", f".{MANIFEST}.*")
+        for path in folder.glob(pattern)
+    ]
+    for old in [*folder.glob("state-*.json"), *folder.glob("tensors-*.safetensors"), *left]:
+        if old.name not in kept:
+            old.unlink(missing_ok=True)
+
+
+def load_state(folder: str | Path, *, kind: str) -> dict[str, Any]:
+    """Read what `save_state` wrote. Every file is checked against its checksum before it is
+    read.
+    """
+    folder = Path(folder)
+    manifest = _read_manifest(folder, kind)
+    try:
+        contents = _read_files(folder, manifest)
+    except StateError:
+        again = _read_manifest(folder, kind)
+        if again["tree"] == manifest["tree"]:
+            raise
+        contents, manifest = _read_files(folder, again), again  # somebody saved while this was read
+    try:
+        tensors = load_tensors(contents[manifest["tensors"]])
+        tree = json.loads(contents[manifest["tree"]])
+        decoded = _decode(tree, tensors)
+    except (KeyError, IndexError, TypeError, ValueError, RecursionError, SafetensorError) as error:
+        raise StateError(f"{folder} is damaged: its files do not fit together ({error})") from error
+    if not isinstance(decoded, dict):
+        raise StateError(f"{folder} is damaged: its state is not a dictionary")
+    return decoded
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Write beside `path`, force it to the disk, then rename: the file is either the old or the
+    whole new one.
+    """
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        with open(beside, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _read_manifest(folder: Path, kind: str) -> dict[str, Any]:
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise StateError(f"{folder} holds no saved {kind}: there is no {MANIFEST} in it")
+    try:
+        if path.stat().st_size > LARGEST_MANIFEST:
+            raise ValueError(f"it has {path.stat().st_size} bytes")
+        manifest = json.loads(path.read_bytes())
+        found = (manifest["format"], manifest["version"], manifest["kind"])
+        for state in (manifest, manifest.get("previous")):
+            _check_files(state)
+    except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise StateError(f"{path} is damaged: {error}") from error
+    if found[0] != FORMAT or found[2] != kind:
+        raise StateError(f"{folder} holds a {found[0]} of kind {found[2]!r}, not a saved {kind}")
+    if found[1] not in READABLE:
+        raise StateError(
+            f"{folder} has state version {found[1]!r}; this farshore reads "
+            f"{' and '.join(map(str, READABLE))}: use the farshore that wrote "
+            "it; to convert it, load and save it with a version that reads both"
+        )
+    return dict(manifest)
+
+
+def _check_files(state: Any) -> None:
+    """What the manifest says of a state names plain files inside the folder, with a checksum and
+    a size each.
+    """
+    if state is None:
+        return
+    files = {
+        str(name): (str(facts["sha256"]), int(facts["bytes"]))
+        for name, facts in state["files"].items()
+    }
+    if any(Path(name).name != name for name in files) or not {
+        state["tree"],
+        state["tensors"],
+    } <= set(files):
+        raise ValueError("its list of files is wrong")
+
+
+def _read_files(folder: Path, manifest: Mapping[str, Any]) -> dict[str, bytes]:
+    return {name: _read_checked(folder / name, facts) for name, facts in manifest["files"].items()}
+
+
+def _read_checked(path: Path, facts: Mapping[str, Any]) -> bytes:
+    try:
+        if path.exists() and not path.is_file():
+            raise StateError(f"{path} is damaged: it is no file")
+        if path.stat().st_size != facts["bytes"]:
+            raise StateError(
+                f"{path} is damaged: it has {path.stat().st_size} bytes, the manifest says "
+                f"{facts['bytes']}"
+            )
+        data = path.read_bytes()
+    except OSError as error:
+        raise StateError(f"{path} cannot be read: {error.strerror or error}") from error
+    if _digest(data) != facts["sha256"]:
+        raise StateError(f"{path} is damaged: its checksum is not the one in the manifest")
+    return data
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _encode(node: Any, path: str, tensors: dict[str, torch.Tensor]) -> Any:
+    """A JSON tree in which tensors are references into `tensors` and other keys than text
+    survive.
+    """
+    if isinstance(node, torch.Tensor):
+        tensors[path] = node.detach().cpu().clone().contiguous()
+        return {"$tensor": path}
+    if isinstance(node, tuple):
+        return {"$tuple": [_encode(item, f"{path}/{i}", tensors) for i, item in enumerate(node)]}
+    if isinstance(node, list):
+        return [_encode(item, f"{path}/{i}", tensors) for i, item in enumerate(node)]
+    if isinstance(node, Mapping):
+        if all(isinstance(key, str) and not key.startswith("$") for key in node):
+            return {key: _encode(value, f"{path}/{key}", tensors) for key, value in node.items()}
+        return {
+            "$items": [
+                [key, _encode(value, f"{path}/{key}", tensors)] for key, value in node.items()
+            ]
+        }
+    if node is None or isinstance(node, bool | int | float | str):
+        return node
+    raise TypeError(
+        f"state may hold tensors and plain values, not {type(node).__name__} at {path or '/'}"
+    )
+
+
+def _decode(node: Any, tensors: Mapping[str, torch.Tensor]) -> Any:
+    if isinstance(node, list):
+        return [_decode(item, tensors) for item in node]
+    if isinstance(node, dict):
+        if set(node) == {"$tensor"}:
+            return tensors[node["$tensor"]]
+        if set(node) == {"$tuple"}:
+            return tuple(_decode(item, tensors) for item in node["$tuple"])
+        if set(node) == {"$items"}:
+            return {key: _decode(value, tensors) for key, value in node["$items"]}
+        return {key: _decode(value, tensors) for key, value in node.items()}
+    return node

@@ -1,0 +1,95 @@
+"""A run on disk: one folder, named by what decides its numbers.
+
+config.json     the run, what its name is made of, the commit that carried it out progress.jsonl  a
+line a finished domain stages/         the learner's state at the end of the newest domain, until
+the result stands (all of them with --keep-states) claim-N         who carries it out failure.txt
+why the last attempt failed, if it did features.safetensors   features of sources and target, where
+the experiment asks for them result.sha256, result.json   the result; result.json is written last
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..errors import StateError
+from ..protocol import Result
+from ..state import write_atomic
+
+FEATURES = "features.safetensors"
+
+
+class RunFolder:
+    """Where a run lies, and what of it is there."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config = path / "config.json"
+        self.progress = path / "progress.jsonl"
+        self.stages = path / "stages"
+        self.failure = path / "failure.txt"
+        self.features = path / FEATURES
+        self.checksum = path / "result.sha256"
+        self.result = path / "result.json"
+
+    def finished(self, *, features: bool = False) -> bool:
+        """Whether the result is there; that it is whole is checked when it is read."""
+        return self.result.is_file() and (not features or self.features.is_file())
+
+    def read(self) -> Result:
+        """The result, checked against its checksum; a damaged one is refused by name."""
+        try:
+            data = self.result.read_bytes()
+            expected = self.checksum.read_text().strip()
+        except OSError as error:
+            raise StateError(
+                f"{error.filename or self.result} cannot be read: {error.strerror or error}"
+            ) from error
+        if hashlib.sha256(data).hexdigest() != expected:
+            raise StateError(
+                f"{self.result} is damaged: its checksum is not the one in {self.checksum.name}"
+            )
+        return Result.read(self.result)
+
+    def write(self, result: Result) -> None:
+        """The checksum first, the result last: a run counts as finished when all of it is on the
+        disk.
+        """
+        data = json.dumps(result.model_dump(mode="json"), indent=1).encode()
+        try:
+            self.checksum.write_text(hashlib.sha256(data).hexdigest())
+            write_atomic(self.result, data)
+        except OSError as error:
+            raise StateError(f"could not write {self.result}: {error.strerror or error}") from error
+
+    def write_config(self, config: dict[str, Any]) -> None:
+        """What this run is. Written once, and again if a killed attempt left none that can be
+        read.
+        """
+        try:
+            if self.read_config() is None:
+                self.config.write_text(json.dumps(config, indent=1))
+        except OSError as error:
+            raise StateError(f"could not write {self.config}: {error.strerror or error}") from error
+
+    def read_config(self) -> dict[str, Any] | None:
+        """What `write_config` wrote, if it can be read."""
+        try:
+            found = json.loads(self.config.read_bytes())
+        except (OSError, ValueError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    def discard_result(self) -> None:
+        """Forget a damaged result, so that the run is repeated."""
+        self.result.unlink(missing_ok=True)
+
+
+def run_folders(runs: Path) -> Iterator[RunFolder]:
+    """All folders in `runs` that hold a run, by name."""
+    for path in sorted(runs.iterdir()) if runs.is_dir() else []:
+        if (path / "config.json").is_file() or (path / "result.json").is_file():
+            yield RunFolder(path)

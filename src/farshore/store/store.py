@@ -1,0 +1,131 @@
+"""The store: all runs of a folder, read as results and as one tidy table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ..errors import FarshoreError, StateError
+from ..evaluation.transfer import average
+from ..protocol import Result
+from .folder import RunFolder, run_folders
+
+# Columns that differ when the same run is carried out again.
+MEASURED = (
+    "seconds_in_all",
+    "seconds_of_training",
+    "milliseconds_a_step",
+    "target_opened_at",
+    "commit",
+    "torch_version",
+    "device",
+)
+
+
+class Store:
+    """A folder of runs."""
+
+    def __init__(self, runs: Path) -> None:
+        self.runs = runs
+
+    def folder(self, name: str) -> RunFolder:
+        """The folder of a run."""
+        return RunFolder(self.runs / name)
+
+    def read(self, name: str) -> Result:
+        """The result of a run."""
+        return self.folder(name).read()
+
+    def results(
+        self, damaged: list[str] | None = None
+    ) -> Iterator[tuple[str, Result, dict[str, Any]]]:
+        """Name, result and config of every finished run. Damaged ones are named in `damaged` and
+        left out.
+        """
+        for folder in run_folders(self.runs):
+            if not folder.finished():
+                continue
+            try:
+                yield folder.path.name, folder.read(), folder.read_config() or {}
+            except StateError as error:
+                if damaged is None:
+                    raise
+                damaged.append(str(error))
+
+
+def tidy_table(store: Store, damaged: list[str] | None = None) -> pd.DataFrame:
+    """A row a run, columns named in words, sorted so that the same runs give the same table."""
+    if not store.runs.is_dir():
+        raise FarshoreError(
+            f"there is no folder {str(store.runs)!r}: give the one that `farshore sweep --runs` "
+            "wrote into"
+        )
+    rows = [row(name, result, config) for name, result, config in store.results(damaged)]
+    if not rows:
+        raise FarshoreError(f"{store.runs} holds no finished run")
+    frame = pd.DataFrame(rows)
+    return frame.sort_values(
+        ["benchmark", "target", "method", "seed_number", "trial", "run"],
+        na_position="last",
+        ignore_index=True,
+    )
+
+
+def row(name: str, result: Result, config: dict[str, Any]) -> dict[str, Any]:
+    """One run in words. The first columns say what it is, then its scores, then what it cost."""
+    run = result.run
+    done = result.status == "done"
+    scores = result.target.scores if result.target is not None else {}
+    planned = config.get("planned", {})
+    return {
+        "run": name,
+        "benchmark": run.benchmark,
+        "method": run.method,
+        "kind": result.kind,
+        "status": result.status,
+        "seed_number": planned.get("seed"),
+        "trial": planned.get("trial"),
+        "run_seed": run.seed,
+        "scenario_seed": run.scenario_seed,
+        "target": result.target.name if result.target is not None else (run.target or ""),
+        "left_out": ",".join(run.left_out),
+        "order": ",".join(result.sources),
+        "steps_a_domain": result.steps,
+        "memory_rows": result.memory,
+        "settings": json.dumps(run.settings, sort_keys=True),
+        "metric": result.metric,
+        "target_score_unseen": result.target_score,
+        **{
+            f"target_{key}": scores.get(key)
+            for key in (
+                "accuracy",
+                "macro_f1",
+                "balanced_accuracy",
+                "auroc",
+                "log_loss",
+                "calibration_error",
+            )
+        },
+        "source_validation_score": average(result.matrices["validation"]) if done else None,
+        "source_train_score": average(result.matrices["train"]) if done else None,
+        "backward_transfer": result.backward_transfer(),
+        "forgetting": result.forgetting(),
+        "rows_a_step_at_the_end": result.rows_a_step[-1] if result.rows_a_step else None,
+        "memory_bytes": result.memory_bytes,
+        "method_bytes": result.method_bytes,
+        "weights": result.target.weights if result.target is not None else "",
+        "message": result.message,
+        "seconds_in_all": result.seconds["total"],
+        "seconds_of_training": result.seconds["training"],
+        "milliseconds_a_step": sum(result.step_milliseconds) / len(result.step_milliseconds)
+        if result.step_milliseconds
+        else None,
+        "target_opened_at": result.target.opened_at if result.target is not None else "",
+        "commit": config.get("commit", ""),
+        "torch_version": result.versions["torch"],
+        "device": run.device,
+    }

@@ -1,1 +1,0 @@
-"""The nineteen corruptions of Hendrycks and Dietterich, "Benchmarking Neural Network Robustness ..." (ICLR 2019)."""

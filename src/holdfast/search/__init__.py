@@ -1,1 +1,0 @@
-"""Search: which settings are tried, and which trial is taken. Selection sees source validation only."""

@@ -1,1 +1,0 @@
-"""Sweeps: experiments as files, a plan of runs, a folder a run, engines that carry them out, and the store of results."""

@@ -1,0 +1,390 @@
+"""A model in a folder, by its commands: it learns site after site, is refused what does not fit,
+and takes the last one back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+from same import differences
+
+import farshore
+from farshore.cli.app import main
+from farshore.deployment.model import Model, NewModel, learn
+from farshore.deployment.site import Columns
+from farshore.learner import load
+from farshore.lock import exclusive
+
+QUICK = {"batch_size": 8, "learning_rate": 0.01}
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def table(path: Path, site: int, rows: int = 60, **more: object) -> Path:
+    draw = np.random.default_rng(site)
+    sick = np.arange(rows) % 2
+    frame = pd.DataFrame(
+        {
+            "patient": np.arange(rows) // 3,
+            "age": (50 + 10 * sick + draw.normal(0, 2, rows) + site).round(2),
+            "dose": (1 + sick + draw.normal(0, 0.2, rows) + 0.2 * site).round(3),
+            "ward": draw.choice(["A", "B"], rows),
+            "disease": np.where(sick, "ill", "well"),
+        }
+    ).assign(**more)
+    frame.loc[::9, "age"] = None
+    frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Type a command; returns the exit code and what was printed."""
+
+    def run(*words: object) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["farshore", *map(str, words)])
+        monkeypatch.setenv("COLUMNS", "200")
+        capsys.readouterr()
+        code = 0
+        try:
+            main()
+        except SystemExit as exit:
+            code = int(exit.code or 0)
+        printed = capsys.readouterr()
+        return code, printed.out + printed.err
+
+    return run
+
+
+FIRST = [
+    "--label",
+    "disease",
+    "--drop",
+    "patient",
+    "--set",
+    "batch_size=8",
+    "--set",
+    "learning_rate=0.01",
+    "--memory",
+    "30",
+]
+
+
+def test_the_life_of_a_model(typed, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    for site in range(3):
+        table(tmp_path / f"{site}.csv", site)
+    code, out = typed(
+        "learn",
+        model,
+        tmp_path / "0.csv",
+        "--name",
+        "site A",
+        "--steps",
+        60,
+        "--method",
+        "cl-coral",
+        *FIRST,
+    )
+    assert code == 0, out
+    assert f"created {model}: learned site A (60 rows)" in out
+    code, out = typed(
+        "learn", model, tmp_path / "1.csv", "--name", "site B", "--steps", 60, "--max-drop", 0.9
+    )
+    assert code == 0, out
+    assert "before" in out
+    assert "site A" in out
+    code, out = typed("show", model)
+    assert "cl-coral" in out
+    assert "site B" in out
+    assert str(time.gmtime().tm_year) in out
+    code, out = typed("evaluate", model, tmp_path / "2.csv")
+    assert code == 0, out
+    assert "balanced accuracy" in out
+    strange = table(tmp_path / "strange.csv", 40, ward="Z")
+    code, out = typed("predict", model, strange, "-o", tmp_path / "p.csv")
+    assert "unknown categories in 60 rows" in out
+    found = pd.read_csv(tmp_path / "p.csv")
+    assert list(found.columns) == [
+        "row",
+        "prediction",
+        "p(ill)",
+        "p(well)",
+        "strangeness",
+        "nearest",
+        "unknown",
+    ]
+    assert (found["strangeness"] > 1).mean() > 0.9
+    assert found["unknown"][0] == "ward=Z"
+    assert typed("predict", model, strange, "--unknown", "refuse")[0] == 2
+    known = Model.open(model)
+    assert (
+        known.predict(known.read(tmp_path / "1.csv", labelled=False))["strangeness"] > 1
+    ).mean() < 0.3
+    weights = load(model).state_dict()
+    assert typed("learn", model, tmp_path / "2.csv", "--name", "site C", "--steps", 20)[0] == 0
+    code, out = typed("undo", model)
+    assert "it has learned: site A, site B" in out
+    assert differences(weights, load(model).state_dict()) == []
+    assert typed("undo", model)[0] == 2
+    code, out = typed("forget", model, "site A")
+    assert "keeps: site B" in out
+    assert list(load(model).memory.partitions) == ["site B"]
+    assert typed("export", model, tmp_path / "m.onnx")[0] == 0
+    assert sorted(path.name.split("-")[0] for path in model.iterdir()) == [
+        ".lock",
+        "manifest.json",
+        "state",
+        "tensors",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--name", "A", "--method", "er"], "was created with cl-coral"),
+        (["--name", "A", "--set", "batch_size=9"], "settings of"),
+        (["--name", "A", "--memory", "31"], "was created with 30"),
+        (["--name", "site A"], "was learned before"),
+        (["--name", "B", "--validation", "1"], "--validation"),
+        (["--name", "B", "--checkpoint", "0"], "at least 1"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_nothing_changes(
+    typed, tmp_path: Path, words: list[str], message: str
+) -> None:
+    model = tmp_path / "model"
+    table(tmp_path / "0.csv", 0)
+    typed(
+        "learn",
+        model,
+        tmp_path / "0.csv",
+        "--name",
+        "site A",
+        "--steps",
+        3,
+        "--method",
+        "cl-coral",
+        *FIRST,
+    )
+    before = load(model).state_dict()
+    code, out = typed("learn", model, tmp_path / "0.csv", *words)
+    assert code == 2
+    assert message in out
+    assert differences(before, load(model).state_dict()) == []
+
+
+def test_other_refusals(typed, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    data = table(tmp_path / "0.csv", 0)
+    assert "--label is not given" in typed("learn", model, data, "--name", "A")[1]
+    assert not (model / "manifest.json").exists()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").write_text("mine")
+    assert "is no model" in typed("learn", tmp_path / "other", data, "--name", "A", *FIRST)[1]
+    assert "no saved learner" in typed("show", tmp_path / "nothing")[1]
+    assert not (tmp_path / "nothing").exists()
+    assert (
+        "keeps no rows of the past"
+        in typed("learn", model, data, "--name", "A", "--method", "ewc", "--max-drop", 0.1, *FIRST)[
+            1
+        ]
+    )
+    assert typed("learn", model, data, "--name", "A", "--steps", 3, *FIRST)[0] == 0
+    pd.read_csv(data).drop(columns="dose").to_csv(tmp_path / "less.csv", index=False)
+    assert (
+        "lacks columns that this model needs: dose"
+        in typed("predict", model, tmp_path / "less.csv")[1]
+    )
+    pd.read_csv(data).assign(colour="red").to_csv(tmp_path / "more.csv", index=False)
+    assert "are ignored: colour" in typed("predict", model, tmp_path / "more.csv")[1]
+    pd.read_csv(data).assign(disease="plague").to_csv(tmp_path / "new.csv", index=False)
+    assert "unknown label 'plague'" in typed("evaluate", model, tmp_path / "new.csv")[1]
+    assert "begun with a table" in typed("predict", model, tmp_path)[1]
+
+
+def test_a_worse_model_is_not_kept(typed, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    data = table(tmp_path / "0.csv", 0)
+    pd.read_csv(data).replace({"disease": {"ill": "well", "well": "ill"}}).to_csv(
+        tmp_path / "1.csv", index=False
+    )
+    assert typed("learn", model, data, "--name", "A", "--steps", 60, *FIRST)[0] == 0
+    before = load(model).state_dict()
+    code, out = typed(
+        "learn", model, tmp_path / "1.csv", "--name", "B", "--steps", 100, "--max-drop", 0.02
+    )
+    assert code == 2
+    assert "was not kept: on 'A' the accuracy fell from" in out
+    assert differences(before, load(model).state_dict()) == []
+    assert not (model / "checkpoint").exists()
+
+
+def test_groups_and_time_decide_the_split(tmp_path: Path) -> None:
+    data = table(tmp_path / "0.csv", 0)
+    frame = pd.read_csv(data).assign(day=np.arange(60))
+    frame.to_csv(data, index=False)
+    new = NewModel(settings=QUICK, memory=10)
+    columns = Columns(label="disease", group="patient", time="day")
+    learn(tmp_path / "m", data, name="a", columns=columns, new=new, steps=2)
+    model = Model.open(tmp_path / "m")
+    assert 3 <= sum(model.sides.values()) <= 5
+    assert not any(name.isdigit() and len(name) < 3 for name in model.sides)
+    frame.assign(day=frame["day"] + 100).to_csv(data, index=False)
+    assert (
+        learn(tmp_path / "m", data, name="b", columns=Columns(), new=NewModel(), steps=2).rows == 60
+    )
+
+
+def test_methods_without_a_memory_know_how_strange_a_row_is(tmp_path: Path) -> None:
+    new = NewModel(method="finetune", settings=QUICK)
+    for site in range(2):
+        data = table(tmp_path / f"{site}.csv", site)
+        learn(
+            tmp_path / "m",
+            data,
+            name=f"s{site}",
+            columns=Columns(label="disease", drop=("patient",)),
+            new=new,
+            steps=30,
+        )
+        new = NewModel()
+    model = Model.open(tmp_path / "m")
+    near, far = (
+        model.predict(model.read(table(tmp_path / "x.csv", site), labelled=False))
+        for site in (1, 60)
+    )
+    assert (near["strangeness"] > 1).mean() < 0.3
+    assert (far["strangeness"] > 1).mean() > 0.9
+    assert set(far["nearest"]) <= {"s0", "s1"}
+
+
+def test_images(typed, tmp_path: Path, pictures) -> None:
+    for site in range(2):
+        images, labels = pictures(site, rows=40)
+        for number, (image, label) in enumerate(zip(images, labels, strict=True)):
+            folder = tmp_path / f"site{site}" / ("right" if label else "left")
+            folder.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(image[0].numpy()).save(folder / f"{number}.png")
+    model = tmp_path / "model"
+    words = [
+        "--size",
+        8,
+        "--steps",
+        20,
+        "--set",
+        "batch_size=8",
+        "--set",
+        "learning_rate=0.01",
+        "--memory",
+        20,
+    ]
+    assert typed("learn", model, tmp_path / "site0", "--name", "A", *words)[0] == 0
+    code, out = typed("learn", model, tmp_path / "site1", "--name", "B", "--steps", 20)
+    assert code == 0, out
+    assert typed("evaluate", model, tmp_path / "site1")[0] == 0
+    code, out = typed("predict", model, tmp_path / "site1" / "left", "-o", tmp_path / "p.csv")
+    assert code == 0, out
+    assert len(pd.read_csv(tmp_path / "p.csv")) == 20
+
+
+def test_an_array_model_made_in_python_is_shown_and_undone(typed, tmp_path: Path, blobs) -> None:
+    made = farshore.Learner("mlp", "er", 20, settings=QUICK, network_settings={"width": 8})
+    for number in range(2):
+        made.learn(*blobs(number), domain=f"d{number}", steps=3)
+        made.save(tmp_path, keep_previous=True)
+    assert "d1" in typed("show", tmp_path)[1]
+    assert "it has learned: d0" in typed("undo", tmp_path)[1]
+
+
+def test_a_folder_of_version_1_loads(tmp_path: Path, blobs) -> None:
+    made = farshore.Learner("mlp", "er", 20, settings=QUICK, network_settings={"width": 8})
+    made.learn(*blobs(0), domain="a", steps=3)
+    made.save(tmp_path)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    del manifest["previous"]
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"version": 1}))
+    again = load(tmp_path)
+    assert differences(made.state_dict(), again.state_dict()) == []
+    again.save(tmp_path, keep_previous=True)
+    assert json.loads((tmp_path / "manifest.json").read_text())["version"] == 2
+
+
+LEARN = """
+import sys, torch
+torch.set_num_threads(1)
+from farshore.deployment.model import learn, NewModel
+from farshore.deployment.site import Columns
+model, data, name, steps, every = sys.argv[1:6]
+new = NewModel()
+if name == "s0":
+    settings = {"batch_size": 8, "learning_rate": 0.01}
+    new = NewModel(method="cl-coral", memory=30, settings=settings)
+columns = Columns(label="disease", drop=("patient",))
+learn(model, data, name=name, columns=columns, new=new, steps=int(steps), every=int(every))
+"""
+
+
+def process(model: Path, data: Path, name: str, steps: int, every: int = 100) -> subprocess.Popen:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-c", LEARN, model, data, name, str(steps), str(every)],
+        env=environment,
+        stderr=subprocess.PIPE,
+    )
+
+
+def finished(started: subprocess.Popen) -> None:
+    _, said = started.communicate()
+    assert started.returncode == 0, said
+
+
+def test_three_processes_one_of_them_killed_equal_one_process_bit_for_bit(tmp_path: Path) -> None:
+    straight = tmp_path / "straight"
+    new = NewModel(method="cl-coral", memory=30, settings=QUICK)
+    for site in range(2):
+        data = table(tmp_path / f"{site}.csv", site)
+        columns = Columns(label="disease", drop=("patient",))
+        learn(
+            straight,
+            data,
+            name=f"s{site}",
+            columns=columns,
+            new=new if site == 0 else NewModel(),
+            steps=400 if site else 50,
+        )
+    model = tmp_path / "model"
+    finished(process(model, tmp_path / "0.csv", "s0", 50))
+    killed = process(model, tmp_path / "1.csv", "s1", 400, every=100)
+    while not (model / "checkpoint" / "manifest.json").exists():
+        assert killed.poll() is None
+        time.sleep(0.01)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    killed.stderr.close()
+    assert [domain["name"] for domain in load(model).domains] == ["s0"]
+    finished(process(model, tmp_path / "1.csv", "s1", 400, every=100))
+    assert differences(load(straight).state_dict(), load(model).state_dict()) == []
+
+
+def test_a_second_process_is_refused(tmp_path: Path) -> None:
+    data = table(tmp_path / "0.csv", 0)
+    model = tmp_path / "model"
+    with exclusive(model):
+        second = process(model, data, "s0", 2)
+        _, said = second.communicate()
+    assert second.returncode != 0
+    assert f"is in use by process {os.getpid()}" in said.decode()
+    assert [path.name for path in model.iterdir()] == [".lock"]
+    third = process(model, data, "s0", 2)
+    third.communicate()
+    assert third.returncode == 0
