@@ -67,7 +67,9 @@ def work(folder: Path, mode: str, limit: int, steps: int, rows: int | None) -> d
         "rows": len(domain),
         "data_mb": inputs.nbytes / MB,
         "peak_mb": peak_resident() / MB,
-        "train_rows_s": steps * learner.method.settings.batch_size / learner.seconds["steps"],
+        "train_rows_s": steps
+        * learner.system.method.settings.batch_size
+        / learner.system.seconds["steps"],
         "evaluate_rows_s": evaluated,
     }
 

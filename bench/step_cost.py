@@ -17,13 +17,14 @@ import statistics
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from farshore.data.domain import Domain
 from farshore.learner import Learner
 from farshore.methods import METHODS, continual
+from farshore.trainer import Rehearsal, Trainer
 
 DOMAINS, ROWS = 4, 2000
 
@@ -69,7 +70,7 @@ def measure(
             for way in ways:
                 learner = prepared(name, way, asked)
                 step = opened(stack, learner, domain)
-                if learner.way.execution == way.split("/")[0]:
+                if learner.system.way.execution == way.split("/")[0]:
                     steppers[name, way] = step
         return medians(steppers, asked.turns, asked.steps, device)
 
@@ -78,14 +79,13 @@ def opened(stack: ExitStack, learner: Learner, domain: Domain) -> Callable[[], o
     """The step of a learner on one more domain, as training carries it out, while `stack` is
     open.
     """
-    rows = domain.split("train").to(learner.device)
-    learner.method.before_domain(domain.name)
-    learner.choose_way(10_000, [rows])
-    staging = learner.rehearsal.staging(domain, rows)
-    stack.enter_context(learner.arithmetic())
-    return ready(
-        learner, stack.enter_context(learner.steps(lambda: learner.device_step(rows, staging)))
-    )
+    trainer = cast(Trainer, learner.system)
+    rehearsal = Rehearsal(trainer, domain.name, domain.split("train").to(learner.device))
+    trainer.method.before_domain(domain.name)
+    trainer.choose_way(10_000, rehearsal.parts)
+    stack.enter_context(trainer.arithmetic())
+    step = trainer.carrying_out(lambda: trainer.step(rehearsal))
+    return ready(trainer, stack.enter_context(step))
 
 
 def medians(
@@ -105,10 +105,10 @@ def medians(
     return {key: statistics.median(taken) for key, taken in times.items()}
 
 
-def ready(learner: Learner, carry_out: Callable[[], object]) -> Callable[[], object]:
+def ready(trainer: Trainer, carry_out: Callable[[], object]) -> Callable[[], object]:
     def step() -> object:
-        learner.method.before_step(learner.steps_done, learner.steps_done)
-        learner.steps_done += 1
+        trainer.method.before_step(trainer.steps_done, trainer.steps_done)
+        trainer.steps_done += 1
         return carry_out()
 
     for _ in range(5):

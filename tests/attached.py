@@ -91,4 +91,4 @@ def trained(
 
 def weights(learner: Learner) -> dict[str, Tensor]:
     """The trained weights."""
-    return dict(learner.method.network.state_dict())
+    return dict(learner.system.method.network.state_dict())

@@ -57,7 +57,7 @@ def result(
         network={},
         steps=2,
         memory=memory,
-        rows_a_step=[8, 16, 24],
+        rows_per_step=[8, 16, 24],
         matrices={"train": stages, "validation": stages}
         if done
         else {"train": [], "validation": []},

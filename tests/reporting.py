@@ -61,7 +61,7 @@ def result(
         "network": {"name": "mlp"},
         "steps": 2,
         "memory": 10,
-        "rows_a_step": [1] * len(sources),
+        "rows_per_step": [1] * len(sources),
         "matrices": {"train": rows, "validation": rows}
         if done
         else {"train": [], "validation": []},

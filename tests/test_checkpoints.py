@@ -59,20 +59,18 @@ def interrupted(method: str, blobs, folder: Path, *, domain: int, **settings: ob
         stop = StopAt(f"d{domain}", 6)
         for _ in range(2):
             made = load(folder, observer=stop)
-            made.checkpoints = Checkpoints(
+            checkpoints = Checkpoints(
                 folder / "checkpoint", base=current_tag(folder, kind="learner"), every=4
             )
             try:
-                made.learn(*blobs(number), domain=f"d{number}", steps=9)
+                made.learn(*blobs(number), domain=f"d{number}", steps=9, checkpoints=checkpoints)
                 break
             except Stopped:
                 stop.seen.clear()
         made.save(folder, keep_previous=True)
         if number == domain:
             assert stop.seen == [4, 5, 6, 7, 8]
-            assert stop.notes == [
-                f"going on with d{domain} after 4 steps, from its last checkpoint"
-            ]
+            assert stop.notes == [f"continuing d{domain} after 4 steps, from its last checkpoint"]
     return load(folder)
 
 
@@ -107,40 +105,39 @@ def test_other_settings_and_other_domains(
     )
 
 
-def stopped(blobs, folder: Path) -> Learner:
+def stopped(blobs, folder: Path) -> tuple[Learner, Checkpoints]:
     made = learner("er", StopAt("a", 6))
-    made.checkpoints = Checkpoints(folder, base="x", every=4)
+    checkpoints = Checkpoints(folder, base="x", every=4)
     with pytest.raises(Stopped):
-        made.learn(*blobs(0), domain="a", steps=9)
-    fresh = learner("er", StopAt("", 0))
-    fresh.checkpoints = Checkpoints(folder, base="x", every=4)
-    return fresh
+        made.learn(*blobs(0), domain="a", steps=9, checkpoints=checkpoints)
+    return learner("er", StopAt("", 0)), Checkpoints(folder, base="x", every=4)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda m, x, y: m.learn(x + 1e-6, y, domain="a", steps=9), "the data is another"),
-        (lambda m, x, y: m.learn(x, y, domain="b", steps=9), "the domain is another"),
-        (lambda m, x, y: m.learn(x, y, domain="a", steps=10), "the number of steps is another"),
+        (lambda x, y: {"x": x + 1e-6, "y": y, "domain": "a", "steps": 9}, "data is different"),
+        (lambda x, y: {"x": x, "y": y, "domain": "b", "steps": 9}, "domain is different"),
+        (lambda x, y: {"x": x, "y": y, "domain": "a", "steps": 10}, "steps is different"),
     ],
 )
 def test_something_else_than_what_was_interrupted_is_refused(
     blobs, tmp_path: Path, call, message: str
 ) -> None:
+    made, checkpoints = stopped(blobs, tmp_path)
     with pytest.raises(FarshoreError, match=message):
-        call(stopped(blobs, tmp_path), *blobs(0))
+        made.learn(**call(*blobs(0)), checkpoints=checkpoints)
 
 
 def test_a_checkpoint_of_another_model_or_a_damaged_one_is_dropped(blobs, tmp_path: Path) -> None:
-    made = stopped(blobs, tmp_path / "c")
-    made.checkpoints.base = "y"
-    made.learn(*blobs(0), domain="a", steps=9)
+    made, checkpoints = stopped(blobs, tmp_path / "c")
+    checkpoints.base = "y"
+    made.learn(*blobs(0), domain="a", steps=9, checkpoints=checkpoints)
     assert made.observer.seen == list(range(9))
-    made = stopped(blobs, tmp_path / "d")
+    made, checkpoints = stopped(blobs, tmp_path / "d")
     tensors = next((tmp_path / "d").glob("tensors-*"))
     tensors.write_bytes(tensors.read_bytes()[:-1])
-    made.learn(*blobs(0), domain="a", steps=9)
+    made.learn(*blobs(0), domain="a", steps=9, checkpoints=checkpoints)
     assert made.observer.seen == list(range(9))
 
 
@@ -148,11 +145,11 @@ def test_a_checkpoint_does_not_change_the_training(blobs, tmp_path: Path) -> Non
     states = []
     for every in (None, 2):
         made = learner("sarl")
-        made.checkpoints = Checkpoints(tmp_path, base="x", every=every) if every else None
+        checkpoints = Checkpoints(tmp_path, base="x", every=every) if every else None
         for number in range(2):
-            made.learn(*blobs(number), domain=f"d{number}", steps=5)
-            if every:
-                made.checkpoints.clear()
+            made.learn(*blobs(number), domain=f"d{number}", steps=5, checkpoints=checkpoints)
+            if checkpoints is not None:
+                checkpoints.clear()
         states.append(made.state_dict())
     assert differences(*states) == []
     assert not tmp_path.exists()
@@ -196,8 +193,8 @@ def test_forgetting_a_domain_deletes_its_rows_and_prior(blobs) -> None:
     for number in range(2):
         made.learn(*blobs(number), domain=f"d{number}", steps=4)
     made.forget("d0")
-    assert list(made.memory.partitions) == ["d1"]
-    assert list(made.method.priors.by_domain) == ["d1"]
+    assert list(made.system.memory.kept()) == ["d1"]
+    assert list(made.system.method.priors.by_domain) == ["d1"]
     made.learn(*blobs(0), domain="d0", steps=4)
     assert [domain["name"] for domain in made.domains] == ["d1", "d0"]
     with pytest.raises(FarshoreError, match="unknown domain"):

@@ -23,7 +23,7 @@ def filled(
         labels = torch.randint(1, classes, (6,), generator=generator)
         if step % rare == 0:
             labels[0] = 0
-        memory.offer(rows(labels, 6 * step), generator)
+        memory.observe(rows(labels, 6 * step), generator)
     return memory
 
 
@@ -37,7 +37,7 @@ def test_shares_are_even_and_bounded(capacity: int) -> None:
 
 def test_first_rows_stay_in_order_while_there_is_room() -> None:
     memory = ClassReservoirMemory(8, 2)
-    memory.offer(rows(torch.tensor([1, 0, 1, 1])), torch.Generator())
+    memory.observe(rows(torch.tensor([1, 0, 1, 1])), torch.Generator())
     assert memory.contents()["inputs"][:, 0].tolist() == [1, 0, 2, 3]
     assert memory.items == 4
 
@@ -63,7 +63,7 @@ def test_every_row_of_a_class_is_kept_with_the_same_chance() -> None:
     for seed in range(2000):
         memory, generator = ClassReservoirMemory(10, 2), torch.Generator().manual_seed(seed)
         for step in range(10):
-            memory.offer(rows(torch.tensor([0, 0, 0, 0]), 4 * step), generator)
+            memory.observe(rows(torch.tensor([0, 0, 0, 0]), 4 * step), generator)
         kept[memory.contents()["inputs"][:, 0].long()] += 1
     assert float((kept / 2000 - 5 / 40).abs().max()) < 4.5 * (0.125 * 0.875 / 2000) ** 0.5
 
@@ -76,7 +76,7 @@ def test_more_classes_than_rows() -> None:
 
 def test_a_bound_in_bytes() -> None:
     memory = ClassReservoirMemory(100, 3, max_bytes=6 * 12)
-    memory.offer(rows(torch.arange(60) % 3), torch.Generator())
+    memory.observe(rows(torch.arange(60) % 3), torch.Generator())
     assert memory.items == 6
     assert memory.bytes == 72
 
@@ -85,7 +85,7 @@ def test_state() -> None:
     one, other = filled(), ClassReservoirMemory(9, 3)
     other.load_state_dict(one.state_dict(), torch.device("cpu"))
     for memory in (one, other):
-        memory.offer(rows(torch.tensor([0, 1, 2, 2]), 1000), torch.Generator().manual_seed(5))
+        memory.observe(rows(torch.tensor([0, 1, 2, 2]), 1000), torch.Generator().manual_seed(5))
     assert torch.equal(one.contents()["inputs"], other.contents()["inputs"])
     drawn = [memory.draw(5, torch.Generator().manual_seed(6)).inputs for memory in (one, other)]
     assert torch.equal(*drawn)

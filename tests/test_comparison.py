@@ -132,7 +132,7 @@ def test_offline_methods_and_adaptations_stand_below_and_never_rank() -> None:
         ("cotta", "adaptation"),
         ("tent", "adaptation"),
     ]
-    assert rows[2].rows_a_step == 96  # a batch of each of three sources
+    assert rows[2].rows_per_step == 96  # a batch of each of three sources
     assert [row.backward_transfer is None for row in rows[1:3]] == [False, True]
 
 

@@ -55,7 +55,7 @@ def learned(
 
 def weights(made: Learner) -> torch.Tensor:
     return torch.cat(
-        [parameter.detach().flatten() for parameter in made.method.network.parameters()]
+        [parameter.detach().flatten() for parameter in made.system.method.network.parameters()]
     )
 
 
@@ -98,7 +98,7 @@ def test_steps_agree_with_eager_float32(execution: str, precision: str, tmp_path
         made.run = made.run.model_copy(update={"execution": way, "precision": numbers})
         before = weights(made)
         made.learn_domain(images(2), steps=steps, classes=[0, 1])
-        assert made.way.execution == way
+        assert made.system.way.execution == way
         ways.append(weights(made) - before)
     limit = steps * (1e-4 if precision == "float32" else 2e-2)
     assert float((ways[1] - ways[0]).norm()) < limit * float(ways[0].norm())
@@ -126,7 +126,7 @@ def test_scores_in_the_precision_of_the_steps_are_those_of_the_plain_model(
     made = learned("er", execution, precision)
     inputs = images(2).inputs
     quick = made.logits(inputs)
-    made.way = Way()
+    made.system.way = Way()
     plain = made.logits(inputs)
     assert float((quick - plain).abs().max()) < (1e-4 if precision == "float32" else 2e-2) * float(
         plain.abs().max()
@@ -136,8 +136,8 @@ def test_scores_in_the_precision_of_the_steps_are_those_of_the_plain_model(
 
 def test_outside_training_everything_lies_plainly_in_memory() -> None:
     made = learned("cl-coral", "compiled", "bf16")
-    assert all(parameter.is_contiguous() for parameter in made.method.network.parameters())
-    assert made.method.network.extractor is None
+    assert all(parameter.is_contiguous() for parameter in made.system.method.network.parameters())
+    assert made.system.method.network.extractor is None
 
 
 def test_the_number_of_compilations_does_not_grow_with_domains_and_batch_sizes() -> None:

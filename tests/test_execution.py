@@ -69,7 +69,7 @@ def test_a_recorded_step_is_the_same_step_bit_for_bit(
 ) -> None:
     plain = learned(method, blobs, "mlp", **settings)
     taping.recorded.clear()
-    monkeypatch.setattr("farshore.learner.steps_of", taping.taped)
+    monkeypatch.setattr("farshore.trainer.steps_of", taping.taped)
     replayed = learned(method, blobs, "mlp", **settings)
     assert len(taping.recorded) == 3
     assert all(steps.graph is not None and not steps.graph.fresh for steps in taping.recorded)
@@ -81,7 +81,7 @@ def test_a_recorded_step_of_a_convolutional_network_is_the_same_step(
     method: str, pictures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = learned(method, pictures, "cnn")
-    monkeypatch.setattr("farshore.learner.steps_of", taping.taped)
+    monkeypatch.setattr("farshore.trainer.steps_of", taping.taped)
     assert differences(plain.state_dict(), learned(method, pictures, "cnn").state_dict()) == []
 
 
@@ -96,11 +96,11 @@ def test_the_tape_finds_a_step_that_depends_on_the_host(
 
     monkeypatch.setattr(METHODS.get("er"), "weights", weights)
     plain = learned("er", blobs, "mlp", optimizer="sgd")
-    monkeypatch.setattr("farshore.learner.steps_of", taping.taped)
+    monkeypatch.setattr("farshore.trainer.steps_of", taping.taped)
     assert (
         differences(
-            plain.state_dict()["network"],
-            learned("er", blobs, "mlp", optimizer="sgd").state_dict()["network"],
+            plain.state_dict()["system"]["network"],
+            learned("er", blobs, "mlp", optimizer="sgd").state_dict()["system"]["network"],
         )
         != []
     )
@@ -158,12 +158,12 @@ def test_notions_with_a_state_per_domain_fall_back_visibly(gpu: None) -> None:
         classes=[0, 1],
     )
     made._begin((4,), torch.float32, [0, 1])
-    reason = made.method.uncaptured()
+    reason = made.system.method.uncaptured()
     assert reason == "states that run over a domain are found by name"
     way = choose_way(
         RunSettings(),
         CUDA,
-        made.method.network,
+        made.system.method.network,
         500,
         uncaptured=reason,
         uncompiled=method.uncompiled,
@@ -180,13 +180,13 @@ def test_inputs_that_stay_on_the_host_are_not_captured(gpu: None) -> None:
     made.device = CUDA
     images, labels = np.zeros((4, 1, 8, 8), np.uint8), torch.zeros(4, dtype=torch.long)
     made.choose_way(1000, [Rows(images, labels, torch.arange(4))])
-    assert made.way.execution == "eager"
-    assert made.way.notes == (
+    assert made.system.way.execution == "eager"
+    assert made.system.way.notes == (
         "the step is not captured as a CUDA graph: the domain's inputs do not fit into the "
         "memory of the GPU",
     )
     made.choose_way(1000, [Rows(torch.from_numpy(images), labels, torch.arange(4))])
-    assert made.way.execution == "graph"
+    assert made.system.way.execution == "graph"
 
 
 def test_scores_are_computed_in_the_format_of_the_steps_and_leave_the_model_as_it_was() -> None:
@@ -385,12 +385,12 @@ def test_a_state_saved_on_a_gpu_goes_on_here(tmp_path, blobs) -> None:
         method="er", memory=20, settings={"batch_size": 8}, network_settings={"width": 8}
     )
     made.learn(*blobs(0), domain="a", steps=3)
-    for group in made.method.opts[0].param_groups:
+    for group in made.system.method.opts[0].param_groups:
         group["capturable"] = True
     made.save(tmp_path)
     again = load(tmp_path)
     again.learn(*blobs(1), domain="b", steps=3)
-    assert [group["capturable"] for group in again.method.opts[0].param_groups] == [False]
+    assert [group["capturable"] for group in again.system.method.opts[0].param_groups] == [False]
 
 
 def test_a_note_is_made_once() -> None:
@@ -412,7 +412,7 @@ def test_a_note_is_made_once() -> None:
     )
     made._begin((1, 8, 8), torch.uint8, [0, 1])
     made.choose_way(10)
-    assert made.way.execution == "eager"
+    assert made.system.way.execution == "eager"
     assert notes.made == [
         "the step is not compiled: the firing of units is noted inside the feature extractor"
     ]
@@ -463,4 +463,4 @@ def test_what_cannot_be_compiled_runs_on_plainly_and_says_so(
     for learner in (made, plain):
         learner.learn(*pictures(0), domain="a", steps=4)
     assert notes == made.notes == ["the step is not compiled: no such operation"]
-    assert differences(made.state_dict()["network"], plain.state_dict()["network"]) == []
+    assert differences(made.state_dict()["system"]["network"], plain.state_dict()["system"]["network"]) == []

@@ -11,6 +11,7 @@ from taping import Tape, tensors
 from farshore import Learner
 from farshore.data.domain import Domain
 from farshore.methods import METHODS
+from farshore.trainer import Rehearsal
 
 
 def work(method: str, domains: int) -> tuple[int, int]:
@@ -26,13 +27,15 @@ def work(method: str, domains: int) -> tuple[int, int]:
         )
         if domain < domains:
             learner.learn_domain(made, steps=1, classes=[0, 1, 2])
-    learner.method.before_domain("last")
-    learner.method.network.train()
-    learner.method.before_step(learner.steps_done, 0)
-    learner.device_step(made.split("train"), None)  # what is summed once a domain is summed here
+    trainer = learner.system
+    trainer.method.before_domain("last")
+    trainer.method.network.train()
+    trainer.method.before_step(trainer.steps_done, 0)
+    rehearsal = Rehearsal(trainer, "last", made.split("train"))
+    trainer.step(rehearsal)  # what is summed once per domain is summed here
     tape = Tape()
     with tape:
-        learner.device_step(made.split("train"), None)
+        trainer.step(rehearsal)
     return len(tape.operations), sum(
         tensor.numel() for _, _, _, result in tape.operations for tensor in tensors(result)
     )

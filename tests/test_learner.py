@@ -16,6 +16,7 @@ from torch import nn
 import farshore
 from farshore.errors import FarshoreError, SealedTargetError, StateError
 from farshore.learner import Learner, load
+from farshore.trainer import replay_plan
 
 FAST = {"batch_size": 8, "learning_rate": 0.01}
 
@@ -68,7 +69,7 @@ def test_same_seed_same_weights_other_seed_others(blobs) -> None:
             made.learn(*blobs(number), domain=f"d{number}", steps=5)
         states.append(made.state_dict())
     assert differences(states[0], states[1]) == []
-    assert differences(states[0]["network"], states[2]["network"]) != []
+    assert differences(states[0]["system"]["network"], states[2]["system"]["network"]) != []
 
 
 def test_nothing_depends_on_or_moves_the_global_generators(blobs) -> None:
@@ -170,7 +171,7 @@ def test_bad_input_is_refused_before_the_first_step(blobs, call, message: str) -
     made = learner()
     with pytest.raises(FarshoreError, match=message):
         call(made, *blobs(0))
-    assert made.steps_done == 0
+    assert made.state_dict()["system"] is None
     assert made.domains == []
 
 
@@ -228,7 +229,7 @@ def test_a_memory_smaller_than_the_number_of_domains_is_refused_before_training(
     made.learn(*blobs(0), domain="a", steps=5)
     with pytest.raises(FarshoreError, match="smaller than the number of domains"):
         made.learn(*blobs(1), domain="b", steps=5)
-    assert made.steps_done == 5
+    assert made.system.steps_done == 5
 
 
 def test_divergence_is_an_error_and_names_the_domain(blobs) -> None:
@@ -281,16 +282,16 @@ def test_the_replay_budget(
     made = learner(method=least, memory=200, settings={"batch_size": size, "replay_budget": budget})
     for number in range(past):
         made.learn(*blobs(number, rows=12), domain=f"d{number}", steps=1)
-    assert made.replay_plan() == expected
-    assert made.rows_a_step == size + expected[0] * expected[1]
+    assert replay_plan(made.run, made.system.method) == expected
     made.learn(*blobs(past, rows=12), domain="last", steps=1)
+    assert made.system.rows_per_step == size + expected[0] * expected[1]
 
 
 def test_the_memory_holds_rows_of_the_domain_with_the_end_of_domain_logits(blobs) -> None:
     made = learner()
     x, y = blobs(0)
     made.learn(x, y, domain="a", steps=5)
-    kept = made.memory.partitions["a"]
+    kept = made.system.memory.kept()["a"]
     rows = [int((x == row).all(dim=1).nonzero()[0]) for row in kept["inputs"]]
     assert len(set(rows)) == 20
     assert torch.equal(y[rows], kept["labels"])
@@ -300,11 +301,11 @@ def test_the_memory_holds_rows_of_the_domain_with_the_end_of_domain_logits(blobs
 def test_memory_filled_during_training_keeps_the_logits_of_that_moment(blobs) -> None:
     made = learner(settings={**FAST, "memory_fill": "reservoir"})
     made.learn(*blobs(0), domain="a", steps=10)
-    kept = made.memory.partitions["a"]
+    kept = made.system.memory.kept()["a"]
     assert len(kept["labels"]) == 20
     assert not torch.allclose(made.logits(kept["inputs"]), kept["logits"], atol=1e-4)
     made.learn(*blobs(1), domain="b", steps=10)
-    assert made.memory.items == 20
+    assert made.system.memory.items == 20
 
 
 def test_class_balanced_memory(blobs) -> None:
@@ -314,7 +315,7 @@ def test_class_balanced_memory(blobs) -> None:
     )
     made = learner(settings={**FAST, "class_balanced_memory": True}, memory=12)
     made.learn(x[many], y[many], domain="a", steps=3, validation=0)
-    assert torch.bincount(made.memory.partitions["a"]["labels"]).tolist() == [4, 4, 4]
+    assert torch.bincount(made.system.memory.kept()["a"]["labels"]).tolist() == [4, 4, 4]
 
 
 def test_resetting_the_optimizer_each_domain_changes_the_second_domain_only(blobs) -> None:
@@ -322,10 +323,10 @@ def test_resetting_the_optimizer_each_domain_changes_the_second_domain_only(blob
     for reset in ("never", "domain"):
         made = learner(settings={**FAST, "reset_optimizer": reset})
         made.learn(*blobs(0), domain="a", steps=5)
-        first = made.state_dict()["network"]
+        first = made.state_dict()["system"]["network"]
         first = {key: value.clone() for key, value in first.items()}
         made.learn(*blobs(1), domain="b", steps=5)
-        states[reset] = (first, made.state_dict()["network"])
+        states[reset] = (first, made.state_dict()["system"]["network"])
     assert differences(states["never"][0], states["domain"][0]) == []
     assert differences(states["never"][1], states["domain"][1]) != []
 

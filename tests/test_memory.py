@@ -8,14 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farshore.errors import FarshoreError
-from farshore.memory import (
-    PartitionedMemory,
-    ReservoirMemory,
-    balanced_order,
-    positions,
-    row_bytes,
-    share,
-)
+from farshore.memory import PartitionedMemory, ReservoirMemory
+from farshore.memory.memory import positions, row_bytes, share
+from farshore.memory.partitions import balanced_order
 
 
 def rows(count: int, offset: int = 0) -> dict[str, torch.Tensor]:
@@ -38,7 +33,7 @@ def test_partitions_share_the_capacity_evenly_and_never_exceed_it(
     memory = PartitionedMemory(capacity)
     for number, size in enumerate(sizes[:capacity]):
         memory.add(f"d{number}", rows(size))
-        held = [len(fields["labels"]) for fields in memory.partitions.values()]
+        held = [len(fields["labels"]) for fields in memory.kept().values()]
         shares = [share(capacity, number + 1, place) for place in range(number + 1)]
         assert sum(shares) == capacity
         assert max(shares) - min(shares) <= 1
@@ -75,7 +70,7 @@ def test_bound_in_bytes_holds(max_bytes: int, domains: int) -> None:
 def test_images_stay_uint8() -> None:
     memory = PartitionedMemory(10)
     memory.add("a", rows(20))
-    assert memory.partitions["a"]["inputs"].dtype == torch.uint8
+    assert memory.kept()["a"]["inputs"].dtype == torch.uint8
     assert row_bytes(rows(1)) == 3 + 8 + 4
 
 
@@ -85,7 +80,7 @@ def test_more_domains_than_rows_is_refused() -> None:
     memory.add("b", rows(3))
     with pytest.raises(FarshoreError, match="smaller than the number of domains"):
         memory.add("c", rows(3))
-    assert list(memory.partitions) == ["a", "b"]
+    assert list(memory.kept()) == ["a", "b"]
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=60), st.integers(0, 5))
@@ -131,8 +126,8 @@ def test_a_draw_takes_each_domains_own_rows_and_what_was_stored_beside_them() ->
     memory = PartitionedMemory(20)
     memory.add("a", rows(10))
     memory.add("b", rows(10, offset=100))
-    draw, numbers = memory.draw(4, generator())
-    assert numbers.tolist() == [0, 1]
+    draw = memory.draw(4, generator())
+    assert draw.domains.tolist() == [0, 1]
     assert draw.labels.shape == (2, 4)
     assert bool((draw.labels[0] < 100).all())
     assert bool((draw.labels[1] >= 100).all())
@@ -145,10 +140,10 @@ def test_a_subset_of_domains_is_drawn_when_asked_for() -> None:
         memory.add(f"d{number}", rows(10, offset=10 * number))
     seen = set()
     for seed in range(40):
-        draw, numbers = memory.draw(2, generator(seed), domains=2)
+        draw = memory.draw(2, generator(seed), domains=2)
         assert draw.labels.shape == (2, 2)
-        assert (draw.labels // 10).tolist() == [[number] * 2 for number in numbers.tolist()]
-        seen |= set(numbers.tolist())
+        assert (draw.labels // 10).tolist() == [[number] * 2 for number in draw.domains.tolist()]
+        seen |= set(draw.domains.tolist())
     assert seen == {0, 1, 2, 3, 4}
 
 
@@ -159,7 +154,7 @@ def test_reservoir_is_bounded_and_holds_only_rows_that_were_offered(
     memory, draw = ReservoirMemory(capacity), generator(seed)
     offered = 0
     for size in batches:
-        memory.offer(rows(size, offset=offered), draw)
+        memory.observe(rows(size, offset=offered), draw)
         offered += size
         held = memory.contents()["labels"].tolist()
         assert len(held) == memory.items == min(offered, capacity)
@@ -176,7 +171,7 @@ def test_reservoir_keeps_every_row_with_the_same_probability() -> None:
     for seed in range(trials):
         memory, draw = ReservoirMemory(capacity), generator(seed)
         for start in range(0, offered, 8):
-            memory.offer(rows(8, offset=start), draw)
+            memory.observe(rows(8, offset=start), draw)
         counts[memory.contents()["labels"]] += 1
     expected = trials * capacity / offered
     spread = (expected * (1 - capacity / offered)) ** 0.5
@@ -190,7 +185,7 @@ def test_reservoir_equals_one_row_at_a_time() -> None:
     check = generator(3)
     seen = 0
     for size in (3, 4, 6, 2):
-        memory.offer(rows(size, offset=seen), draw)
+        memory.observe(rows(size, offset=seen), draw)
         drawn = torch.rand(size, generator=check, dtype=torch.float64)
         for row in range(size):
             n = seen + row
@@ -206,7 +201,7 @@ def test_reservoir_equals_one_row_at_a_time() -> None:
 
 def test_state_round_trips_with_the_count_of_offered_rows() -> None:
     memory, draw = ReservoirMemory(5), generator()
-    memory.offer(rows(9), draw)
+    memory.observe(rows(9), draw)
     other = ReservoirMemory(5)
     other.load_state_dict(memory.state_dict(), torch.device("cpu"))
     assert other.seen == 9
@@ -223,5 +218,5 @@ def test_forgetting_removes_a_partition() -> None:
     memory.add("a", rows(9))
     memory.add("b", rows(9))
     memory.forget("a")
-    assert list(memory.partitions) == ["b"]
+    assert list(memory.kept()) == ["b"]
     assert memory.items == 4

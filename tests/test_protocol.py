@@ -76,7 +76,7 @@ def test_a_method_that_reaches_for_the_target_fails_loudly() -> None:
 
 def test_the_same_run_twice_gives_the_same_numbers_and_another_seed_others() -> None:
     first, second, other = (execute(Run(method="er", seed=seed, **FAST)) for seed in (0, 0, 1))
-    keep = {"matrices", "settings", "rows_a_step", "memory_bytes"}
+    keep = {"matrices", "settings", "rows_per_step", "memory_bytes"}
     assert first.model_dump(include=keep) == second.model_dump(include=keep)
     assert first.target.scores == second.target.scores
     assert first.target.weights == second.target.weights
@@ -117,7 +117,7 @@ def test_a_domains_data_do_not_depend_on_method_batch_size_or_run_seed() -> None
 def test_the_result_says_what_was_measured() -> None:
     result = execute(Run(method="er", **FAST))
     assert result.sources == ["cleveland", "hungarian", "switzerland"]
-    assert result.rows_a_step == [32, 64, 96]
+    assert result.rows_per_step == [32, 64, 96]
     assert [len(row) for row in result.matrices["train"]] == [3, 3, 3]
     assert result.target.name == "va"
     assert result.target.rows == 200

@@ -12,11 +12,16 @@ from torch import Tensor
 
 @dataclass
 class Draw:
-    """Rows drawn from the memory with what was stored beside them (logits, features)."""
+    """Rows drawn from the memory with what was stored with them (logits, features).
+
+    `domains` numbers the domains along the first axis, in the order in which they were learned;
+    it is empty where the memory mixes domains.
+    """
 
     inputs: Tensor
     labels: Tensor
     stored: dict[str, Tensor]
+    domains: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))
 
 
 @dataclass
@@ -41,6 +46,13 @@ class Batch:
     # What the method computed for the current rows; the learner stores it beside rows that a
     # reservoir accepts.
     outputs: dict[str, Tensor] = field(default_factory=dict)
+
+    def join(self, draw: Draw) -> None:
+        """Append the rows of past domains, [E, m, ...], to the flat batch."""
+        self.inputs = torch.cat([self.inputs, draw.inputs.flatten(0, 1)])
+        self.labels = torch.cat([self.labels, draw.labels.flatten(0, 1)])
+        self.stored, self.domains = draw.stored, draw.domains
+        self.replay_rows = draw.inputs.shape[1]
 
     @property
     def replayed(self) -> int:

@@ -4,16 +4,12 @@ target.
 
 from __future__ import annotations
 
-from typing import Literal
-
 from .adaptation import ADAPTATIONS
-from .adaptation.adaptation import Adaptation
+from .entry import Entry
 from .errors import unknown
 from .methods import METHODS
-from .methods.method import Method
 
-Kind = Literal["continual", "offline", "adaptation"]
-# In the order of the paper's tables.
+# The order in which groups are listed.
 GROUPS = (
     "finetune",
     "optimization",
@@ -32,7 +28,7 @@ def names() -> list[str]:
     return [*METHODS.names(), *ADAPTATIONS.names()]
 
 
-def find(name: str) -> type[Method] | type[Adaptation]:
+def find(name: str) -> type[Entry]:
     """The system called `name`; an unknown name gets the nearest of all of them."""
     if name in METHODS:
         return METHODS.get(name)
@@ -41,10 +37,10 @@ def find(name: str) -> type[Method] | type[Adaptation]:
     raise unknown("method", name, names())
 
 
-def grouped() -> dict[str, list[type[Method] | type[Adaptation]]]:
-    """Systems by group, the paper's groups first and in its order."""
-    found: dict[str, list[type[Method] | type[Adaptation]]] = {group: [] for group in GROUPS}
+def grouped() -> dict[str, list[type[Entry]]]:
+    """Entries by group, the known groups first."""
+    groups: dict[str, list[type[Entry]]] = {group: [] for group in GROUPS}
     for name in names():
-        kind = find(name)
-        found.setdefault(kind.group, []).append(kind)
-    return {group: members for group, members in found.items() if members}
+        entry = find(name)
+        groups.setdefault(entry.group, []).append(entry)
+    return {group: members for group, members in groups.items() if members}

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from . import catalog
 from .benchmarks import BENCHMARKS
 from .data.scenario import arrange
+from .entry import Kind
 from .errors import FarshoreError, unknown
 from .origin import commit
 from .protocol import Result, Run, execute
@@ -32,7 +33,7 @@ BEYOND_THE_PAPER = ("er", "der++")
 # its name.
 BETWEEN_NAMES = "/"
 # The order of a table's parts; only the first is ranked.
-KINDS: tuple[catalog.Kind, ...] = ("continual", "offline", "adaptation")
+KINDS: tuple[Kind, ...] = ("continual", "offline", "adaptation")
 
 
 class Row(BaseModel):
@@ -42,7 +43,7 @@ class Row(BaseModel):
 
     method: str
     group: str
-    kind: catalog.Kind
+    kind: Kind
     rank: int | None
     runs: int
     planned: int
@@ -52,7 +53,7 @@ class Row(BaseModel):
     validation: float | None
     backward_transfer: float | None
     seconds: float
-    rows_a_step: int
+    rows_per_step: int
 
     @property
     def whole(self) -> bool:
@@ -251,8 +252,8 @@ def _row(method: str, results: Sequence[Result]) -> Row:
         validation=mean([result.source_score(1) for result in done]),
         backward_transfer=mean([result.backward_transfer() for result in done]),
         seconds=float(np.mean([result.seconds["total"] for result in results])),
-        rows_a_step=max(
-            (result.rows_a_step[-1] for result in results if result.rows_a_step), default=0
+        rows_per_step=max(
+            (result.rows_per_step[-1] for result in results if result.rows_per_step), default=0
         ),
     )
 

@@ -40,6 +40,8 @@ EAGER_STEPS = 3
 # saves a fifth of a step at most; elsewhere half of it.
 GRAPH_STEPS = 20
 COMPILE_STEPS, COMPILE_STEPS_BY_CHANNELS = 500, 20_000
+# Networks with fewer parameters are computed on one CPU thread.
+ONE_THREAD_PARAMETERS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -178,12 +180,15 @@ def cannot_compile(device: torch.device) -> str:
 
 
 @contextmanager
-def arithmetic(way: Way, run: RunSettings, device: torch.device) -> Iterator[None]:
+def arithmetic(
+    way: Way, run: RunSettings, device: torch.device, network: nn.Module
+) -> Iterator[None]:
     """Inside, matrix products of float32 tensors are as exact as `precision` says, and kernels
     as repeatable as the run asks.
     """
     if device.type != "cuda":
-        yield
+        with cpu_threads(run.threads or usual_threads(network)):
+            yield
         return
     with ExitStack() as stack:
         stack.enter_context(_tf32(way.precision != "float32"))
@@ -191,6 +196,29 @@ def arithmetic(way: Way, run: RunSettings, device: torch.device) -> Iterator[Non
         if run.deterministic:
             stack.enter_context(_deterministic())
         yield
+
+
+def usual_threads(network: nn.Module) -> int:
+    """One thread for a small network, whose work does not pay for sharing it; else one per core.
+
+    It depends on the run alone and not on the command that asked for it, since sums that are
+    divided over threads are rounded differently.
+    """
+    parameters = sum(parameter.numel() for parameter in network.parameters())
+    return 1 if parameters < ONE_THREAD_PARAMETERS else os.cpu_count() or 1
+
+
+@contextmanager
+def cpu_threads(count: int) -> Iterator[None]:
+    """Inside, PyTorch computes on this many CPU threads."""
+    before = torch.get_num_threads()
+    if count != before:
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        if count != before:
+            torch.set_num_threads(before)
 
 
 @contextmanager

@@ -6,19 +6,18 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor
 
 from . import catalog
-from .adaptation.adaptation import Adaptation
 from .benchmarks import BENCHMARKS
 from .benchmarks.source import make_scenario
 from .data.boundaries import By
@@ -27,19 +26,24 @@ from .data.inputs import Inputs
 from .data.own import OwnData, Preprocess
 from .data.scenario import Scenario
 from .data.seal import FrozenModel, training
+from .entry import AtTarget, Kind, Sources, SourceTraining
 from .errors import DivergedError, FarshoreError, StateError, unknown
 from .evaluation.scores import all_scores, confusion_matrix
 from .evaluation.transfer import backward_transfer, forgetting, source_performance
-from .execution import warm_up
-from .joint import ALL_SOURCES, JointLearner
+from .execution import cpu_threads, usual_threads, warm_up
 from .learner import Learner
+from .networks.network import Network
 from .observer import Observer
 from .origin import hardware, versions
 from .randomness import generator
-from .resume import Stages
-from .settings import MethodSettings, RunSettings, divide, explain
+from .resume import Resume
+from .settings import MethodSettings, divide, explain
 from .state import write_atomic
+from .trainer import ALL_SOURCES
 
+# How a run ended. `pruned`: stopped between two domains by the sources' scores; the target was
+# never opened.
+Status = Literal["done", "diverged", "pruned"]
 SPLITS: tuple[Literal["train", "validation"], ...] = ("train", "validation")
 
 
@@ -105,9 +109,9 @@ class Result(BaseModel):
     run: Run
     # Only continual methods rank: offline ones saw all sources at once, adaptations saw the
     # target's inputs.
-    kind: catalog.Kind = "continual"
+    kind: Kind = "continual"
     # `pruned`: stopped between two domains, by the sources' scores; the target was never opened.
-    status: Literal["done", "diverged", "pruned"]
+    status: Status
     message: str = ""
     metric: str
     classes: list[str]
@@ -121,7 +125,7 @@ class Result(BaseModel):
     precision: str = "float32"
     steps: int
     memory: int
-    rows_a_step: list[int]
+    rows_per_step: list[int]
     # By split: R[i][j], the score on source j after learning source i; one row where the sources
     # were learned at once.
     matrices: dict[str, list[list[float]]]
@@ -174,26 +178,30 @@ class Result(BaseModel):
             raise StateError(f"{path} is not a whole result: {explain(error)}") from error
 
 
+# Called when the target is open and measured, with the frozen learner: for figures.
+Opened = Callable[[Learner, Scenario, Domain], None]
+# Asked ahead of each domain but the first, with the validation scores so far.
+Promising = Callable[[list[list[float]]], bool]
+
+
 def execute(
     run: Run,
     *,
     observer: Observer | None = None,
     save_model: str | Path | None = None,
-    stages: Stages | None = None,
-    opened: Callable[[Learner, Scenario, Domain], None] | None = None,
-    promising: Callable[[list[list[float]]], bool] | None = None,
+    resume: Resume | None = None,
+    opened: Opened | None = None,
+    promising: Promising | None = None,
 ) -> Result:
-    """Carry out a run. All that is wrong with it is said before the first step; the target opens
-    after the last.
+    """Carry out a run. Whatever is wrong with it is refused ahead of the first step; the target
+    opens after the last.
 
-    stages: where the state is kept at the end of each domain; a run that finds some there goes on
-    from it.
-    opened: called with the frozen learner and the open target once the scores are measured, for
-    figures.
-    promising: asked before each domain but the first, with the validation scores so far; if it says
-    no, the run is pruned.
+    resume: where the state is kept at the end of each domain; a run that finds one there continues
+        from it.
+    opened: called with the frozen learner and the open target once the scores are measured.
+    promising: if it says no between two domains, the run is pruned.
     """
-    kind = catalog.find(run.method).kind
+    entry = catalog.find(run.method)
     if run.data is None:
         BENCHMARKS.get(run.benchmark)
     warm_up(run.device)
@@ -213,38 +221,29 @@ def execute(
     )
     for note in scenario.notes:
         (observer or Observer()).note(note)
-    adaptation = make_adaptation(run, scenario)
-    learner = make_learner(run, scenario, observer)
+    settings = entry_settings(run, scenario)
+    adaptation = entry.at_target(settings)
+    source = entry.source_training({**scenario.settings, **run.settings})
+    learner = make_learner(run, scenario, source, observer)
     scenario = replace(
         scenario, sources=tuple(domain.to(learner.device) for domain in scenario.sources)
     )
     seconds = {"preparation": time.perf_counter() - began}
     steps = run.steps or scenario.steps
     record = _Record()
-    message, target, pruned = "", None, False
+    status: Status = "done"
+    message, target = "", None
     try:
-        if isinstance(learner, JointLearner):
-            _train_jointly(learner, scenario, steps, record)
-        else:
-            first_only = adaptation is not None and adaptation.settings.source == "first-domain"
-            _train(
-                learner,
-                scenario,
-                scenario.sources[: 1 if first_only else None],
-                steps,
-                record,
-                stages,
-                promising,
-            )
+        _train(learner, scenario, source.sources, steps, record, resume, promising)
         opening = time.perf_counter()
         target = _measure_target(learner, scenario, adaptation, opened)
         seconds["target"] = time.perf_counter() - opening
         for note in adaptation.notes if adaptation is not None else ():
             learner.observer.note(note)
     except DivergedError as error:
-        message = str(error)
+        status, message = "diverged", str(error)
     except _Pruned as stop:
-        message, pruned = str(stop), True
+        status, message = "pruned", str(stop)
     if save_model is not None and target is not None:
         learner.save(save_model)
     seconds |= {
@@ -253,22 +252,23 @@ def execute(
         "evaluation": record.evaluation,
         "total": time.perf_counter() - began,
     }
+    usage = learner.system.usage()
     return Result(
         run=run,
-        kind=kind,
-        status="done" if target is not None else "pruned" if pruned else "diverged",
+        kind=entry.kind,
+        status=status,
         message=message,
         metric=scenario.metric,
         classes=list(scenario.classes),
         sources=[domain.name for domain in scenario.sources],
-        settings=(adaptation or learner.method).settings.model_dump(),
+        settings=settings.model_dump(),
         run_settings=learner.run.model_dump(),
         network={"name": scenario.network, **scenario.network_settings},
-        execution=learner.way.execution,
-        precision=learner.way.precision,
+        execution=usage.execution,
+        precision=usage.precision,
         steps=steps,
         memory=learner.capacity,
-        rows_a_step=record.rows_a_step,
+        rows_per_step=record.rows_per_step,
         matrices=record.matrices,
         stages=record.stages,
         target=target,
@@ -277,12 +277,12 @@ def execute(
             1000 * spent / made
             for spent, made in zip(record.step_seconds, record.steps, strict=True)
         ],
-        memory_bytes=learner.memory.bytes if learner.memory is not None else 0,
-        memory_items=learner.memory.items if learner.memory is not None else 0,
-        method_bytes=learner.method.bytes,
+        memory_bytes=usage.memory_bytes,
+        memory_items=usage.memory_items,
+        method_bytes=usage.method_bytes,
         notes=[
             *scenario.notes,
-            *learner.notes,
+            *learner.system.notes,
             *(adaptation.notes if adaptation is not None else []),
         ],
         versions=versions(),
@@ -291,31 +291,34 @@ def execute(
     )
 
 
-def make_learner(run: Run, scenario: Scenario, observer: Observer | None = None) -> Learner:
-    """The learner of a run: the scenario's defaults, overridden by the run's settings. It never
-    sees the target.
-    """
+def entry_settings(run: Run, scenario: Scenario) -> MethodSettings:
+    """The settings of the run's method: the scenario's defaults, overridden by the run's."""
+    entry = catalog.find(run.method)
+    values, _ = divide({**scenario.settings, **run.settings}, entry.Settings)
+    return entry.Settings.build(values, small=scenario.small, short=scenario.short)
+
+
+def make_learner(
+    run: Run,
+    scenario: Scenario,
+    source: SourceTraining | None = None,
+    observer: Observer | None = None,
+) -> Learner:
+    """The learner of a run, for what is trained on its sources. It never sees the target."""
     capacity = run.memory if run.memory is not None else scenario.memory
     if capacity < len(scenario.sources):
         raise FarshoreError(
             f"memory = {capacity} is smaller than the number of domains "
-            f"({len(scenario.sources)}): give at least one row a domain"
+            f"({len(scenario.sources)}): give at least one row per domain"
         )
-    kind = catalog.find(run.method)
-    method, settings, joint = (
-        run.method,
-        {**scenario.settings, **run.settings},
-        kind.kind == "offline",
-    )
-    if issubclass(kind, Adaptation):  # its source model is fine-tuned
-        method, joint = "finetune", settings.get("source") == "joint"
-        shared = {*MethodSettings.model_fields, *RunSettings.model_fields}
-        settings = {name: value for name, value in settings.items() if name in shared}
-    learner = (JointLearner if joint else Learner)(
+    if source is None:
+        settings = {**scenario.settings, **run.settings}
+        source = catalog.find(run.method).source_training(settings)
+    learner = Learner(
         network=scenario.network,
-        method=method,
+        method=source.method,
         memory=capacity,
-        settings=settings,
+        settings=source.settings,
         network_settings=scenario.network_settings,
         classes=scenario.classes,
         metric=scenario.metric,
@@ -329,17 +332,8 @@ def make_learner(run: Run, scenario: Scenario, observer: Observer | None = None)
     return learner
 
 
-def make_adaptation(run: Run, scenario: Scenario) -> Adaptation | None:
-    """The adaptation of a run, if its system is one, with its settings checked."""
-    kind = catalog.find(run.method)
-    if not issubclass(kind, Adaptation):
-        return None
-    values, _ = divide({**scenario.settings, **run.settings}, kind.Settings)
-    return kind(kind.Settings.build(values, small=scenario.small, short=scenario.short))
-
-
 class _Pruned(Exception):
-    """The run is not worth going on with."""
+    """The run is not worth continuing."""
 
 
 class _Record:
@@ -350,7 +344,7 @@ class _Record:
         self.matrices: dict[str, list[list[float]]] = {split: [] for split in SPLITS}
         self.steps: list[int] = []
         self.step_seconds: list[float] = []
-        self.rows_a_step: list[int] = []
+        self.rows_per_step: list[int] = []
         self.closing = 0.0
         self.evaluation = 0.0
 
@@ -358,100 +352,76 @@ class _Record:
 def _train(
     learner: Learner,
     scenario: Scenario,
-    domains: Sequence[Domain],
+    sources: Sources,
     steps: int,
     record: _Record,
-    stages: Stages | None,
-    promising: Callable[[list[list[float]]], bool] | None,
+    resume: Resume | None,
+    promising: Promising | None,
 ) -> None:
-    """Learn these sources in order; after each, score all of them on both splits. Those that are
-    learned already are left out.
+    """Learn the sources; after each, score all of them on both splits. Those that were learned
+    before an interruption are skipped.
     """
-    learned, saved = stages.resume(learner) if stages is not None else (0, {})
+    if sources == "jointly":
+        made = learner.learn_jointly(scenario.sources, steps=steps)
+        _score(learner, scenario, ALL_SOURCES, made, record)
+        return
+    learned, saved = resume.restore(learner) if resume is not None else (0, {})
     vars(record).update(saved)
-    for domain in domains[learned:]:
-        if promising is not None and record.stages and not promising(record.matrices["validation"]):
+    for domain in scenario.sources[learned : 1 if sources == "first" else None]:
+        scores = record.matrices["validation"]
+        if promising is not None and record.stages and not promising(scores):
             raise _Pruned(
-                f"stopped after {record.stages[-1]}: earlier trials stood better on the sources' "
+                f"stopped after {record.stages[-1]}: earlier trials scored better on the sources' "
                 "validation rows"
             )
-        rows = learner.rows_a_step if learner.domains else None
         learner.learn_domain(domain, steps=steps)
-        _score(
-            learner,
-            scenario,
-            domain.name,
-            steps,
-            rows if rows is not None else learner.method.settings.batch_size,
-            record,
-        )
-        if stages is not None:
-            stages.save(learner, vars(record))
+        _score(learner, scenario, domain.name, steps, record)
+        if resume is not None:
+            resume.save(learner, vars(record))
 
 
-def _train_jointly(learner: JointLearner, scenario: Scenario, steps: int, record: _Record) -> None:
-    """Learn all sources at once, then score them."""
-    count = len(scenario.sources)
-    learner.learn_jointly(scenario.sources, steps=steps)
-    _score(
-        learner,
-        scenario,
-        ALL_SOURCES,
-        learner.joint_steps(steps, count),
-        count * learner.method.settings.batch_size,
-        record,
-    )
-
-
-def _score(
-    learner: Learner, scenario: Scenario, stage: str, steps: int, rows: int, record: _Record
-) -> None:
+def _score(learner: Learner, scenario: Scenario, stage: str, steps: int, record: _Record) -> None:
     """A row of the matrices, and what the stage cost."""
+    system = learner.system
     record.stages.append(stage)
     record.steps.append(steps)
-    record.step_seconds.append(learner.seconds["steps"])
-    record.closing += learner.seconds["closing"]
-    record.rows_a_step.append(rows)
+    record.step_seconds.append(system.seconds["steps"])
+    record.closing += system.seconds["closing"]
+    record.rows_per_step.append(system.rows_per_step)
     began = time.perf_counter()
     for split in SPLITS:
-        record.matrices[split].append(
-            [learner.score(source.split(split)) for source in scenario.sources]
-        )
+        scores = [learner.score(source.split(split)) for source in scenario.sources]
+        record.matrices[split].append(scores)
     record.evaluation += time.perf_counter() - began
     learner.observer.domain(
         stage,
         {
-            f"{source.name} {split} {scenario.metric}": record.matrices[split][-1][place]
+            f"{source.name} {split} {scenario.metric}": value
             for split in SPLITS
-            for place, source in enumerate(scenario.sources)
+            for source, value in zip(scenario.sources, record.matrices[split][-1], strict=True)
         },
     )
 
 
 def _measure_target(
-    learner: Learner,
-    scenario: Scenario,
-    adaptation: Adaptation | None,
-    opened: Callable[[Learner, Scenario, Domain], None] | None = None,
+    learner: Learner, scenario: Scenario, adaptation: AtTarget | None, opened: Opened | None
 ) -> TargetScores:
     """Freeze the model, open the target, score all its rows, and make sure that nothing moved.
 
     An adaptation gets a copy of the frozen model; what is frozen and checked is the source model.
     """
+    predictor = learner.system.predictor()
     if adaptation is not None:
-        learned = [domain for domain in scenario.sources if domain.name in learner.method.domains]
-        adaptation.prepare(
-            learner.method.network,
-            [Inputs(domain.inputs, domain.validation, learner.device) for domain in learned],
-        )
-    frozen = FrozenModel(learner.method.predictor())
+        learned = [each for each in scenario.sources if each.name in learner.system.domains]
+        held = [Inputs(each.inputs, each.validation, learner.device) for each in learned]
+        adaptation.prepare(cast(Network, predictor), held)
+    frozen = FrozenModel(predictor)
     opened_at = datetime.now(UTC).isoformat(timespec="seconds")
     target: Domain = scenario.target.open(frozen)
-    logits, labels = (
-        learner.outputs(target.split("all"))
-        if adaptation is None
-        else _adapt(adaptation, learner, target, scenario.seed)
-    )
+    if adaptation is None:
+        logits, labels = learner.outputs(target.split("all"))
+    else:
+        logits, labels = _adapt(adaptation, learner, target, scenario.seed)
     if opened is not None:
         opened(learner, scenario, target)
     frozen.check_unchanged()
@@ -461,12 +431,12 @@ def _measure_target(
         scores=all_scores(logits, labels),
         confusion=confusion_matrix(logits, labels).tolist(),
         opened_at=opened_at,
-        weights=frozen.fingerprint,
+        weights=frozen.checksum,
     )
 
 
 def _adapt(
-    adaptation: Adaptation, learner: Learner, target: Domain, seed: int
+    adaptation: AtTarget, learner: Learner, target: Domain, seed: int
 ) -> tuple[Tensor, Tensor]:
     """Logits and labels of the target's rows in the order in which the adaptation saw them:
     shuffled, by the scenario's seed alone.
@@ -476,8 +446,10 @@ def _adapt(
     order = torch.randperm(len(target), generator=generator(seed, "target order"))
     inputs = Inputs(target.inputs, order, learner.device)
     draws = generator(learner.seed, "adaptation", device=learner.device)
-    with training(f"the adaptation {adaptation.name!r}"):
-        logits = adaptation.adapt(deepcopy(learner.method.network), inputs, draws).detach()
+    network = cast(Network, deepcopy(learner.system.predictor()))
+    threads = learner.run.threads or usual_threads(network)
+    with training(f"the adaptation {adaptation.name!r}"), cpu_threads(threads):
+        logits = adaptation.adapt(network, inputs, draws).detach()
     if not bool(torch.isfinite(logits).all()):
         raise DivergedError(
             f"the adaptation {adaptation.name!r} diverged on the target: lower adaptation_rate"

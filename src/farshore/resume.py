@@ -1,5 +1,5 @@
-"""Stages: the learner's state at the end of each domain of a run, so that a killed run goes on
-instead of beginning anew.
+"""Resume: the learner's state at the end of each domain of a run, so that a killed run continues
+instead of starting over.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from .state import load_state, write_atomic
 RECORD = "record.json"
 
 
-class Stages:
-    """A folder with one saved learner a finished domain (`1`, `2`, ...) and the record of what was
-    measured so far.
+class Resume:
+    """A folder with one saved learner per finished domain (`1`, `2`, ...) and the record of what
+    was measured so far.
 
     The record is written last and names the state that it belongs to: whenever a run is killed, the
     two fit together. Earlier states are deleted unless `keep`. Work of less than `least_seconds` is
-    not worth the disk: it is done again.
+    not worth the disk: it is repeated.
     """
 
     def __init__(
@@ -34,9 +34,9 @@ class Stages:
         self.least_seconds = least_seconds
         self._saved_at = time.monotonic()
 
-    def resume(self, learner: Learner) -> tuple[int, dict[str, Any]]:
-        """Bring a fresh learner to where the run was left. How many domains it has learned, and
-        the record; (0, {}) to begin.
+    def restore(self, learner: Learner) -> tuple[int, dict[str, Any]]:
+        """Bring a fresh learner to where the run stopped: how many domains it has learned, and the
+        record; (0, {}) to begin.
         """
         path = self.folder / RECORD
         if not path.is_file():
@@ -46,8 +46,8 @@ class Stages:
             done, record = int(saved["done"]), dict(saved["record"])
             state = load_state(self.folder / str(done), kind="learner")
         except (OSError, KeyError, TypeError, ValueError, StateError) as error:
-            # Repeating a run costs time only; going on from damaged numbers would cost the truth.
-            learner.observer.note(f"{path} cannot be used, the run begins anew: {error}")
+            # Repeating a run costs time only; continuing from damaged numbers would cost the truth.
+            learner.observer.note(f"{path} cannot be used, the run starts over: {error}")
             return 0, {}
         learner.load_state_dict(state)
         return done, record
@@ -59,9 +59,8 @@ class Stages:
         done = len(learner.domains)
         learner.save(self.folder / str(done))
         try:
-            write_atomic(
-                self.folder / RECORD, json.dumps({"done": done, "record": record}).encode()
-            )
+            data = json.dumps({"done": done, "record": record}).encode()
+            write_atomic(self.folder / RECORD, data)
         except OSError as error:
             raise StateError(
                 f"could not save into {self.folder / RECORD}: {error.strerror or error}"
@@ -73,6 +72,6 @@ class Stages:
                     shutil.rmtree(old, ignore_errors=True)
 
     def clear(self) -> None:
-        """The result stands: nothing of this is needed any more, unless it is kept."""
+        """The result is written: nothing of this is needed any more, unless it is kept."""
         if not self.keep and self.folder.is_dir():
             shutil.rmtree(self.folder, ignore_errors=True)

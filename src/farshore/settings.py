@@ -256,6 +256,11 @@ class RunSettings(Settings):
         help="of matrix products in training; auto: float32 on a CPU, on a GPU bf16 in "
         "convolutional features, tf32 elsewhere",
     )
+    threads: int | None = setting(
+        None,
+        ge=1,
+        help="CPU threads; by default 1 for networks below a million parameters, else one per core",
+    )
     deterministic: bool = setting(
         False, help="on a GPU: kernels that give the same bits each time, at some cost in speed"
     )

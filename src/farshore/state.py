@@ -25,44 +25,56 @@ from safetensors.torch import save as save_tensors
 from .errors import StateError
 
 FORMAT = "farshore-state"
-VERSION = 2  # 2: the manifest may name a previous state
-READABLE = (1, 2)
+VERSION = 1
+READABLE = (1,)
 MANIFEST = "manifest.json"
 LARGEST_MANIFEST = 1 << 20
-PARTS = ("tree", "tensors", "files")  # what the manifest says of one state
+# What the manifest holds for one state: the files of each part, and facts about every file.
+STATE = ("parts", "files")
+
+Tree = Mapping[str, Any]
 
 
 def save_state(
-    folder: str | Path, state: Mapping[str, Any], *, kind: str, keep_previous: bool = False
+    folder: str | Path,
+    state: Tree,
+    *,
+    kind: str,
+    records: Mapping[str, Tree] | None = None,
+    keep_previous: bool = False,
 ) -> None:
     """Write the tree `state` (dictionaries, lists, plain values, tensors) into `folder`,
     atomically.
 
-    With `keep_previous` the state that was there stays beside the new one, for `undo`.
+    records: further trees by name, saved in files of their own together with the state. Without
+        them those that the folder holds stay as they are.
+    keep_previous: the state that was there stays next to the new one, for `undo`.
     """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise StateError(f"{folder} is a file: give a folder to save into")
-    previous = None
-    if keep_previous and (folder / MANIFEST).is_file():
-        found = _read_manifest(folder, kind)
-        previous = {part: found[part] for part in PARTS}
-    tensors: dict[str, torch.Tensor] = {}
-    tree = _encode(state, "", tensors)
+    there = None
+    if (folder / MANIFEST).is_file() and (keep_previous or records is None):
+        there = _read_manifest(folder, kind)
+    previous = {key: there[key] for key in STATE} if keep_previous and there else None
     tag = uuid.uuid4().hex[:12]
-    contents = {
-        f"state-{tag}.json": json.dumps(tree, allow_nan=True).encode(),
-        f"tensors-{tag}.safetensors": save_tensors(tensors),
-    }
+    parts: dict[str, dict[str, str]] = {}
+    contents: dict[str, bytes] = {}
+    for name, tree in {kind: state, **(records or {})}.items():
+        parts[name], written = _written(tree, name, tag)
+        contents |= written
+    files = {name: {"sha256": _digest(data), "bytes": len(data)} for name, data in contents.items()}
+    if records is None and there is not None:
+        for name, part in there["parts"].items():
+            if name != kind:
+                parts[name] = part
+                files |= {file: there["files"][file] for file in part.values()}
     manifest = {
         "format": FORMAT,
         "version": VERSION,
         "kind": kind,
-        "tree": f"state-{tag}.json",
-        "tensors": f"tensors-{tag}.safetensors",
-        "files": {
-            name: {"sha256": _digest(data), "bytes": len(data)} for name, data in contents.items()
-        },
+        "parts": parts,
+        "files": files,
         "previous": previous,
     }
     try:
@@ -74,15 +86,27 @@ def save_state(
         for name in contents:
             (folder / name).unlink(missing_ok=True)
         raise StateError(
-            f"could not save into {folder}: {error.strerror or error}; what was saved before is "
-            "untouched"
+            f"could not save into {folder}: {error.strerror or error}; what was saved before "
+            "is untouched"
         ) from error
-    _clear(folder, {*contents, *(previous["files"] if previous is not None else ())})
+    _clear(folder, {*files, *(previous["files"] if previous is not None else ())})
+
+
+def _written(tree: Tree, name: str, tag: str) -> tuple[dict[str, str], dict[str, bytes]]:
+    """The names of a part's files, and their contents."""
+    tensors: dict[str, torch.Tensor] = {}
+    encoded = json.dumps(_encode(tree, "", tensors), allow_nan=True).encode()
+    part = {"tree": f"state-{name}-{tag}.json"}
+    contents = {part["tree"]: encoded}
+    if tensors:
+        part["tensors"] = f"tensors-{name}-{tag}.safetensors"
+        contents[part["tensors"]] = save_tensors(tensors)
+    return part, contents
 
 
 def current_tag(folder: str | Path, *, kind: str) -> str:
-    """A text that names the state that the folder holds now; another one after every save."""
-    return str(_read_manifest(Path(folder), kind)["tree"])
+    """A text that identifies the state that the folder holds now; another one after every save."""
+    return str(_read_manifest(Path(folder), kind)["parts"][kind]["tree"])
 
 
 def undo(folder: str | Path, *, kind: str) -> None:
@@ -96,29 +120,29 @@ def undo(folder: str | Path, *, kind: str) -> None:
         )
     for name, facts in previous["files"].items():
         _read_checked(folder / name, facts)
-    write_atomic(
-        folder / MANIFEST, json.dumps(manifest | previous | {"previous": None}, indent=1).encode()
-    )
+    restored = json.dumps(manifest | previous | {"previous": None}, indent=1).encode()
+    write_atomic(folder / MANIFEST, restored)
     _clear(folder, set(previous["files"]))
 
 
 def _clear(folder: Path, kept: set[str]) -> None:
-    """Delete the files of states that the manifest does not name, and what killed writers left
-    behind.
-    """
-    left = [
-        path
-        for pattern in (".state-*", ".tensors-*", f".{MANIFEST}.*")
-        for path in folder.glob(pattern)
-    ]
-    for old in [*folder.glob("state-*.json"), *folder.glob("tensors-*.safetensors"), *left]:
-        if old.name not in kept:
-            old.unlink(missing_ok=True)
+    """Delete the files of states that the manifest does not name, and what killed writers left."""
+    patterns = (".state-*", ".tensors-*", f".{MANIFEST}.*", "state-*.json", "tensors-*.safetensors")
+    for pattern in patterns:
+        for old in folder.glob(pattern):
+            if old.name not in kept:
+                old.unlink(missing_ok=True)
 
 
 def load_state(folder: str | Path, *, kind: str) -> dict[str, Any]:
-    """Read what `save_state` wrote. Every file is checked against its checksum before it is
-    read.
+    """Read the state that `save_state` wrote."""
+    return load_parts(folder, kind=kind)[kind]
+
+
+def load_parts(folder: str | Path, *, kind: str) -> dict[str, dict[str, Any]]:
+    """The state, under the name of its kind, and the records saved with it.
+
+    Every file is checked against its checksum before it is read.
     """
     folder = Path(folder)
     manifest = _read_manifest(folder, kind)
@@ -126,17 +150,27 @@ def load_state(folder: str | Path, *, kind: str) -> dict[str, Any]:
         contents = _read_files(folder, manifest)
     except StateError:
         again = _read_manifest(folder, kind)
-        if again["tree"] == manifest["tree"]:
+        if again["parts"] == manifest["parts"]:
             raise
-        contents, manifest = _read_files(folder, again), again  # somebody saved while this was read
+        contents, manifest = _read_files(folder, again), again  # somebody saved in the meantime
     try:
-        tensors = load_tensors(contents[manifest["tensors"]])
-        tree = json.loads(contents[manifest["tree"]])
-        decoded = _decode(tree, tensors)
-    except (KeyError, IndexError, TypeError, ValueError, RecursionError, SafetensorError) as error:
+        return {name: _read_part(part, contents) for name, part in manifest["parts"].items()}
+    except (
+        KeyError,
+        IndexError,
+        TypeError,
+        ValueError,
+        RecursionError,
+        SafetensorError,
+    ) as error:
         raise StateError(f"{folder} is damaged: its files do not fit together ({error})") from error
+
+
+def _read_part(part: Mapping[str, str], contents: Mapping[str, bytes]) -> dict[str, Any]:
+    tensors = load_tensors(contents[part["tensors"]]) if "tensors" in part else {}
+    decoded = _decode(json.loads(contents[part["tree"]]), tensors)
     if not isinstance(decoded, dict):
-        raise StateError(f"{folder} is damaged: its state is not a dictionary")
+        raise ValueError("a state is a dictionary")
     return decoded
 
 
@@ -162,26 +196,26 @@ def _read_manifest(folder: Path, kind: str) -> dict[str, Any]:
     try:
         if path.stat().st_size > LARGEST_MANIFEST:
             raise ValueError(f"it has {path.stat().st_size} bytes")
-        manifest = json.loads(path.read_bytes())
-        found = (manifest["format"], manifest["version"], manifest["kind"])
-        for state in (manifest, manifest.get("previous")):
-            _check_files(state)
+        manifest = dict(json.loads(path.read_bytes()))
+        form, version, held = (manifest[key] for key in ("format", "version", "kind"))
+        if form == FORMAT and version in READABLE and held == kind:
+            for state in (manifest, manifest.get("previous")):
+                _check_files(state, kind)
+            return manifest
     except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise StateError(f"{path} is damaged: {error}") from error
-    if found[0] != FORMAT or found[2] != kind:
-        raise StateError(f"{folder} holds a {found[0]} of kind {found[2]!r}, not a saved {kind}")
-    if found[1] not in READABLE:
-        raise StateError(
-            f"{folder} has state version {found[1]!r}; this farshore reads "
-            f"{' and '.join(map(str, READABLE))}: use the farshore that wrote "
-            "it; to convert it, load and save it with a version that reads both"
-        )
-    return dict(manifest)
+    if form != FORMAT or held != kind:
+        raise StateError(f"{folder} holds a {form} of kind {held!r}, not a saved {kind}")
+    raise StateError(
+        f"{folder} has state version {version!r}; this farshore reads "
+        f"{' and '.join(map(str, READABLE))}: use the farshore that wrote it; to convert it, load "
+        "and save it with a version that reads both"
+    )
 
 
-def _check_files(state: Any) -> None:
-    """What the manifest says of a state names plain files inside the folder, with a checksum and
-    a size each.
+def _check_files(state: Any, kind: str) -> None:
+    """What the manifest says of a state names plain files inside the folder, with a checksum and a
+    size each.
     """
     if state is None:
         return
@@ -189,11 +223,13 @@ def _check_files(state: Any) -> None:
         str(name): (str(facts["sha256"]), int(facts["bytes"]))
         for name, facts in state["files"].items()
     }
-    if any(Path(name).name != name for name in files) or not {
-        state["tree"],
-        state["tensors"],
-    } <= set(files):
+    if any(Path(name).name != name for name in files):
         raise ValueError("its list of files is wrong")
+    for part in state["parts"].values():
+        if "tree" not in part or not {str(name) for name in part.values()} <= set(files):
+            raise ValueError("its list of files is wrong")
+    if kind not in state["parts"]:
+        raise ValueError(f"it names no {kind}")
 
 
 def _read_files(folder: Path, manifest: Mapping[str, Any]) -> dict[str, bytes]:

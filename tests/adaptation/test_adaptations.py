@@ -124,7 +124,7 @@ def test_the_source_is_a_setting(name: str) -> None:
     in_turn = run("heart-hospitals", name)
     assert first.stages == ["cleveland"]
     assert joint.stages == ["all sources"]
-    assert joint.rows_a_step == [96]
+    assert joint.rows_per_step == [96]
     assert in_turn.stages == in_turn.sources
     assert first.matrices["validation"][0] == in_turn.matrices["validation"][0]
     assert len({result.target.weights for result in (first, joint, in_turn)}) == 3
@@ -139,7 +139,7 @@ def test_settings_of_source_and_adaptation_are_told_apart(name: str) -> None:
     assert result.target.weights == plain.target.weights
     assert result.settings["adaptation_rate"] == 0
     assert result.run_settings["optimizer"] == "sgd"
-    assert result.rows_a_step == [4, 4, 4]
+    assert result.rows_per_step == [4, 4, 4]
     assert result.settings["batch_size"] == 4
     # Without learning rate and batch statistics nothing can change.
     assert result.target.confusion == plain.target.confusion

@@ -13,7 +13,7 @@ from torch import nn
 from farshore.data.domain import Domain, Rows
 from farshore.data.images import rotate
 from farshore.data.scenario import arrange
-from farshore.data.seal import FrozenModel, SealedTarget, fingerprint
+from farshore.data.seal import FrozenModel, SealedTarget, weights_checksum
 from farshore.data.table import TablePreprocessing
 from farshore.errors import FarshoreError, SealedTargetError
 
@@ -65,7 +65,7 @@ def test_the_seal_opens_for_a_frozen_model_and_records_it() -> None:
     model = nn.Linear(2, 2)
     frozen = FrozenModel(model)
     assert len(target.open(frozen)) == 3
-    assert target.opened == [fingerprint(model)]
+    assert target.opened == [weights_checksum(model)]
     assert not any(parameter.requires_grad for parameter in model.parameters())
     with torch.no_grad():
         model.weight += 1
@@ -73,11 +73,11 @@ def test_the_seal_opens_for_a_frozen_model_and_records_it() -> None:
         target.open(frozen)
 
 
-def test_fingerprints_tell_weights_apart() -> None:
+def test_checksums_tell_weights_apart() -> None:
     one, two = nn.Linear(2, 2), nn.Linear(2, 2)
-    assert fingerprint(one) != fingerprint(two)
+    assert weights_checksum(one) != weights_checksum(two)
     two.load_state_dict(one.state_dict())
-    assert fingerprint(one) == fingerprint(two)
+    assert weights_checksum(one) == weights_checksum(two)
 
 
 def test_a_quarter_turn_is_counter_clockwise_and_exact() -> None:

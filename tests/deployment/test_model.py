@@ -138,7 +138,7 @@ def test_the_life_of_a_model(typed, tmp_path: Path) -> None:
     assert typed("undo", model)[0] == 2
     code, out = typed("forget", model, "site A")
     assert "keeps: site B" in out
-    assert list(load(model).memory.partitions) == ["site B"]
+    assert list(load(model).system.memory.kept()) == ["site B"]
     assert typed("export", model, tmp_path / "m.onnx")[0] == 0
     assert sorted(path.name.split("-")[0] for path in model.iterdir()) == [
         ".lock",

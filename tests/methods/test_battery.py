@@ -101,9 +101,9 @@ def test_memory_stays_bounded(method: str, blobs) -> None:
     sizes = []
     for number in range(4):
         made.learn(*blobs(number), domain=f"d{number}", steps=3)
-        sizes.append(made.method.bytes)
-        if made.memory is not None:
-            assert made.memory.items <= 7
+        sizes.append(made.system.method.bytes)
+        if made.system.memory is not None:
+            assert made.system.memory.items <= 7
     # What a method remembers beside the memory may grow by a fixed amount a domain, no faster.
     assert sizes[3] - sizes[2] <= max(1, sizes[1] - sizes[0], sizes[2] - sizes[1])
 
@@ -111,8 +111,8 @@ def test_memory_stays_bounded(method: str, blobs) -> None:
 @METHOD
 def test_no_gradient_flows_into_stored_things(method: str, blobs) -> None:
     made = learned(method, blobs)
-    stored = tensors(made.method.state_dict()) + (
-        tensors(made.memory.state_dict()) if made.memory is not None else []
+    stored = tensors(made.system.method.state_dict()) + (
+        tensors(made.system.memory.state_dict()) if made.system.memory is not None else []
     )
     assert all(not tensor.requires_grad and tensor.grad_fn is None for tensor in stored)
 
@@ -185,7 +185,7 @@ def test_images_and_batchnorm(method: str, pictures, tmp_path: Path) -> None:
 
 
 def stored_inputs(made: Learner) -> list[Tensor]:
-    state = made.memory.state_dict()
+    state = made.system.memory.state_dict()
     rows = state["rows"] if isinstance(state["rows"], list) else [state["rows"]]
     return [fields["inputs"] for fields in rows]
 
@@ -200,16 +200,16 @@ def test_weights_of_zero_reduce_it_to_its_simpler_method(method: str, blobs) -> 
         learned(method, blobs, settings=dict(zeros)),
         learned(name, blobs, settings={}),
     )
-    assert differences(complex_.state_dict()["network"], plain.state_dict()["network"]) == []
+    assert differences(complex_.state_dict()["system"]["network"], plain.state_dict()["system"]["network"]) == []
 
 
 @METHOD
 def test_forgetting_a_domain_leaves_the_others(method: str, blobs) -> None:
     made = learned(method, blobs, domains=2)
-    before = made.method.bytes
-    made.method.forget("d0")
-    assert made.method.bytes <= before
-    made.method.load_state_dict(made.method.state_dict())
+    before = made.system.method.bytes
+    made.system.method.forget("d0")
+    assert made.system.method.bytes <= before
+    made.system.method.load_state_dict(made.system.method.state_dict())
 
 
 @METHOD

@@ -158,7 +158,7 @@ def trained(domains: int = 2, steps: int = 6, **settings: object) -> Learner:
 
 
 def head(learner: Learner) -> PrototypeHead:
-    found = learner.method.network.classifier
+    found = learner.system.method.network.classifier
     assert isinstance(found, PrototypeHead)
     return found
 
@@ -194,7 +194,7 @@ def test_prototypes_take_no_gradient_and_momentum_one_leaves_them() -> None:
 def test_prediction_is_the_nearest_prototype() -> None:
     learner = trained(steps=40)
     x, y = domain(1)
-    network = learner.method.network
+    network = learner.system.method.network
     with torch.no_grad():
         directions = head(learner).direction(network.extract(x))
     expected = (directions @ head(learner).prototypes.T).argmax(dim=1)
@@ -206,13 +206,13 @@ def test_saved_with_the_network(tmp_path: Path) -> None:
     learner = trained()
     learner.save(tmp_path)
     assert torch.equal(head(load(tmp_path)).prototypes, head(learner).prototypes)
-    assert learner.method.state_dict() == {}
+    assert learner.system.method.state_dict() == {}
 
 
 def test_each_repeat_steps_once() -> None:
     for repeats in (1, 4):
         learner = trained(repeats=repeats, steps=5)
-        counted = {int(state["step"]) for state in learner.method.opts[0].state.values()}
+        counted = {int(state["step"]) for state in learner.system.method.opts[0].state.values()}
         assert counted == {2 * 5 * repeats}
 
 

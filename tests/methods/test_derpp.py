@@ -65,7 +65,7 @@ def test_the_two_draws_are_independent(blobs):
         seen.append([batch.draws[name].inputs for name in ("distillation", "replay")])
 
     learner = trained("der++", blobs, domains=1)
-    learner.method.after_step = record
+    learner.system.method.after_step = record
     learner.learn(*blobs(1), domain="1", steps=3)
     assert all(a.shape == b.shape == (8, 4) for a, b in seen)
     assert not any(torch.equal(a, b) for a, b in seen)

@@ -154,7 +154,7 @@ def trained(method: str = "efc", domains: int = 3, steps: int = 5, **settings: o
 
 
 def weights(learner: Learner) -> Tensor:
-    return torch.cat([p.detach().flatten() for p in learner.method.network.parameters()])
+    return torch.cat([p.detach().flatten() for p in learner.system.method.network.parameters()])
 
 
 def test_without_weights_it_is_fine_tuning() -> None:
@@ -184,7 +184,7 @@ def test_a_domain_begins_without_drift() -> None:
 
 def test_the_old_model_is_the_one_at_the_domains_end() -> None:
     learner = trained(domains=2)
-    method = learner.method
+    method = learner.system.method
     assert isinstance(method, EFC)
     x, y = domain(5)
     torch.testing.assert_close(method.old(x), learner.logits(x), rtol=0, atol=0)

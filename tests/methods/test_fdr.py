@@ -9,7 +9,7 @@ import torch
 from attached import attached, drawing, rows, small_network, trained, weights
 from same import differences
 
-from farshore.memory import share
+from farshore.memory.memory import share
 from farshore.methods.fdr import function_distance
 
 
@@ -47,15 +47,21 @@ def test_at_distance_zero_the_gradient_is_zero():
 
 def test_distance_is_zero_right_after_filling(blobs):
     learner = trained("fdr", blobs)
-    kept = learner.memory.partitions["2"]
+    kept = learner.system.memory.kept()["2"]
     with torch.no_grad():
         assert (
-            float(function_distance(learner.method.network.eval()(kept["inputs"]), kept["logits"]))
+            float(
+                function_distance(
+                    learner.system.method.network.eval()(kept["inputs"]), kept["logits"]
+                )
+            )
             < 1e-6
         )
-        older = learner.memory.partitions["0"]
+        older = learner.system.memory.kept()["0"]
         assert (
-            float(function_distance(learner.method.network(older["inputs"]), older["logits"]))
+            float(
+                function_distance(learner.system.method.network(older["inputs"]), older["logits"])
+            )
             > 1e-6
         )
 
@@ -119,5 +125,5 @@ def test_domains_share_the_memory_evenly(blobs):
         [334, 333, 333],
         [250] * 4,
     ]
-    partitions = trained("fdr", blobs).memory.partitions
+    partitions = trained("fdr", blobs).memory.kept()
     assert [len(part["labels"]) for part in partitions.values()] == [8, 8, 8]

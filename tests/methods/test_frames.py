@@ -31,7 +31,7 @@ def beyond(method: str) -> dict:
 def test_one_domain_is_fine_tuning_bit_for_bit(method: str, blobs) -> None:
     made = learned(method, blobs, domains=1, settings=beyond(method))
     plain = learned("finetune", blobs, domains=1)
-    assert differences(made.state_dict()["network"], plain.state_dict()["network"]) == []
+    assert differences(made.state_dict()["system"]["network"], plain.state_dict()["system"]["network"]) == []
 
 
 @pytest.mark.parametrize("method", ["cl-vrex", "cl-fishr", "cl-coral", "cl-mmd"])
@@ -51,7 +51,7 @@ def test_the_terms_are_at_work(method: str, blobs) -> None:
     """
     simpler, _ = METHODS.get(method).reduces_to
     made, plain = learned(method, blobs), learned(simpler, blobs)
-    assert differences(made.state_dict()["network"], plain.state_dict()["network"]) != []
+    assert differences(made.state_dict()["system"]["network"], plain.state_dict()["system"]["network"]) != []
 
 
 def batch_of(made: Learner, inputs: torch.Tensor, labels: torch.Tensor, replayed: int) -> Batch:
@@ -75,7 +75,7 @@ def test_andmask_without_mask_and_distillation_is_the_mean_of_the_domains_gradie
     settings = {"mask": "hard", "agreement": 0, "alignment_weight": 0, "adaptive_agreement": False}
     made = learned("cl-andmask", blobs, domains=2, settings=settings)
     x, y = blobs(5, rows=24)
-    method = made.method
+    method = made.system.method
     method.network.train()
     method.gradients(batch_of(made, x, y, 2))
     found = [parameter.grad.clone() for parameter in method.network.parameters()]
@@ -97,12 +97,14 @@ def test_andmask_steps_never_against_the_masked_gradient(blobs) -> None:
     gradients = {}
     for weight in (0.0, 0.5):
         made = learned("cl-andmask", blobs, domains=2, settings={"alignment_weight": 0.1})
-        made.method.settings = made.method.settings.model_copy(update={"alignment_weight": weight})
+        made.system.method.settings = made.system.method.settings.model_copy(
+            update={"alignment_weight": weight}
+        )
         x, y = blobs(5, rows=24)
-        made.method.network.train()
-        made.method.gradients(batch_of(made, x, y, 2))
+        made.system.method.network.train()
+        made.system.method.gradients(batch_of(made, x, y, 2))
         gradients[weight] = torch.cat(
-            [parameter.grad.flatten() for parameter in made.method.network.parameters()]
+            [parameter.grad.flatten() for parameter in made.system.method.network.parameters()]
         )
     assert float(gradients[0.0] @ gradients[0.5]) >= float(gradients[0.0] @ gradients[0.0]) - 1e-6
     assert not torch.equal(gradients[0.0], gradients[0.5])
@@ -111,17 +113,19 @@ def test_andmask_steps_never_against_the_masked_gradient(blobs) -> None:
 @pytest.mark.parametrize(("density", "moved"), [(0.05, -0.01), (0.5, 0.0), (0.95, 0.01)])
 def test_the_threshold_follows_the_density(density: float, moved: float, blobs) -> None:
     made = learned("cl-andmask", blobs, domains=1, settings={"agreement": 0.5})
-    made.method._adapt(torch.tensor(density))
-    assert float(made.method.threshold) == pytest.approx(0.5 + moved)
+    made.system.method._adapt(torch.tensor(density))
+    assert float(made.system.method.threshold) == pytest.approx(0.5 + moved)
     for _ in range(200):
-        made.method._adapt(torch.tensor(density))
-    assert 0.05 - 1e-6 <= float(made.method.threshold) <= 1
+        made.system.method._adapt(torch.tensor(density))
+    assert 0.05 - 1e-6 <= float(made.system.method.threshold) <= 1
 
 
 def test_the_threshold_starts_anew_in_a_new_learner_and_survives_a_save(blobs, tmp_path) -> None:
     made = learned("cl-andmask", blobs, domains=3, settings={"agreement": 0.9})
     made.save(tmp_path)
-    assert float(load(tmp_path).method.threshold) == float(made.method.threshold) != 0.9
+    assert (
+        float(load(tmp_path).system.method.threshold) == float(made.system.method.threshold) != 0.9
+    )
 
 
 @pytest.mark.parametrize("method", ["cl-vrex", "cl-fishr", "cl-coral", "cl-mmd"])
@@ -135,15 +139,15 @@ def test_alignment_is_zero_right_after_the_domain_ended_on_all_its_rows(method: 
     made = learner(method, settings=exact)
     x, y = blobs(0)
     made.learn(x, y, domain="a", steps=8, validation=0)
-    network = made.method.network.eval()
+    network = made.system.method.network.eval()
     with torch.no_grad():
         features = network.extract(x)
         logits = network.classifier(features)
-    notion = made.method.invariance
+    notion = made.system.method.invariance
     statistic = notion.statistic(features[None], logits[None], y[None])
     aligned = notion.alignment(
         statistic,
-        made.method.priors.stacked(torch.tensor([0])),
+        made.system.method.priors.stacked(torch.tensor([0])),
         logits[None],
         {"logits": logits[None]},
     )
@@ -156,7 +160,7 @@ def test_alignment_is_zero_right_after_the_domain_ended_on_all_its_rows(method: 
         float(
             notion.alignment(
                 moved,
-                made.method.priors.stacked(torch.tensor([0])),
+                made.system.method.priors.stacked(torch.tensor([0])),
                 logits[None] + 1,
                 {"logits": logits[None]},
             )
@@ -167,7 +171,7 @@ def test_alignment_is_zero_right_after_the_domain_ended_on_all_its_rows(method: 
 
 def test_stored_logits_are_those_of_the_end_of_domain_model(blobs) -> None:
     made = learned("cl-vrex", blobs, domains=1)
-    kept = made.memory.partitions["d0"]
+    kept = made.system.memory.kept()["d0"]
     assert torch.allclose(made.logits(kept["inputs"]), kept["logits"], atol=1e-6)
 
 
@@ -176,12 +180,14 @@ def test_static_priors_never_change_and_dynamic_ones_do(method: str, blobs) -> N
     for kind in ("static", "dynamic"):
         made = learner(method, settings={"priors": kind})
         made.learn(*blobs(0), domain="a", steps=8)
-        before = {name: value.clone() for name, value in made.method.priors.by_domain["a"].items()}
-        logits = made.memory.partitions["a"]["logits"].clone()
+        before = {
+            name: value.clone() for name, value in made.system.method.priors.by_domain["a"].items()
+        }
+        logits = made.system.memory.kept()["a"]["logits"].clone()
         made.learn(*blobs(1), domain="b", steps=8)
-        changed = differences(before, made.method.priors.by_domain["a"]) != []
+        changed = differences(before, made.system.method.priors.by_domain["a"]) != []
         assert changed is (kind == "dynamic")
-        kept = made.memory.partitions["a"]
+        kept = made.system.memory.kept()["a"]
         assert torch.equal(kept["logits"], logits[: len(kept["logits"])]) is (kind == "static")
 
 
@@ -213,12 +219,12 @@ def test_annealing_sets_the_weight_and_resets_the_optimizer_when_it_ends(
 def test_annealing_can_leave_the_optimizer_alone(blobs) -> None:
     kept = learned("cl-vrex", blobs, settings={"anneal_resets_optimizer": False})
     reset = learned("cl-vrex", blobs)
-    assert differences(kept.state_dict()["network"], reset.state_dict()["network"]) != []
+    assert differences(kept.state_dict()["system"]["network"], reset.state_dict()["system"]["network"]) != []
 
 
 @pytest.mark.parametrize("method", TAILORED[:4])
 def test_per_domain_passes_give_the_same_without_batchnorm(method: str, blobs) -> None:
-    joint = learned(method, blobs, steps=2).state_dict()["network"]
+    joint = learned(method, blobs, steps=2).state_dict()["system"]["network"]
     apart = learned(method, blobs, steps=2, settings={"forward": "per-domain"}).state_dict()[
         "network"
     ]
@@ -241,7 +247,7 @@ def test_the_modes_of_batchnorm_differ(method: str, pictures) -> None:
         for number in range(2):
             images, labels = pictures(number)
             made.learn(images.float() / 255, labels, domain=f"d{number}", steps=4)
-        found.append(made.state_dict()["network"])
+        found.append(made.state_dict()["system"]["network"])
     assert differences(found[0], found[1]) != []
     assert torch.equal(found[2]["features.2.running_mean"], torch.zeros(8))
     assert not torch.equal(found[0]["features.2.running_mean"], torch.zeros(8))
@@ -250,7 +256,7 @@ def test_the_modes_of_batchnorm_differ(method: str, pictures) -> None:
 def test_reductions_over_domains(blobs) -> None:
     made = learned("cl-coral", blobs, domains=3)
     x, y = blobs(7, rows=32)
-    method = made.method
+    method = made.system.method
     batch = batch_of(made, x, y, 3)
     terms = {}
     for choice in ("mean", "sum"):
@@ -277,8 +283,8 @@ def test_unequal_numbers_of_rows_are_compared_per_domain(blobs) -> None:
         replay_rows=4,
         stored={"logits": torch.zeros(2, 4, 2)},
     )
-    made.method.penalty_weight = 1.0
-    found = float(made.method.terms(batch)["penalty"].detach())
+    made.system.method.state.penalty_weight = 1.0
+    found = float(made.system.method.terms(batch)["penalty"].detach())
     logits = made.logits(x)
     risks = torch.stack(
         [nn.functional.cross_entropy(logits[a:b], y[a:b]) for a, b in ((0, 6), (6, 10), (10, 14))]
@@ -292,14 +298,14 @@ def test_scope_domain_keeps_a_state_for_every_domain_and_resumes(blobs, tmp_path
         ("cl-fishr", {"variance_decay": 0.9}),
     ):
         made = learned(method, blobs, settings=settings)
-        assert set(made.method.running) == {"d0", "d1", "d2"}
-        assert made.method.invariance.scope == "domain"
+        assert set(made.system.method.state.running) == {"d0", "d1", "d2"}
+        assert made.system.method.invariance.scope == "domain"
         batchwise = learned(
             method,
             blobs,
             settings={key: value for key, value in settings.items() if key == "batch_size"},
         )
-        assert differences(made.state_dict()["network"], batchwise.state_dict()["network"]) != []
+        assert differences(made.state_dict()["system"]["network"], batchwise.state_dict()["system"]["network"]) != []
         resumed = learner(method, settings=settings)
         for number in range(3):
             resumed.learn(*blobs(number), domain=f"d{number}", steps=8)
@@ -312,19 +318,21 @@ def test_a_stored_gradient_is_the_mean_over_the_domain(blobs) -> None:
     made = learner("naive-cl-andmask")
     x, y = blobs(0)
     made.learn(x, y, domain="a", steps=5, validation=0)
-    network = made.method.network
+    network = made.system.method.network
     loss = nn.functional.cross_entropy(network(x), y)
     exact = torch.cat(
         [part.flatten() for part in torch.autograd.grad(loss, list(network.parameters()))]
     )
-    assert torch.allclose(made.method.stored["a"], exact, atol=1e-6)
+    assert torch.allclose(made.system.method.stored["a"], exact, atol=1e-6)
 
 
 def test_the_bandwidth_is_frozen_after_the_first_domain(blobs) -> None:
     made = learned("cl-mmd", blobs, domains=1)
-    first = {name: value.clone() for name, value in made.method.invariance.state_dict().items()}
+    first = {
+        name: value.clone() for name, value in made.system.method.invariance.state_dict().items()
+    }
     made.learn(*blobs(1), domain="b", steps=8)
-    assert differences(first, made.method.invariance.state_dict()) == []
+    assert differences(first, made.system.method.invariance.state_dict()) == []
 
 
 def test_batch_level_priors_leave_out_rows_that_fill_no_batch(blobs) -> None:
@@ -340,9 +348,14 @@ def test_batch_level_priors_leave_out_rows_that_fill_no_batch(blobs) -> None:
         torch.randperm(20, generator=torch.Generator().manual_seed(0)),
     )
     prior = compute_prior(
-        made.method.invariance, made.method.network, rows, order, level="batch", batch_size=8
+        made.system.method.invariance,
+        made.system.method.network,
+        rows,
+        order,
+        level="batch",
+        batch_size=8,
     )
     with torch.no_grad():
-        features = made.method.network.extract(x[order[:16]]).reshape(2, 8, -1)
-    expected = made.method.invariance.statistic(features, features, features)
+        features = made.system.method.network.extract(x[order[:16]]).reshape(2, 8, -1)
+    expected = made.system.method.invariance.statistic(features, features, features)
     assert torch.allclose(prior["covariance"], expected["covariance"].mean(dim=0), atol=1e-5)

@@ -92,7 +92,7 @@ def trained(classes: int = 3, domains: int = 2, **settings: object) -> Learner:
 
 
 def weights(learner: Learner) -> Tensor:
-    return torch.cat([p.detach().flatten() for p in learner.method.network.parameters()])
+    return torch.cat([p.detach().flatten() for p in learner.system.method.network.parameters()])
 
 
 def test_the_published_split_is_inert_where_every_domain_has_all_classes() -> None:
@@ -126,7 +126,7 @@ def test_classes_of_finished_domains_are_old() -> None:
         classes=[0, 1, 2, 3],
     )
     learner.learn(*domain(0, 2), domain="a", steps=3)
-    method = learner.method
+    method = learner.system.method
     method.before_domain("b")
     method.current.index_fill_(0, torch.tensor([1]), True)
     # 0 is old; 1 came again; 2 and 3 never came.

@@ -79,10 +79,10 @@ def test_steps_do_not_wait(method: str, settings: dict[str, object]) -> None:
     learner.learn(x, y, domain="a", steps=3)
     watch = Watch()
     for owner, name in [
-        (learner.method, "update"),
-        (learner.method, "after_step"),
-        (learner.memory, "draw"),
-        (learner.memory, "offer"),
+        (learner.system.method, "update"),
+        (learner.system.method, "after_step"),
+        (learner.system.memory, "draw"),
+        (learner.system.memory, "observe"),
     ]:
         if hasattr(owner, name):
             setattr(owner, name, watched(getattr(owner, name), watch))

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from farshore import Learner
 from farshore.invariance.feature_moments import FeatureMoments
+from farshore.invariance.invariance import Priors
 from farshore.learner import load
-from farshore.methods.priors import Priors
 
 
 def prior(seed: int, size: int = 6, scale: float = 1.0) -> dict[str, torch.Tensor]:
@@ -101,11 +101,11 @@ def test_storage_bounds_the_bytes_and_hardly_changes_the_run(method: str, blobs,
     plain, half, diagonal = (
         learned(method, blobs, storage) for storage in ("float32", "float16", "diagonal")
     )
-    assert plain.method.bytes == 3 * 4 * (32 + 32 * 32)
+    assert plain.system.method.bytes == 3 * 4 * (32 + 32 * 32)
     assert half.method.bytes == 3 * (2 * (32 + 32 * 32) + 2 * 4)
     assert diagonal.method.bytes == 3 * 4 * (32 + 32)
     exact, rough = (
-        torch.cat([p.detach().flatten() for p in made.method.network.parameters()])
+        torch.cat([p.detach().flatten() for p in made.system.method.network.parameters()])
         for made in (plain, half)
     )
     assert 0 < float((exact - rough).norm()) < 1e-3 * float(exact.norm())
@@ -116,7 +116,9 @@ def test_storage_bounds_the_bytes_and_hardly_changes_the_run(method: str, blobs,
     assert all(
         torch.equal(a, b)
         for a, b in zip(
-            diagonal.method.network.parameters(), again.method.network.parameters(), strict=True
+            diagonal.method.network.parameters(),
+            again.system.method.network.parameters(),
+            strict=True,
         )
     )
 

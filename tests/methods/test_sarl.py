@@ -72,7 +72,7 @@ def trained(
 
 
 def weights(learner: Learner) -> Tensor:
-    return torch.cat([p.detach().flatten() for p in learner.method.network.parameters()])
+    return torch.cat([p.detach().flatten() for p in learner.system.method.network.parameters()])
 
 
 class Watch(farshore.Observer):
@@ -138,7 +138,7 @@ def test_a_new_class_is_pulled_by_the_published_semantics() -> None:
 
 def test_groups_hold_the_class_itself_and_similar_ones() -> None:
     learner = trained(domains=1, similarity=0.8)
-    method = learner.method
+    method = learner.system.method
     assert isinstance(method, SARL)
     method.before_domain("next")
     method.sums, method.counts = torch.eye(3, 8), torch.ones(3)
@@ -157,7 +157,7 @@ def test_groups_hold_the_class_itself_and_similar_ones() -> None:
 
 def test_prototypes_are_means_over_the_domains() -> None:
     learner = trained(domains=1)
-    method = learner.method
+    method = learner.system.method
     x, y = domain(0)
     first = normalize(features(learner, x), dim=1)
     means = torch.stack([first[y == c].mean(dim=0) for c in range(3)])
@@ -174,7 +174,7 @@ def test_prototypes_are_means_over_the_domains() -> None:
 
 def features(learner: Learner, x: Tensor) -> Tensor:
     with torch.no_grad():
-        return learner.method.network.eval().extract(x)
+        return learner.system.method.network.eval().extract(x)
 
 
 def test_prototypes_of_the_first_domain_stay_where_that_is_chosen() -> None:
@@ -188,7 +188,7 @@ def test_prototypes_of_the_first_domain_stay_where_that_is_chosen() -> None:
 
 def test_the_frozen_model_is_the_one_of_the_last_domain() -> None:
     learner = trained(domains=1)
-    method, x = learner.method, domain(3)[0]
+    method, x = learner.system.method, domain(3)[0]
     torch.testing.assert_close(method.old(x), learner.logits(x), rtol=0, atol=0)
     before = {name: tensor.clone() for name, tensor in method.old.state_dict().items()}
     method.after_domain = lambda *_: None
@@ -206,7 +206,7 @@ def test_batchnorm_sees_the_memory_after_the_copy() -> None:
     learner = Learner(network, "sarl", memory=20, settings={"batch_size": 8})
     learner.learn(*domain(0), domain="a", steps=5)
     assert int(layer.num_batches_tracked) == 5 + 20 // 8
-    kept = learner.method.old.features[1]
+    kept = learner.system.method.old.features[1]
     assert int(kept.num_batches_tracked) == 5
     assert torch.equal(kept.weight, layer.weight)
 
@@ -214,7 +214,9 @@ def test_batchnorm_sees_the_memory_after_the_copy() -> None:
 def test_sparse_activations_in_training_and_prediction(tmp_path: Path) -> None:
     learner = trained(winners=0.5)
     layer = next(
-        module for module in learner.method.predictor().modules() if isinstance(module, KWinners)
+        module
+        for module in learner.system.method.predictor().modules()
+        if isinstance(module, KWinners)
     )
     seen: list[Tensor] = []
     layer.register_forward_hook(lambda _module, _inputs, output: seen.append(output))

@@ -216,7 +216,7 @@ def trained(**settings: object) -> Tensor:
     for number in range(3):
         x, y = cloud(48)
         learner.learn(x + number, y, domain=f"{number}", steps=4)
-    return torch.cat([p.detach().flatten() for p in learner.method.network.parameters()])
+    return torch.cat([p.detach().flatten() for p in learner.system.method.network.parameters()])
 
 
 def test_without_weight_or_radius_it_is_its_host() -> None:

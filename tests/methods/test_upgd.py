@@ -122,7 +122,7 @@ def test_noise_has_its_standard_deviation_and_comes_from_the_methods_generator()
 @pytest.mark.parametrize("reset", ["never", "domain"])
 def test_utilities_survive_domains_and_disk(blobs, tmp_path, reset):
     learner = trained("upgd", blobs, domains=2, reset_optimizer=reset)
-    (optimizer,) = learner.method.opts
+    (optimizer,) = learner.system.method.opts
     assert {float(state["steps"]) for state in optimizer.state.values()} == {24.0}
     learner.save(tmp_path / "model")
     loaded = farshore.load(tmp_path / "model")
@@ -135,4 +135,4 @@ def test_utilities_survive_domains_and_disk(blobs, tmp_path, reset):
 
 def test_gate_is_logged(blobs):
     learner = trained("upgd", blobs, domains=1)
-    assert 0.26 < float(learner.method.descent.gate) < 1
+    assert 0.26 < float(learner.system.method.descent.gate) < 1

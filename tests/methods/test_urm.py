@@ -20,7 +20,6 @@ from torch.optim import SGD
 from farshore.batch import Batch
 from farshore.data.domain import Domain
 from farshore.errors import FarshoreError
-from farshore.joint import JointLearner
 from farshore.learner import Learner, load
 from farshore.methods import METHODS, continual
 from farshore.methods.urm import URM, make_critic, verdict
@@ -54,8 +53,8 @@ def domains(blobs, count: int = 3) -> list[Domain]:
     return [Domain.divided(f"d{number}", *blobs(number)) for number in range(count)]
 
 
-def joint(method: str = "urm", **settings: Any) -> JointLearner:
-    return JointLearner(
+def joint(method: str = "urm", **settings: Any) -> Learner:
+    return Learner(
         "mlp",
         method,
         settings={"batch_size": 8, **settings},
@@ -174,14 +173,14 @@ def test_the_activation_stays_in_the_model_and_the_critic_out_of_prediction(
     learner = joint()
     learner.learn_jointly(domains(blobs), steps=5)
     x, _ = blobs(0)
-    assert float(learner.method.network.extract(10 * x).detach().abs().max()) <= 1
-    assert isinstance(learner.method.predictor().features[-1], nn.Tanh)
-    assert not any("critic" in name for name in learner.method.predictor().state_dict())
+    assert float(learner.system.method.network.extract(10 * x).detach().abs().max()) <= 1
+    assert isinstance(learner.system.method.predictor().features[-1], nn.Tanh)
+    assert not any("critic" in name for name in learner.system.method.predictor().state_dict())
     learner.save(tmp_path)
     loaded = load(tmp_path)
     assert differences(loaded.state_dict(), learner.state_dict()) == []
     assert torch.equal(loaded.logits(x), learner.logits(x))
-    nn.init.zeros_(loaded.method.critic[0].weight)
+    nn.init.zeros_(loaded.system.method.critic[0].weight)
     assert torch.equal(loaded.logits(x), learner.logits(x))
 
 
@@ -194,7 +193,7 @@ def test_every_step_sees_a_batch_of_every_source(blobs, monkeypatch: pytest.Monk
     sources = domains(blobs)
     learner = joint()
     learner.learn_jointly(sources, steps=4)
-    assert len(seen) == learner.steps_done == 12  # k·T
+    assert len(seen) == learner.system.steps_done == 12  # k·T
     for batch_ in seen:
         for place, source in enumerate(sources):
             rows = batch_.inputs[8 * place : 8 * place + 8]
@@ -202,7 +201,7 @@ def test_every_step_sees_a_batch_of_every_source(blobs, monkeypatch: pytest.Monk
             assert bool((rows[:, None] == allowed[None]).all(dim=2).any(dim=1).all())
     learner = joint(joint_steps="total")
     learner.learn_jointly(sources, steps=4)
-    assert learner.steps_done == 4
+    assert learner.system.steps_done == 4
 
 
 def test_joint_learning_learns_is_deterministic_and_forgets_no_source(blobs) -> None:
@@ -250,7 +249,7 @@ def test_a_run_is_marked_offline() -> None:
     assert result.kind == "offline"
     assert result.stages == ["all sources"]
     assert [len(row) for row in result.matrices["validation"]] == [3]
-    assert result.rows_a_step == [96]
+    assert result.rows_per_step == [96]
     assert result.backward_transfer() is None
     assert result.source_score() == pytest.approx(sum(result.matrices["train"][0]) / 3)
     assert result.settings["adversarial_weight"] == 0.1
@@ -271,7 +270,7 @@ def test_batchnorm_and_images(pictures) -> None:
         nn.Flatten(),
     ]
     network = Network(nn.Sequential(*layers), nn.Linear(32, 2), inputs=ImageInputs())
-    learner = JointLearner(network, "urm", settings={"batch_size": 8}, classes=[0, 1])
+    learner = Learner(network, "urm", settings={"batch_size": 8}, classes=[0, 1])
     learner.learn_jointly(
         [Domain.divided(f"d{number}", *pictures(number)) for number in range(2)], steps=10
     )

@@ -159,8 +159,8 @@ def test_modes_of_batchnorm() -> None:
     made = learner("cl-vrex")
     modes: list[tuple[bool, int]] = []
     made.learn(*images(0), domain="a", steps=1)
-    held = made.memory.state_dict()["rows"][0]
-    network = made.method.network.eval()
+    held = made.system.memory.state_dict()["rows"][0]
+    network = made.system.method.network.eval()
     with torch.no_grad():
         assert torch.allclose(network(held["inputs"]), held["logits"], atol=1e-5)
     network.features.bn1.register_forward_hook(
@@ -187,4 +187,4 @@ def test_running_statistics_move_once_a_step(method: str) -> None:
     made = learner(method)
     made.learn(*images(0), domain="a", steps=1)
     made.learn(*images(1), domain="b", steps=2)
-    assert int(made.method.network.features.bn1.num_batches_tracked) == 3
+    assert int(made.system.method.network.features.bn1.num_batches_tracked) == 3

@@ -52,7 +52,7 @@ def test_gradients_of_single_domains_agree(pictures) -> None:
     """
     made = learner("cl-andmask", "eager")
     made.learn(*pictures(0), domain="a", steps=4)
-    network, (inputs, labels) = made.method.network.train(), pictures(1)
+    network, (inputs, labels) = made.system.method.network.train(), pictures(1)
     gradients = []
     for way in ("eager", "compiled"):
         with extraction(network, Way(way), torch.device("cpu"), pytest.fail):
@@ -70,7 +70,7 @@ def test_gradients_of_single_domains_agree(pictures) -> None:
 
 def weights(made: Learner) -> torch.Tensor:
     return torch.cat(
-        [parameter.detach().flatten() for parameter in made.method.network.parameters()]
+        [parameter.detach().flatten() for parameter in made.system.method.network.parameters()]
     )
 
 

@@ -260,7 +260,7 @@ def test_hostile_tables(tmp_path: Path, name: str) -> None:
         assert len(message) < 5000
     else:
         assert name in ("bom", "huge", "formula", "long", "ragged", "nul")
-        weights = load(tmp_path / "m").state_dict()["network"]
+        weights = load(tmp_path / "m").state_dict()["system"]["network"]
         assert all(bool(torch.isfinite(tensor).all()) for tensor in weights.values())
     assert time.perf_counter() - began < 5
 

@@ -21,7 +21,7 @@ from farshore.errors import FarshoreError
 from farshore.learner import load
 from farshore.observer import Observer
 from farshore.protocol import Run, execute
-from farshore.resume import Stages
+from farshore.resume import Resume
 from farshore.store import claim as claims
 from farshore.store.claim import Claim, is_stale, newest, release, take
 from farshore.store.folder import RunFolder
@@ -61,10 +61,10 @@ def test_a_killed_run_repeats_only_the_domain_in_flight(method: str, tmp_path: P
     run = RUN.model_copy(update={"method": method})
     whole = execute(run)
     with pytest.raises(Killed):
-        execute(run, observer=KillAt("switzerland", 1), stages=Stages(tmp_path / "s"))
+        execute(run, observer=KillAt("switzerland", 1), resume=Resume(tmp_path / "s"))
     assert [path.name for path in sorted((tmp_path / "s").iterdir())] == ["2", "record.json"]
     watch = KillAt("nowhere", 0)
-    again = execute(run, observer=watch, stages=Stages(tmp_path / "s"))
+    again = execute(run, observer=watch, resume=Resume(tmp_path / "s"))
     assert watch.begun == ["switzerland"]
     assert same(whole, again)
     assert len(again.step_milliseconds) == 3
@@ -73,10 +73,10 @@ def test_a_killed_run_repeats_only_the_domain_in_flight(method: str, tmp_path: P
 def test_damaged_stages_begin_anew(tmp_path: Path) -> None:
     whole = execute(RUN)
     with pytest.raises(Killed):
-        execute(RUN, observer=KillAt("hungarian", 1), stages=Stages(tmp_path))
+        execute(RUN, observer=KillAt("hungarian", 1), resume=Resume(tmp_path))
     (tmp_path / "1" / "manifest.json").write_text("{")
     watch = KillAt("nowhere", 0)
-    assert same(whole, execute(RUN, observer=watch, stages=Stages(tmp_path)))
+    assert same(whole, execute(RUN, observer=watch, resume=Resume(tmp_path)))
     assert watch.begun[0] == "cleveland"
 
 

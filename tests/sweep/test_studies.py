@@ -85,7 +85,7 @@ def test_pruned_trials_do_less_never_open_the_target_and_never_win(whole: Path) 
         assert len(learned) == len(result.matrices["validation"]) == len(result.stages) < 3
         assert learned[-1] in result.message
         assert result.target is None
-        assert sum(result.rows_a_step) > 0
+        assert sum(result.rows_per_step) > 0
     frame = table(whole)
     pruned = frame[frame["status"] == "pruned"]
     assert pruned["target_score_unseen"].isna().all()

@@ -7,7 +7,7 @@ Labels stay with the protocol, which scores the logits that come back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Literal
 
@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from ..data.inputs import Inputs
+from ..entry import AtTarget, Entry, Sources, SourceTraining
 from ..networks.network import Network
-from ..settings import MethodSettings, setting
+from ..settings import MethodSettings, RunSettings, setting
 
 PREDICTION_ROWS = 512
 ONLINE = "online score: every target row was predicted once, before the model learned from it"
@@ -36,18 +37,28 @@ class AdaptationSettings(MethodSettings):
     )
 
 
-class Adaptation:
-    """Base of all adaptations. A subclass says its paper and its steps in the docstring."""
+class Adaptation(Entry):
+    """Base of all adaptations. A subclass gives its paper and its steps in the docstring."""
 
-    name: ClassVar[str]
     group: ClassVar[str] = "adaptation"
-    kind: ClassVar[Literal["adaptation"]] = "adaptation"
-    reference: ClassVar[str]
-    # Raised by hand when a change of the code changes the adaptation's numbers.
-    results_version: ClassVar[int] = 1
+    kind = "adaptation"
     # What the target score means: ONLINE or AFTERWARDS.
     measure: ClassVar[str]
     Settings: ClassVar[type[AdaptationSettings]] = AdaptationSettings
+
+    @classmethod
+    def source_training(cls, settings: Mapping[str, Any]) -> SourceTraining:
+        """A source model is fine-tuned, with the settings that it shares with the adaptation."""
+        shared = {*MethodSettings.model_fields, *RunSettings.model_fields}
+        own = {name: value for name, value in settings.items() if name in shared}
+        sources: dict[str, Sources] = {"first-domain": "first", "joint": "jointly"}
+        return SourceTraining("finetune", own, sources.get(str(settings.get("source")), "in turn"))
+
+    @classmethod
+    def at_target(cls, settings: MethodSettings) -> AtTarget:
+        """The adaptation with these settings."""
+        assert isinstance(settings, AdaptationSettings)
+        return cls(settings)
 
     def __init__(self, settings: AdaptationSettings) -> None:
         self.settings: Any = settings

@@ -177,7 +177,7 @@ def table(found: Comparison, *, seeds: int, orders: int) -> Table:
                 percent(row.validation),
                 percent(row.backward_transfer, sign=True),
                 f"{row.seconds:.1f}",
-                str(row.rows_a_step),
+                str(row.rows_per_step),
             ]
         )
     title = (

@@ -197,7 +197,7 @@ def show(result: Result, console: Console) -> None:
     )
     console.print(plain_table(title, ["", f"{result.metric}, %"], headline))
     console.print(
-        f"{result.steps} steps a domain, {' '.join(map(str, result.rows_a_step))} rows a step, "
+        f"{result.steps} steps a domain, {' '.join(map(str, result.rows_per_step))} rows a step, "
         f"memory {result.memory_items} rows "
         f"({result.memory_bytes:,} bytes), {result.seconds['total']:.1f} s",
         highlight=False,

@@ -21,7 +21,7 @@ def show(model: Annotated[Path, typer.Argument(help="folder of the model")]) -> 
 
     opened = Model.open(model)
     learner = opened.learner
-    config = learner.state_dict()["config"]
+    config = learner.config
     console = make_console()
     facts = [
         ["method", config["method"]],
@@ -33,22 +33,17 @@ def show(model: Annotated[Path, typer.Argument(help="folder of the model")]) -> 
             or "defaults",
         ],
         ["label column", opened.columns.label or "-"],
-        ["steps done", str(learner.steps_done)],
+        ["steps done", str(sum(domain["steps"] for domain in learner.domains))],
         [
             "bytes on disk",
             f"{sum(path.stat().st_size for path in model.rglob('*') if path.is_file()):,}",
         ],
     ]
-    if learner.shape is not None and learner.memory is not None:
-        facts.append(
-            [
-                "memory",
-                f"{learner.memory.items} of {learner.capacity} rows ({learner.memory.bytes:,} "
-                "bytes)",
-            ]
-        )
-    elif learner.shape is not None:
-        facts.append(["memory", "this method keeps no rows"])
+    if learner.shape is not None:
+        usage = learner.system.usage()
+        held = f"{usage.memory_items} of {learner.capacity} rows ({usage.memory_bytes:,} bytes)"
+        keeps = learner.method_type.keeps_rows()
+        facts.append(["memory", held if keeps else "this method keeps no rows"])
     console.print(plain_table(str(model), ["", ""], facts, text=True))
     past, now = past_rows(learner), opened.standing()
     rows = []

@@ -32,7 +32,7 @@ def training(what: str) -> Iterator[None]:
         _training.reset(token)
 
 
-def fingerprint(module: nn.Module) -> str:
+def weights_checksum(module: nn.Module) -> str:
     """A checksum of all parameters and buffers: two modules with the same one predict the same."""
     digest = hashlib.sha256()
     for name, tensor in sorted(module.state_dict().items()):
@@ -50,11 +50,11 @@ class FrozenModel:
 
     def __init__(self, module: nn.Module) -> None:
         self.module = module.eval().requires_grad_(False)
-        self.fingerprint = fingerprint(module)
+        self.checksum = weights_checksum(module)
 
     def check_unchanged(self) -> None:
         """Fail loudly if the weights moved since freezing."""
-        if fingerprint(self.module) != self.fingerprint:
+        if weights_checksum(self.module) != self.checksum:
             raise SealedTargetError(
                 "the frozen model changed after the target was opened: its scores are worthless"
             )
@@ -69,8 +69,8 @@ class SealedTarget:
         self.opened: list[str] = []
 
     def open(self, frozen: FrozenModel) -> Domain:
-        """The target's rows, for a model that is frozen. Each opening is recorded with the
-        model's fingerprint.
+        """The target's rows, for a model that is frozen. Each opening is recorded with
+        the checksum of the model's weights.
         """
         busy = _training.get()
         if busy is not None:
@@ -81,7 +81,7 @@ class SealedTarget:
                 f"{type(frozen).__name__}"
             )
         frozen.check_unchanged()
-        self.opened.append(frozen.fingerprint)
+        self.opened.append(frozen.checksum)
         return self._make()
 
     def _refuse(self, *_: Any) -> NoReturn:

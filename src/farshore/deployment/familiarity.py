@@ -21,12 +21,9 @@ import torch
 from torch import Tensor
 
 from ..learner import Learner
-from ..memory import PartitionedMemory, ReservoirMemory
 
 USUAL = 0.95
-FEATURE_ROWS = 1024
 FEWEST_ROWS = 4
-MIXED = "all past domains"
 
 
 @dataclass(frozen=True)
@@ -73,26 +70,16 @@ def moments(features: Tensor, held: Tensor) -> Moments:
     return Moments(found.mean, found.precision, usual.float())
 
 
-@torch.no_grad()
-def features_of(learner: Learner, inputs: Tensor) -> Tensor:
-    """Features by the present model in evaluation mode."""
-    network = learner.method.network.eval()
-    return torch.cat(
-        [network.extract(part.to(learner.device)).float() for part in inputs.split(FEATURE_ROWS)]
-    )
-
-
 def past_rows(learner: Learner) -> dict[str, tuple[Tensor, Tensor]]:
-    """Inputs and labels that the memory keeps, by domain; one entry for all where they cannot be
+    """Copies of the inputs and labels that are kept of past domains, per domain where they can be
     told apart.
     """
-    memory = learner.memory if learner.shape is not None else None
-    if isinstance(memory, PartitionedMemory):
-        return {name: (rows["inputs"], rows["labels"]) for name, rows in memory.partitions.items()}
-    if isinstance(memory, ReservoirMemory) and memory.items:
-        rows = memory.contents()
-        return {MIXED: (rows["inputs"].clone(), rows["labels"].clone())}
-    return {}
+    if learner.shape is None:
+        return {}
+    return {
+        name: (rows["inputs"].clone(), rows["labels"].clone())
+        for name, rows in learner.system.kept_rows().items()
+    }
 
 
 def known_sites(learner: Learner, stored: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Moments]:
@@ -100,9 +87,8 @@ def known_sites(learner: Learner, stored: Mapping[str, Mapping[str, Tensor]]) ->
     found = {}
     for name, (inputs, _) in past_rows(learner).items():
         if len(inputs) >= FEWEST_ROWS:
-            features = features_of(
-                learner, inputs
-            )  # the rows of a partition stand in random order: the halves are alike
+            # The rows of a partition are in random order: its halves are alike.
+            features = learner.system.features(inputs)
             found[name] = moments(features[0::2], features[1::2])
     return found or {name: Moments(**parts) for name, parts in stored.items()}
 
@@ -111,7 +97,7 @@ def strangeness(
     learner: Learner, sites: Mapping[str, Moments], inputs: Tensor
 ) -> tuple[np.ndarray, list[str]]:
     """For each row its strangeness and the site that it is nearest to."""
-    features = features_of(learner, inputs)
+    features = learner.system.features(inputs)
     scaled = torch.stack([site.distance(features) / site.limit for site in sites.values()])
     least, place = scaled.min(dim=0)
     names = list(sites)

@@ -33,11 +33,13 @@ from ..learner import Learner, from_state_dict
 from ..lock import exclusive
 from ..observer import Observer
 from ..randomness import derive
-from ..state import MANIFEST, current_tag, load_state, save_state, undo
-from .familiarity import features_of, known_sites, moments, past_rows, strangeness
+from ..state import MANIFEST, current_tag, load_parts, save_state, undo
+from .familiarity import known_sites, moments, past_rows, strangeness
 from .site import Columns, Site, order_classes, read_site
 
 CHECKPOINT = "checkpoint"
+# The name of the record of sites, in files of its own that `Learner.save` leaves alone.
+RECORD = "sites"
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class NewModel:
 
     def check(self, learner: Learner, folder: Path) -> None:
         """Refuse options that contradict what the model is."""
-        config = learner.state_dict()["config"]
+        config = learner.config
         for name in ("method", "network", "memory", "classes", "seed", "metric"):
             asked = getattr(self, name)
             if asked is not None and asked != config[name]:
@@ -126,13 +128,10 @@ class Model:
     ) -> Model:
         """The model in `folder`."""
         folder = Path(folder)
-        state = load_state(folder, kind="learner")
+        parts = load_parts(folder, kind="learner")
         try:
-            return cls(
-                folder,
-                from_state_dict(state, folder, device=device, observer=observer),
-                state.get("practice"),
-            )
+            learner = from_state_dict(parts["learner"], folder, device=device, observer=observer)
+            return cls(folder, learner, parts.get(RECORD))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise StateError(
                 f"{folder} is damaged: its record of sites cannot be read ({error})"
@@ -148,8 +147,9 @@ class Model:
         }
         save_state(
             self.folder,
-            self.learner.state_dict() | {"practice": record},
+            self.learner.state_dict(),
             kind="learner",
+            records={RECORD: record},
             keep_previous=keep_previous,
         )
 
@@ -226,12 +226,12 @@ class Model:
         *,
         steps: int,
         validation: float,
-        classes: Sequence[str] | None,
+        checkpoints: Checkpoints | None = None,
     ) -> dict[str, float]:
         """Train on a site's rows. Nothing is written but checkpoints."""
         learner = self.learner
         assert site.labels is not None
-        known = list(classes or learner.classes or order_classes(site.labels))
+        known = list(learner.classes or order_classes(site.labels))
         labels = encode_labels(site.labels, known, domain=name)
         train, held = self._split(site, name, labels, validation)
         preprocessing = learner.preprocessing
@@ -241,11 +241,11 @@ class Model:
         else:
             preprocessing, inputs = site.preprocessing, site.inputs
         domain = Domain(name, inputs, labels, train, held)
-        learner.learn_domain(domain, steps=steps, classes=known)
+        learner.learn_domain(domain, steps=steps, classes=known, checkpoints=checkpoints)
         learner.preprocessing = preprocessing
         self.columns = columns
         if not past_rows(learner):  # nothing is kept that could say later what this site was like
-            features = [features_of(learner, inputs[rows]) for rows in (train, held)]
+            features = [learner.system.features(inputs[rows]) for rows in (train, held)]
             self.moments[name] = moments(features[0], features[1]).state_dict()
         versions = {"farshore": __version__, "torch": str(torch.__version__)}
         self.sites[name] = {
@@ -340,7 +340,7 @@ def learn(
                 None,
             )
             model.save(keep_previous=False)
-        if max_drop is not None and model.learner.method_type.replay.memory is None:
+        if max_drop is not None and not model.learner.method_type.keeps_rows():
             raise FarshoreError(
                 f"--max-drop: method {model.learner.method_type.name!r} keeps no rows of the "
                 "past to measure a drop on"
@@ -350,8 +350,9 @@ def learn(
         checkpoints = Checkpoints(
             folder / CHECKPOINT, base=current_tag(folder, kind="learner"), every=every
         )
-        model.learner.checkpoints = checkpoints
-        scores = model.learn(site, name, said, steps=steps, validation=validation, classes=None)
+        scores = model.learn(
+            site, name, said, steps=steps, validation=validation, checkpoints=checkpoints
+        )
         after = model.standing(past)
         worst = max(before, key=lambda each: before[each] - after[each]) if before else None
         if max_drop is not None and worst is not None and before[worst] - after[worst] > max_drop:

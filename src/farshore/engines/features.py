@@ -52,8 +52,7 @@ def _of(learner: Learner, rows: Rows, name: str, seed: int) -> dict[str, Tensor]
         :ROWS_A_DOMAIN
     ]
     inputs, labels = rows.take(chosen.to(rows.index.device))
-    with torch.inference_mode():
-        features = learner.method.network.eval().extract(inputs.to(learner.device)).float()
+    features = learner.system.features(inputs)
     return {
         f"{name} features": features.cpu().clone().contiguous(),
         f"{name} labels": labels.cpu().clone().contiguous(),

@@ -19,7 +19,7 @@ from torch import Tensor
 from ..errors import FarshoreError, StateError
 from ..observer import Observer
 from ..protocol import Run, execute
-from ..resume import Stages
+from ..resume import Resume
 from ..search.optuna_search import promising, seen_scores
 from ..store.claim import Claim, ClaimLostError, take
 from ..store.folder import RunFolder
@@ -130,13 +130,13 @@ def _finish(task: Task, folder: RunFolder, claim: Claim) -> tuple[Status, str]:
     folder.write_config(
         {"run": task.run.model_dump(mode="json"), "named_by": description(task.run), **task.config}
     )
-    stages = Stages(folder.stages, keep=task.keep_states, least_seconds=LEAST_SECONDS)
+    stages = Resume(folder.stages, keep=task.keep_states, least_seconds=LEAST_SECONDS)
     opened = feature_saver(folder.features) if task.features else None
     keeps_up = (
         (lambda matrix: promising(task.earlier, seen_scores(matrix))) if task.run.halving else None
     )
     result = execute(
-        task.run, observer=Lines(folder, claim), stages=stages, opened=opened, promising=keeps_up
+        task.run, observer=Lines(folder, claim), resume=stages, opened=opened, promising=keeps_up
     )
     claim.check()
     folder.write(result)

@@ -15,6 +15,8 @@ from torch import Tensor
 # gradient.
 Statistic = dict[str, Tensor]
 Reduction = Literal["mean", "sum"]
+# Numbers in which priors are kept.
+Storage = Literal["float32", "float16"]
 
 
 class Invariance(ABC):
@@ -120,3 +122,124 @@ def sum_of(parts: Iterable[Tensor]) -> Tensor:
         total = part if total is None else total + part
     assert total is not None
     return total
+
+
+class Priors:
+    """The statistic Φ_e of each finished domain, by name in the order of learning, one behind the
+    other in one tensor a name, so that a step gathers them.
+
+    `storage` float16 halves their bytes: every statistic is divided by its largest entry first,
+    because variances of gradients lie below the smallest half-precision number.
+    """
+
+    def __init__(self, storage: Storage = "float32") -> None:
+        self.storage: Storage = storage
+        self.names: list[str] = []
+        # [room, ...]; the room doubles when it is full, so that a domain costs the same late as
+        # early
+        self._kept: Statistic = {}
+        self._scale: Statistic = {}  # [room]
+        self._mean: Statistic | None = None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def by_domain(self) -> dict[str, Statistic]:
+        """The prior of each domain, as a step sees it."""
+        stacked = self.stacked()
+        return {
+            domain: {name: value[place] for name, value in stacked.items()}
+            for place, domain in enumerate(self.names)
+        }
+
+    def set(self, domain: str, prior: Statistic) -> None:
+        """Store or replace a domain's prior."""
+        if domain not in self.names:
+            self.names.append(domain)
+        self._make_room(prior)
+        place = self.names.index(domain)
+        for name, value in prior.items():
+            value = value.detach()
+            if self.storage == "float16":
+                largest = value.abs().max()
+                self._scale[name][place] = torch.where(largest > 0, largest, 1.0)
+                value = value / self._scale[name][place]
+            self._kept[name][place] = value
+        self._mean = None
+
+    def forget(self, domain: str) -> None:
+        """Remove a domain's prior."""
+        if domain not in self.names:
+            return
+        place = self.names.index(domain)
+        self.names.remove(domain)
+        for rows in (self._kept, self._scale):
+            for name, value in rows.items():
+                rows[name] = torch.cat([value[:place], value[place + 1 :]])
+        self._mean = None
+
+    def stacked(self, domains: Tensor | None = None) -> Statistic:
+        """[E, ...]: all priors, or those of the numbered domains."""
+        chosen = slice(len(self)) if domains is None else domains
+        if self.storage == "float32":
+            return {name: value[chosen] for name, value in self._kept.items()}
+        return {
+            name: value[chosen].float() * over(self._scale[name][chosen], value)
+            for name, value in self._kept.items()
+        }
+
+    def mean(self) -> Statistic:
+        """The mean over the domains, [1, ...]; computed once a domain."""
+        if self._mean is None:
+            self._mean = {
+                name: value.mean(dim=0, keepdim=True) for name, value in self.stacked().items()
+            }
+        return self._mean
+
+    def state_dict(self) -> dict[str, Any]:
+        """All priors with their names, as they are stored."""
+        held: dict[str, Any] = {"names": list(self.names), "priors": self._listed(self._kept)}
+        return held | ({"scales": self._listed(self._scale)} if self.storage == "float16" else {})
+
+    def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
+        """Take over what `state_dict` gave."""
+        self.names = list(state["names"])
+        self._kept = _stack(state["priors"], device)
+        self._scale = _stack(state.get("scales", []), device)
+        self._mean = None
+
+    def _listed(self, rows: Statistic) -> list[Statistic]:
+        return [{name: value[place] for name, value in rows.items()} for place in range(len(self))]
+
+    def _make_room(self, prior: Statistic) -> None:
+        for name, value in prior.items():
+            held = self._kept.get(name)
+            if held is not None and len(held) >= len(self):
+                continue
+            room = max(4, 2 * len(held)) if held is not None else 4
+            half = self.storage == "float16"
+            grown = value.new_zeros(
+                (room, *value.shape), dtype=torch.float16 if half else value.dtype
+            )
+            scale = value.new_ones(room)
+            if held is not None:
+                grown[: len(held)] = held
+                if half:
+                    scale[: len(held)] = self._scale[name]
+            self._kept[name] = grown
+            if half:
+                self._scale[name] = scale
+
+
+def over(scale: Tensor, value: Tensor) -> Tensor:
+    """[E] as [E, 1, ...], to multiply a statistic [E, ...]."""
+    return scale.reshape(-1, *[1] * (value.ndim - 1))
+
+
+def _stack(rows: list[Statistic], device: torch.device) -> Statistic:
+    return (
+        {name: torch.stack([row[name] for row in rows]).to(device) for name in rows[0]}
+        if rows
+        else {}
+    )

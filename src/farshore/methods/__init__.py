@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from ..registry import Registry
 
 if TYPE_CHECKING:
-    from .method import Method
+    from ..entry import Entry
 
-METHODS: Registry[type[Method]] = Registry(
+METHODS: Registry[type[Entry]] = Registry(
     "method",
     "farshore.methods",
     {

@@ -15,7 +15,6 @@ from ..invariance.sign_agreement import SignAgreement, remove_conflict
 from ..memory import Memory
 from ..networks.network import Network
 from ..settings import MethodSettings, Uniform, setting
-from .finetune import Finetune
 from .gradient import (
     domain_gradients,
     flat,
@@ -24,7 +23,7 @@ from .gradient import (
     trainable,
     write_gradients,
 )
-from .method import MakeOptimizer, Replay, Terms
+from .method import MakeOptimizer, Method, Replay, Terms
 from .tailored import Forward
 
 
@@ -70,7 +69,7 @@ class CLANDMaskSettings(NaiveCLANDMaskSettings):
     )
 
 
-class NaiveCLANDMask(Finetune):
+class NaiveCLANDMask(Method):
     """ANDMask with stored gradients: the current gradient and each past domain's stored mean
     gradient vote on every entry.
 
@@ -104,6 +103,11 @@ class NaiveCLANDMask(Finetune):
         self.threshold = torch.tensor(
             float(self.settings.agreement), device=self.parameters[0].device
         )
+
+    def terms(self, batch: Batch) -> Terms:
+        """L_ERM on the current rows."""
+        _, logits = self.forward(batch)
+        return {"erm": self.risk(logits, batch.labels)}
 
     def gradients(self, batch: Batch) -> Terms:
         """The current gradient, masked by its agreement with the stored ones; one domain is
@@ -180,7 +184,7 @@ class CLANDMask(NaiveCLANDMask):
     def gradients(self, batch: Batch) -> Terms:
         """g̃ + α q over the current and the replayed domains."""
         if not batch.replayed:
-            return Finetune.gradients(self, batch)
+            return Method.gradients(self, batch)
         settings = self.settings
         distilled = settings.alignment_weight > 0
         joint = settings.forward == "joint" and bool(self.network.batchnorms())

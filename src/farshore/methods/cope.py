@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.nn.functional import normalize, softplus
 
 from ..batch import Batch
-from ..memory import ReservoirMemory
 from ..networks.network import Network
 from ..networks.prototypes import PrototypeHead
 from ..settings import Choice, MethodSettings, Uniform, setting
@@ -78,7 +77,7 @@ class CoPE(Method):
     reference = "De Lange and Tuytelaars, ICCV 2021, arXiv:2009.00919"
     weighs_classes = False  # its loss compares rows with prototypes and with each other
     Settings: ClassVar[type[MethodSettings]] = CoPESettings
-    replay = Replay(memory="class-reservoir", draws=("replay",))
+    replay = Replay(memory="class-reservoir", joined=False, draws=("replay",))
 
     def prepare(self, network: Network) -> Network:
         """The prototypes stand where the classifier was."""
@@ -137,8 +136,7 @@ class CoPE(Method):
         if "replay" not in batch.draws:
             return batch.inputs, batch.labels
         draw = batch.draws["replay"]
-        if not first:
-            assert isinstance(self.memory, ReservoirMemory)
+        if not first and self.memory is not None:
             draw = self.memory.draw(len(draw.labels), self.generator)
         return torch.cat([batch.inputs, draw.inputs]), torch.cat([batch.labels, draw.labels])
 

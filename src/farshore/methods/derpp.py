@@ -47,7 +47,9 @@ class DERPP(Finetune):
     results_version = 2
     reference = "Buzzega et al., NeurIPS 2020, arXiv:2004.07211"
     Settings: ClassVar[type[MethodSettings]] = DERPPSettings
-    replay = Replay(memory="reservoir", draws=("distillation", "replay"), stores=("logits",))
+    replay = Replay(
+        memory="reservoir", joined=False, draws=("distillation", "replay"), stores=("logits",)
+    )
     reduces_to = ("finetune", {"distillation_weight": 0, "replay_weight": 0})
 
     def weights(self) -> Mapping[str, float | Tensor]:

@@ -1,23 +1,21 @@
-"""What the naive and the tailored frame share: an invariance, its priors, the weight of its
-penalty, and annealing.
+"""What the naive and the tailored frame share: settings, and the state of a notion of invariance
+from domain to domain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import torch
-from torch import Tensor
+from torch.optim import Optimizer
 
 from ..data.domain import Rows
-from ..invariance.invariance import Invariance, Statistic
-from ..memory import Memory
+from ..invariance.invariance import Invariance, Priors, Statistic
 from ..networks.network import Network
 from ..optimization import reset_optimizers
 from ..settings import MethodSettings, Power, UniformInt, setting
-from .method import MakeOptimizer, Method
-from .priors import Priors, compute_prior, domain_features
+from .priors import compute_prior, domain_features
 
 
 class InvariantSettings(MethodSettings):
@@ -62,86 +60,55 @@ class AnnealedSettings(InvariantSettings):
     )
 
 
-class InvariantMethod(Method):
-    """An Invariance with stored priors. Subclasses say how the statistic is compared: with other
-    domains or with the priors.
+class InvariantState:
+    """A notion of invariance with the priors of past domains, running states of notions whose scope
+    is the domain, and λ as it is at this step.
+
+    weight_before_anneal: λ while annealing: 1 in DomainBed's V-REx, 0 in its Fishr.
     """
 
-    Settings: ClassVar[type[InvariantSettings]] = InvariantSettings
-    # The penalty's weight while annealing: 1 in DomainBed's V-REx, 0 in its Fishr.
-    weight_before_anneal: ClassVar[float] = 0.0
-
-    def make_invariance(self) -> Invariance:
-        """The notion, built from the settings."""
-        raise NotImplementedError
-
-    def attach(
-        self,
-        network: Network,
-        memory: Memory | None,
-        generator: torch.Generator,
-        make: MakeOptimizer,
+    def __init__(
+        self, invariance: Invariance, settings: InvariantSettings, weight_before_anneal: float
     ) -> None:
-        """Also build the notion."""
-        super().attach(network, memory, generator, make)
-        self.invariance = self.make_invariance()
-        self.priors = Priors("float16" if self.settings.prior_storage == "float16" else "float32")
+        self.invariance = invariance
+        self.settings = settings
+        self.weight_before_anneal = weight_before_anneal
+        self.priors = Priors("float16" if settings.prior_storage == "float16" else "float32")
         self.running: dict[str, Statistic] = {}
-        self.penalty_weight = self.settings.penalty_weight
+        self.penalty_weight = settings.penalty_weight
 
-    @property
-    def device(self) -> torch.device:
-        """Where the network is."""
-        return next(self.network.parameters()).device
-
-    def before_step(self, step: int, domain_step: int) -> None:
-        """Set the penalty's weight; at the moment when annealing ends, the optimiser starts
-        afresh.
-        """
-        if not isinstance(self.settings, AnnealedSettings):
+    def before_step(self, step: int, domain_step: int, optimizers: Sequence[Optimizer]) -> None:
+        """Set λ; when annealing ends, the optimisers start afresh."""
+        settings = self.settings
+        if not isinstance(settings, AnnealedSettings):
             return
-        count = step if self.settings.anneal_scope == "global" else domain_step
-        annealing = count < self.settings.anneal_steps
-        self.penalty_weight = (
-            self.weight_before_anneal if annealing else self.settings.penalty_weight
-        )
-        if count == self.settings.anneal_steps > 0 and self.settings.anneal_resets_optimizer:
-            reset_optimizers(self.opts)
+        count = step if settings.anneal_scope == "global" else domain_step
+        annealing = count < settings.anneal_steps
+        self.penalty_weight = self.weight_before_anneal if annealing else settings.penalty_weight
+        if count == settings.anneal_steps > 0 and settings.anneal_resets_optimizer:
+            reset_optimizers(optimizers)
 
-    def phase(self) -> Hashable:
-        """The penalty's present weight."""
-        return float(self.penalty_weight)
-
-    def weights(self) -> Mapping[str, float | Tensor]:
-        """λ for the penalty."""
-        return {"penalty": self.penalty_weight}
-
-    def after_domain(self, domain: str, rows: Rows) -> None:
-        """Φ_s by the end-of-domain model; the notion's own state is fitted on the first domain
-        just before.
+    def close_domain(
+        self, domain: str, rows: Rows, network: Network, generator: torch.Generator
+    ) -> None:
+        """Store Φ_s by the end-of-domain model; the notion is fitted on the first domain just
+        before.
         """
         if len(self.priors) == 0:
-            self.invariance.fit(domain_features(self.network, rows), self.generator)
-        self.set_prior(domain, rows)
+            self.invariance.fit(domain_features(network, rows), generator)
+        self.set_prior(domain, rows, network, generator)
 
-    def set_prior(self, domain: str, rows: Rows) -> None:
+    def set_prior(
+        self, domain: str, rows: Rows, network: Network, generator: torch.Generator
+    ) -> None:
         """Store Φ of these rows by the present model."""
-        prior = {name: value[None] for name, value in self._prior(rows).items()}
-        self.priors.set(
-            domain, {name: value[0] for name, value in self.invariance.kept(prior).items()}
-        )
-
-    def _prior(self, rows: Rows) -> Statistic:
-        order = torch.randperm(len(rows), generator=self.generator, device=self.device)
+        order = torch.randperm(len(rows), generator=generator, device=generator.device)
         level: Literal["batch", "domain"] = getattr(self.settings, "prior_level", "domain")
-        return compute_prior(
-            self.invariance,
-            self.network,
-            rows,
-            order,
-            level=level,
-            batch_size=self.settings.batch_size,
+        prior = compute_prior(
+            self.invariance, network, rows, order, level=level, batch_size=self.settings.batch_size
         )
+        kept = self.invariance.kept({name: value[None] for name, value in prior.items()})
+        self.priors.set(domain, {name: value[0] for name, value in kept.items()})
 
     def forget(self, domain: str) -> None:
         """Remove the domain's prior and running state."""
@@ -156,11 +123,11 @@ class InvariantMethod(Method):
             "invariance": self.invariance.state_dict(),
         }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
-        self.priors.load_state_dict(state["priors"], self.device)
+    def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
+        """Restore what `state_dict` gave."""
+        self.priors.load_state_dict(state["priors"], device)
         self.running = {
-            domain: {name: value.to(self.device) for name, value in running.items()}
+            domain: {name: value.to(device) for name, value in running.items()}
             for domain, running in state["running"].items()
         }
-        self.invariance.load_state_dict(state["invariance"], self.device)
+        self.invariance.load_state_dict(state["invariance"], device)

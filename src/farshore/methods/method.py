@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,7 @@ from torch.optim import Optimizer
 
 from ..batch import Batch
 from ..data.domain import Rows
+from ..entry import Entry
 from ..memory import Memory
 from ..networks.network import Network
 from ..optimization import reset_optimizers
@@ -33,9 +34,10 @@ MakeOptimizer = Callable[[Iterable[nn.Parameter]], Optimizer]
 class Replay:
     """What a method wants of the past.
 
-    memory: `partitions` (by domain), `reservoir` (uniform over the stream), `class-reservoir` (one
-    reservoir a class), or None.
-    joined: the partitions' rows stand in the flat batch behind the current rows.
+    memory: the name of a memory (`farshore.memory.MEMORIES`): `partitions` (per domain),
+        `reservoir` (uniform over the stream), `class-reservoir` (per class); or None.
+    joined: rows of past domains follow the current rows in the flat batch; needs a memory that
+        keeps rows per domain.
     draws: names of further independent draws, found in `batch.draws`.
     stores: what is kept beside each row: `logits`, `features`.
     least_rows: fewest rows of a past domain that the method can use; matters when one batch is
@@ -45,7 +47,7 @@ class Replay:
         costs the same after a thousand as after four.
     """
 
-    memory: Literal["partitions", "reservoir", "class-reservoir"] | None = None
+    memory: str | None = None
     joined: bool = True
     draws: tuple[str, ...] = ()
     stores: tuple[str, ...] = ()
@@ -53,23 +55,12 @@ class Replay:
     worth_rows: int = 1
 
 
-class Method:
-    """Base of all methods. A subclass says its paper and equation in the docstring."""
+class Method(Entry):
+    """Base of all methods that learn by gradient steps."""
 
-    name: ClassVar[str]
-    group: ClassVar[str]
-    reference: ClassVar[str]
-    # `offline` methods learn all sources at once (farshore.joint), never one after the other, and
-    # do not rank.
-    kind: ClassVar[Literal["continual", "offline"]] = "continual"
-    # Raised by hand when a change of the code changes the method's numbers.
-    results_version: ClassVar[int] = 1
-    Settings: ClassVar[type[MethodSettings]] = MethodSettings
     replay: Replay = Replay()
     # Why the feature extractor cannot be compiled inside this method's step; empty if it can.
     uncompiled: ClassVar[str] = ""
-    # False where the loss has no ERM term that class weights could enter.
-    weighs_classes: ClassVar[bool] = True
     # (a simpler method, the settings of zero weight under which this one is that method bit for
     # bit), where there is one.
     reduces_to: ClassVar[tuple[str, Mapping[str, Any]] | None] = None
@@ -78,6 +69,11 @@ class Method:
     memory: Memory | None
     generator: torch.Generator
     opts: list[Optimizer]
+
+    @classmethod
+    def keeps_rows(cls) -> bool:
+        """Whether the method has a memory."""
+        return cls.replay.memory is not None
 
     def __init__(self, settings: MethodSettings) -> None:
         self.settings: Any = settings
@@ -98,6 +94,11 @@ class Method:
         self.memory = memory
         self.generator = generator
         self.opts = self.optimizers(network, make)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the network is."""
+        return next(self.network.parameters()).device
 
     def prepare(self, network: Network) -> Network:
         """May change the network before training: another head, another activation."""
@@ -154,6 +155,10 @@ class Method:
         for optimizer in self.opts:
             optimizer.step()
         return terms
+
+    def joint_steps(self, steps: int, domains: int) -> int:
+        """How many steps are made when all domains are learned at once: as many as in turn."""
+        return steps * domains
 
     def before_domain(self, domain: str) -> None:
         """A domain begins."""

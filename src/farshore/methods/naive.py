@@ -2,32 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
+from typing import Any, ClassVar
+
+import torch
 from torch import Tensor
 
 from ..batch import Batch
+from ..data.domain import Rows
 from ..invariance.invariance import Invariance, Statistic
-from .invariant import InvariantMethod
-from .method import Terms
+from ..memory import Memory
+from ..networks.network import Network
+from .invariant import InvariantSettings, InvariantState
+from .method import MakeOptimizer, Method, Terms
 
 
-class Naive(InvariantMethod):
+class Naive(Method):
     """L = L_ERM(D_s) + λ · 1/(s-1) Σ_{e<s} d(φ_s, Φ_e) (the paper, Eq. 2 and 4).
 
     Φ_e are static summaries of past domains; nothing else is kept of them. With one domain there is
     no penalty.
     """
 
+    Settings: ClassVar[type[InvariantSettings]] = InvariantSettings
     group = "naive"
+    weight_before_anneal: ClassVar[float] = 0.0
     _mean: Statistic | None = None
     _spread: Tensor
 
+    def make_invariance(self) -> Invariance:
+        """The notion, built from the settings."""
+        raise NotImplementedError
+
+    def attach(
+        self,
+        network: Network,
+        memory: Memory | None,
+        generator: torch.Generator,
+        make: MakeOptimizer,
+    ) -> None:
+        """Also build the notion."""
+        super().attach(network, memory, generator, make)
+        self.state = InvariantState(
+            self.make_invariance(), self.settings, self.weight_before_anneal
+        )
+        self.invariance, self.priors = self.state.invariance, self.state.priors
+
+    def weights(self) -> Mapping[str, float | Tensor]:
+        """λ for the penalty."""
+        return {"penalty": self.state.penalty_weight}
+
     def terms(self, batch: Batch) -> Terms:
-        """`erm` on the current rows, and `penalty` once a domain has ended. A term of weight 0
-        is not computed.
+        """`erm` on the current rows, and `penalty` once a domain has ended. A term of weight 0 is
+        not computed.
         """
         features, logits = self.forward(batch)
         terms = {"erm": self.risk(logits, batch.labels)}
-        if len(self.priors) and self.penalty_weight:
+        if len(self.priors) and self.state.penalty_weight:
             statistic = self.invariance.statistic(
                 batch.current(features), batch.current(logits), batch.current(batch.labels)
             )
@@ -35,15 +66,39 @@ class Naive(InvariantMethod):
         return terms
 
     def _deviation(self, statistic: Statistic) -> Tensor:
-        """1/(s-1) Σ_e d(φ_s, Φ_e). A mean of squared distances is the one to the mean prior plus
-        the priors' own spread, which no
-        step changes: the same value and gradient, at a cost that does not grow with the domains."""
+        """1/(s-1) Σ_e d(φ_s, Φ_e).
+
+        A mean of squared distances is the one to the mean prior plus the priors' own spread, which
+        no step changes: the same value and gradient, at a cost that does not grow with the domains.
+        """
         if type(self.invariance).deviation is not Invariance.deviation:
             return self.invariance.deviation(statistic, self.priors.stacked()).mean()
         mean = self.priors.mean()
         if self._mean is not mean:  # the first step since the priors changed
-            self._mean, self._spread = (
-                mean,
-                self.invariance.distance(mean, self.priors.stacked()).mean(),
-            )
+            self._mean = mean
+            self._spread = self.invariance.distance(mean, self.priors.stacked()).mean()
         return self.invariance.deviation(statistic, mean)[0] + self._spread
+
+    def before_step(self, step: int, domain_step: int) -> None:
+        """Set λ."""
+        self.state.before_step(step, domain_step, self.opts)
+
+    def phase(self) -> Hashable:
+        """λ as it is at this step."""
+        return float(self.state.penalty_weight)
+
+    def after_domain(self, domain: str, rows: Rows) -> None:
+        """Store Φ_s."""
+        self.state.close_domain(domain, rows, self.network, self.generator)
+
+    def forget(self, domain: str) -> None:
+        """Remove the domain's prior."""
+        self.state.forget(domain)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Priors and what the notion fitted."""
+        return self.state.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore what `state_dict` gave."""
+        self.state.load_state_dict(state, self.device)

@@ -13,7 +13,7 @@ from torch.nn.functional import mse_loss, normalize
 
 from ..batch import Batch, Draw
 from ..data.domain import Rows
-from ..memory import Memory, ReservoirMemory
+from ..memory import Memory
 from ..networks.network import Network
 from ..networks.winners import sparse
 from ..settings import Choice, MethodSettings, UniformInt, setting
@@ -94,7 +94,7 @@ class SARL(Method):
     results_version = 2
     reference = "Sarfraz, Arani, Zonooz, ICLR 2025"
     Settings: ClassVar[type[MethodSettings]] = SARLSettings
-    replay = Replay(memory="reservoir", draws=("replay",), stores=("logits",))
+    replay = Replay(memory="reservoir", joined=False, draws=("replay",), stores=("logits",))
 
     def prepare(self, network: Network) -> Network:
         """k-winners for ReLUs."""
@@ -209,11 +209,10 @@ class SARL(Method):
 
     @torch.no_grad()
     def _refresh_batchnorm(self) -> None:
-        assert isinstance(self.memory, ReservoirMemory)
-        if not self.network.batchnorms() or self.memory.items < 2:
+        if not self.network.batchnorms() or self.memory is None or self.memory.items < 2:
             return
         self.network.train()
-        held = self.memory.contents()["inputs"]
+        held = torch.cat([rows["inputs"] for rows in self.memory.kept().values()])
         for part in held.tensor_split(max(1, len(held) // max(2, self.settings.batch_size))):
             self.network(part)
         self.network.eval()

@@ -81,7 +81,6 @@ class SNR(Finetune):
         """Every unit starts its clock."""
         super().attach(network, memory, generator, make)
         settings = self.settings
-        self.device = next(network.parameters()).device
         self.layers = [layer for layer in network.hidden_units() if resettable(layer)]
         self.clocks = [
             Clocks(

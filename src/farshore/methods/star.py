@@ -74,7 +74,9 @@ class STAR(Method):
     reference = "Eskandar et al., ICLR 2025, arXiv:2503.01595"
     uncompiled = "other weights than the network's own go through the feature extractor"
     Settings: ClassVar[type[MethodSettings]] = STARSettings
-    replay = Replay(memory="reservoir", draws=("replay", "stability"), stores=("logits",))
+    replay = Replay(
+        memory="reservoir", joined=False, draws=("replay", "stability"), stores=("logits",)
+    )
 
     def terms(self, batch: Batch) -> Terms:
         """The host's terms, and `stability` on a draw of its own."""

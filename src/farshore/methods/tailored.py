@@ -4,19 +4,20 @@ aligned to stored priors.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar, Literal
+from collections.abc import Hashable, Mapping
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from ..batch import Batch
 from ..data.domain import Rows
-from ..invariance.invariance import Statistic
-from ..memory import PartitionedMemory
+from ..invariance.invariance import Invariance, Statistic
+from ..memory import Memory
+from ..networks.network import Network
 from ..settings import Power, setting
-from .invariant import InvariantMethod, InvariantSettings
-from .method import Replay, Terms
+from .invariant import InvariantSettings, InvariantState
+from .method import MakeOptimizer, Method, Replay, Terms
 
 Forward = Literal["joint", "per-domain"]
 
@@ -45,7 +46,7 @@ class TailoredSettings(InvariantSettings):
     )
 
 
-class Tailored(InvariantMethod):
+class Tailored(Method):
     """L = L_ERM^replay + λ · P_s^replay + β · L_align (the paper, Eq. 8).
 
     P compares the statistics of the current and every replayed domain within the same update;
@@ -59,6 +60,26 @@ class Tailored(InvariantMethod):
     # something.
     replay = Replay(memory="partitions", stores=("logits",), worth_rows=16)
 
+    weight_before_anneal: ClassVar[float] = 0.0
+
+    def make_invariance(self) -> Invariance:
+        """The notion, built from the settings."""
+        raise NotImplementedError
+
+    def attach(
+        self,
+        network: Network,
+        memory: Memory | None,
+        generator: torch.Generator,
+        make: MakeOptimizer,
+    ) -> None:
+        """Also build the notion."""
+        super().attach(network, memory, generator, make)
+        self.state = InvariantState(
+            self.make_invariance(), self.settings, self.weight_before_anneal
+        )
+        self.invariance, self.priors = self.state.invariance, self.state.priors
+
     def uncaptured(self) -> str:
         """A notion of scope `domain` looks on the host which domains were drawn."""
         return (
@@ -69,7 +90,10 @@ class Tailored(InvariantMethod):
 
     def weights(self) -> Mapping[str, float | Tensor]:
         """λ for the penalty, β for the alignment."""
-        return {"penalty": self.penalty_weight, "alignment": self.settings.alignment_weight}
+        return {
+            "penalty": self.state.penalty_weight,
+            "alignment": self.settings.alignment_weight,
+        }
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Features and logits of the flat batch; domain by domain if asked for."""
@@ -130,9 +154,9 @@ class Tailored(InvariantMethod):
         summaries = []
         for name, *view in zip(names, *views, strict=True):
             state = self.invariance.absorb(
-                self.running.get(name), *(tensor[None] for tensor in view)
+                self.state.running.get(name), *(tensor[None] for tensor in view)
             )
-            self.running[name] = {key: value.detach() for key, value in state.items()}
+            self.state.running[name] = {key: value.detach() for key, value in state.items()}
             summaries.append(self.invariance.summary(state))
         return {key: torch.cat([summary[key] for summary in summaries]) for key in summaries[0]}
 
@@ -140,21 +164,40 @@ class Tailored(InvariantMethod):
         """Remember which domain is current."""
         self.current = domain
 
+    def before_step(self, step: int, domain_step: int) -> None:
+        """Set λ."""
+        self.state.before_step(step, domain_step, self.opts)
+
+    def phase(self) -> Hashable:
+        """λ as it is at this step."""
+        return float(self.state.penalty_weight)
+
     def after_domain(self, domain: str, rows: Rows) -> None:
-        """Store Φ_s; in the ablation with dynamic priors also recompute the earlier ones from
-        the memory.
+        """Store Φ_s; in the ablation with dynamic priors also recompute the earlier ones from the
+        memory.
         """
-        super().after_domain(domain, rows)
-        if self.settings.priors == "dynamic":
-            assert isinstance(self.memory, PartitionedMemory)
-            for name, kept in self.memory.partitions.items():
+        self.state.close_domain(domain, rows, self.network, self.generator)
+        if self.settings.priors == "dynamic" and self.memory is not None:
+            for name, kept in self.memory.kept().items():
                 if name != domain:
                     self._refresh(name, kept)
 
     def _refresh(self, domain: str, kept: dict[str, Tensor]) -> None:
-        rows = Rows(
-            kept["inputs"], kept["labels"], torch.arange(len(kept["labels"]), device=self.device)
-        )
-        self.set_prior(domain, rows)
+        """Φ of the kept rows by the present model, and their logits, written into the memory."""
+        index = torch.arange(len(kept["labels"]), device=self.device)
+        rows = Rows(kept["inputs"], kept["labels"], index)
+        self.state.set_prior(domain, rows, self.network, self.generator)
         with torch.no_grad():
             kept["logits"].copy_(self.network(kept["inputs"]))
+
+    def forget(self, domain: str) -> None:
+        """Remove the domain's prior and running state."""
+        self.state.forget(domain)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Priors, running states, and what the notion fitted."""
+        return self.state.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore what `state_dict` gave."""
+        self.state.load_state_dict(state, self.device)

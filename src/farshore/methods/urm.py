@@ -72,6 +72,10 @@ class URM(Method):
     reference = "Krishnamachari, Ng, Foo, TMLR 2024"
     Settings: ClassVar[type[MethodSettings]] = URMSettings
 
+    def joint_steps(self, steps: int, domains: int) -> int:
+        """As many steps as a continual method makes, or the run's steps in all."""
+        return steps if self.settings.joint_steps == "total" else steps * domains
+
     def prepare(self, network: Network) -> Network:
         """The activation becomes part of the features; the critic is made after the network,
         whose initial weights it leaves alone.

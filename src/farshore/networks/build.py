@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -46,6 +47,14 @@ def build_network(
     return network
 
 
+def check_network(network: object) -> None:
+    """Refuse what is neither a known name nor a Network."""
+    if isinstance(network, str):
+        NETWORKS.get(network)
+    elif not isinstance(network, Network):
+        raise FarshoreError("network must be a name or a farshore.Network(features, classifier)")
+
+
 def check_sizes(
     network: str,
     shape: tuple[int, ...],
@@ -74,14 +83,12 @@ def make_network(
     *,
     restored: bool = False,
 ) -> Network:
-    """The network of that name, or the user's own if it has one output a class."""
+    """The network of that name, or a copy of the user's own if it has one output per class."""
     if isinstance(network, str):
         return build_network(network, shape, classes, settings, restored=restored)
-    if not isinstance(network, Network):
-        raise FarshoreError("network must be a name or a farshore.Network(features, classifier)")
     found = getattr(network.classifier, "out_features", classes)
     if found != classes:
         raise FarshoreError(
             f"the network's classifier has {found} outputs, but there are {classes} classes"
         )
-    return network
+    return deepcopy(network)

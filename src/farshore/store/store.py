@@ -114,7 +114,7 @@ def row(name: str, result: Result, config: dict[str, Any]) -> dict[str, Any]:
         "source_train_score": average(result.matrices["train"]) if done else None,
         "backward_transfer": result.backward_transfer(),
         "forgetting": result.forgetting(),
-        "rows_a_step_at_the_end": result.rows_a_step[-1] if result.rows_a_step else None,
+        "rows_per_step_at_the_end": result.rows_per_step[-1] if result.rows_per_step else None,
         "memory_bytes": result.memory_bytes,
         "method_bytes": result.method_bytes,
         "weights": result.target.weights if result.target is not None else "",

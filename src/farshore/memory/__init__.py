@@ -1,0 +1,47 @@
+"""Memories by name: what is kept of past domains. Entry-point group `farshore.memories`.
+
+A method asks for a memory by name (`Replay(memory="partitions")`); importing this package does not
+load PyTorch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from ..registry import Registry
+
+if TYPE_CHECKING:
+    from .class_reservoir import ClassReservoirMemory as ClassReservoirMemory
+    from .memory import Fields as Fields
+    from .memory import Memory as Memory
+    from .memory import Source as Source
+    from .partitions import PartitionedMemory as PartitionedMemory
+    from .reservoir import ReservoirMemory as ReservoirMemory
+
+MEMORIES: Registry[type[Memory]] = Registry(
+    "memory",
+    "farshore.memories",
+    {
+        "partitions": "farshore.memory.partitions:PartitionedMemory",
+        "reservoir": "farshore.memory.reservoir:ReservoirMemory",
+        "class-reservoir": "farshore.memory.class_reservoir:ClassReservoirMemory",
+    },
+)
+
+_MODULES = {
+    "ClassReservoirMemory": "class_reservoir",
+    "Fields": "memory",
+    "Memory": "memory",
+    "PartitionedMemory": "partitions",
+    "ReservoirMemory": "reservoir",
+    "Source": "memory",
+}
+
+__all__ = ["MEMORIES", *_MODULES]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_MODULES[name]}", __name__), name)

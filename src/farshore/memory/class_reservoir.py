@@ -1,0 +1,108 @@
+"""ClassReservoirMemory: a reservoir per class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from ..batch import Draw
+from ..settings import RunSettings
+from .memory import Fields, as_draw, share
+from .reservoir import ReservoirMemory
+
+
+class ClassReservoirMemory(ReservoirMemory):
+    """A reservoir per class. The classes share the capacity evenly and are drawn evenly, however
+    rare they are in the stream.
+
+    The rows lie in a grid of reservoirs x slots. Which cells hold a row depends on the stream, so
+    only the device knows it; nothing in `observe` and `draw` waits for it. Where there are more
+    classes than rows, several classes share a reservoir.
+    """
+
+    def __init__(self, capacity: int, classes: int, *, max_bytes: int | None = None) -> None:
+        super().__init__(capacity, max_bytes=max_bytes)
+        self.classes = classes
+
+    @classmethod
+    def build(cls, capacity: int, classes: int, run: RunSettings) -> Self:
+        """A memory for this many classes with the settings of a run."""
+        return cls(capacity, classes, max_bytes=run.memory_bytes)
+
+    @property
+    def _held(self) -> Tensor:
+        """Rows in each reservoir."""
+        return torch.minimum(self.offered, self.quota)
+
+    @property
+    def items(self) -> int:
+        """Rows held."""
+        return int(self._held.sum()) if self.rows else 0
+
+    def _divide(self, rows: Fields) -> None:
+        """Divide the capacity, for rows of this form."""
+        limit, device = self.limit(rows), rows["labels"].device
+        self.reservoirs = min(self.classes, limit)
+        self.slots = share(limit, self.reservoirs, 0)
+        quota = [share(limit, self.reservoirs, number) for number in range(self.reservoirs)]
+        self.quota = torch.tensor(quota, device=device)
+        self.offered = torch.zeros_like(self.quota)
+
+    def observe(self, rows: Fields, generator: torch.Generator) -> None:
+        """Offer a batch of rows; each goes to the reservoir of its class."""
+        if not self.rows:
+            self._divide(rows)
+            cells = self.reservoirs * self.slots + 1
+            self.count = self.count.to(rows["labels"].device)
+            self.rows = {
+                key: field.new_zeros((cells, *field.shape[1:])) for key, field in rows.items()
+            }
+        labels = rows["labels"] % self.reservoirs
+        device = labels.device
+        members = (labels[:, None] == torch.arange(self.reservoirs, device=device)).long()
+        earlier = (members.cumsum(dim=0) - members).gather(1, labels[:, None])[:, 0]
+        number = self.offered[labels] + earlier
+        uniform = torch.rand(len(labels), generator=generator, device=device, dtype=torch.float64)
+        drawn = (uniform * (number + 1)).long()
+        slot = torch.where(number < self.quota[labels], number, drawn)
+        cell = labels * self.slots + slot
+        overtaken = torch.triu(cell[:, None] == cell[None, :], diagonal=1).any(dim=1)
+        cell = torch.where((slot < self.quota[labels]) & ~overtaken, cell, self._slots)
+        for key, field in rows.items():
+            self.rows[key].index_copy_(0, cell, field.detach())
+        self.offered += members.sum(dim=0)
+        self.count += len(labels)
+
+    def draw(self, rows: int, generator: torch.Generator, *, domains: int | None = None) -> Draw:
+        """Equally many rows of each class as far as it has them: different ones until all were
+        drawn, then from the first again.
+        """
+        grid, device = (self.reservoirs, self.slots), generator.device
+        filled = torch.arange(self.slots, device=device) < self._held[:, None]
+        keys = torch.rand(grid, generator=generator, device=device).masked_fill_(~filled, 2.0)
+        # A random order inside each class; a turn takes one row of every class.
+        turn = keys.argsort(dim=1).argsort(dim=1)
+        order = turn + torch.rand(grid, generator=generator, device=device)
+        order = order.masked_fill_(~filled, torch.inf)
+        wanted = torch.arange(rows * (domains or 1), device=device) % self._held.sum()
+        index = order.flatten().argsort()[wanted]
+        return as_draw({key: field[index] for key, field in self.rows.items()})
+
+    def contents(self) -> Fields:
+        """The rows held, class by class."""
+        filled = torch.arange(self.slots, device=self.quota.device) < self._held[:, None]
+        return {key: field[:-1][filled.flatten()] for key, field in self.rows.items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The rows and how many of each class were observed."""
+        return super().state_dict() | {"offered": self.offered if self.rows else None}
+
+    def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
+        """Restore what `state_dict` gave."""
+        super().load_state_dict(state, device)
+        if self.rows:
+            self._divide(self.rows)
+            self.offered = state["offered"].to(device)

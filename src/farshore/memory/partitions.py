@@ -1,0 +1,233 @@
+"""PartitionedMemory: one partition per domain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..batch import Draw
+from ..errors import FarshoreError
+from ..settings import RunSettings
+from .memory import Fields, Memory, Source, as_draw, positions, share
+from .reservoir import ReservoirMemory
+
+
+class PartitionedMemory(Memory):
+    """One partition per domain; the partitions share the capacity evenly and shrink as domains
+    are added.
+
+    All partitions lie one after another in one tensor per field, so that a draw is one gather
+    however many domains there are. The rows of a partition are in random order: its first k rows
+    are a uniform (or class-balanced) sample of it, and shrinking cuts off the end and needs no
+    random number.
+
+    fill: `end` draws the rows of a partition when its domain ends; `reservoir` samples them while
+    it is trained, with the z of that moment.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        *,
+        max_bytes: int | None = None,
+        class_balanced: bool = False,
+        fill: Literal["end", "reservoir"] = "end",
+    ) -> None:
+        super().__init__(capacity, max_bytes=max_bytes)
+        self.class_balanced = class_balanced
+        self.fill = fill
+        self.fields: Fields = {}
+        self.sizes: dict[str, int] = {}
+        self.coming: ReservoirMemory | None = None  # the partition that is being filled
+
+    @classmethod
+    def build(cls, capacity: int, classes: int, run: RunSettings) -> Self:
+        """A memory with the settings of a run."""
+        return cls(
+            capacity,
+            max_bytes=run.memory_bytes,
+            class_balanced=run.class_balanced_memory,
+            fill=run.memory_fill,
+        )
+
+    # ---- the moments of a domain -----------------------------------------------------------------
+
+    def open_domain(self, domain: str, source: Source) -> None:
+        """Refuse a domain that gets no row; begin a reservoir for it if it is filled so."""
+        self.check_room(domain)
+        if self.fill == "reservoir":
+            room = self.room(_first(source), domain)
+            self.coming = ReservoirMemory(min(room, len(source)))
+
+    def observe(self, rows: Fields, generator: torch.Generator) -> None:
+        """Offer the rows to the partition that is being filled."""
+        if self.coming is not None:
+            self.coming.observe(rows, generator)
+
+    def close_domain(self, domain: str, source: Source, generator: torch.Generator) -> None:
+        """Give the domain its partition."""
+        if self.coming is not None:
+            held = self.coming.contents()
+            order = self.choose(held["labels"], len(held["labels"]), generator)
+            rows = {name: field[order] for name, field in held.items()}
+            self.coming = None
+        else:
+            room = self.room(_first(source), domain)
+            rows = source.fields(self.choose(source.labels, room, generator))
+        self.add(domain, rows)
+
+    def draw(self, rows: int, generator: torch.Generator, *, domains: int | None = None) -> Draw:
+        """`rows` rows of each partition, or of `domains` partitions chosen at random."""
+        numbers = self._numbers
+        if domains is not None and domains < len(numbers):
+            keys = torch.rand(len(numbers), generator=generator, device=generator.device)
+            numbers = keys.topk(domains, sorted=False).indices.sort().values
+        within = positions(self._counts[numbers], rows, generator, self._largest)
+        index = within + self._starts[numbers, None]
+        return as_draw({key: field[index] for key, field in self.fields.items()}, numbers)
+
+    # ---- partitions ------------------------------------------------------------------------------
+
+    def kept(self) -> dict[str, Fields]:
+        """The rows of each domain, in the order of learning, as views."""
+        partitions, start = {}, 0
+        for name, size in self.sizes.items():
+            partitions[name] = {
+                key: field[start : start + size] for key, field in self.fields.items()
+            }
+            start += size
+        return partitions
+
+    def check_room(self, domain: str) -> None:
+        """Refuse a further domain if the capacity does not give every domain a row."""
+        needed = len(self.sizes) + (domain not in self.sizes)
+        if self.capacity < needed:
+            raise FarshoreError(
+                f"memory = {self.capacity} is smaller than the number of domains ({needed}): "
+                "give at least one row per domain"
+            )
+
+    def room(self, rows: Mapping[str, Tensor], domain: str) -> int:
+        """Rows that a further domain of this form would get."""
+        count = len(self.sizes) + (domain not in self.sizes)
+        limit = self.limit(rows)
+        if limit < count:
+            raise FarshoreError(
+                f"memory_bytes = {self.max_bytes} holds {limit} rows, fewer than the number "
+                f"of domains ({count})"
+            )
+        return share(limit, count, count - 1)
+
+    def choose(self, labels: Tensor, rows: int, generator: torch.Generator) -> Tensor:
+        """Which rows of a domain to keep, in random order: without replacement, class-balanced
+        if asked for.
+        """
+        if self.class_balanced:
+            return balanced_order(labels, generator)[:rows]
+        return torch.randperm(len(labels), generator=generator, device=labels.device)[:rows]
+
+    def add(self, domain: str, rows: Fields) -> None:
+        """Give `domain` a partition with these rows (already in random order) and shrink the
+        others to even shares.
+        """
+        self.check_room(domain)
+        room = self.room(rows, domain)
+        self.forget(domain)
+        limit, count = self.limit(rows), len(self.sizes) + 1
+        sizes = {
+            name: min(size, share(limit, count, number))
+            for number, (name, size) in enumerate(self.sizes.items())
+        }
+        self._shrink(sizes)
+        new = {key: field[:room].detach() for key, field in rows.items()}
+        self.fields = {
+            key: torch.cat([self.fields[key], field]) if self.fields else field.clone()
+            for key, field in new.items()
+        }
+        self._describe({**sizes, domain: len(new["labels"])})
+
+    def forget(self, domain: str) -> None:
+        """Delete a domain's rows. Rows of the others that were cut off before do not come back."""
+        if domain in self.sizes:
+            self._shrink({**self.sizes, domain: 0})
+            self._describe({name: size for name, size in self.sizes.items() if name != domain})
+
+    def _shrink(self, sizes: Mapping[str, int]) -> None:
+        """Cut each partition to its first rows."""
+        if list(sizes.values()) == list(self.sizes.values()):
+            return
+        starts = np.cumsum([0, *self.sizes.values()])[:-1]
+        index = np.concatenate(
+            [
+                np.arange(start, start + size)
+                for start, size in zip(starts, sizes.values(), strict=True)
+            ]
+        )
+        chosen = torch.from_numpy(index)
+        self.fields = {key: field[chosen.to(field.device)] for key, field in self.fields.items()}
+
+    def _describe(self, sizes: dict[str, int]) -> None:
+        """Where each partition begins and ends, on the host and on the device."""
+        self.sizes = sizes
+        if not sizes:
+            self.fields = {}
+            return
+        device = self.fields["labels"].device
+        counts = torch.tensor(list(sizes.values()))
+        self._counts, self._starts = counts.to(device), (counts.cumsum(0) - counts).to(device)
+        self._numbers = torch.arange(len(sizes), device=device)
+        self._largest = max(sizes.values())
+
+    # ---- size and state --------------------------------------------------------------------------
+
+    @property
+    def items(self) -> int:
+        """Rows held."""
+        return sum(self.sizes.values())
+
+    @property
+    def bytes(self) -> int:
+        """Bytes held."""
+        return sum(field.numel() * field.element_size() for field in self.fields.values())
+
+    def state_dict(self) -> dict[str, Any]:
+        """All rows, per domain in the order of learning, and the partition that is being filled."""
+        return {
+            "names": list(self.sizes),
+            "rows": list(self.kept().values()),
+            "coming": self.coming.state_dict() if self.coming is not None else None,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
+        """Restore what `state_dict` gave."""
+        rows = state["rows"]
+        self.fields = {
+            key: torch.cat([fields[key] for fields in rows]).to(device)
+            for key in (rows[0] if rows else ())
+        }
+        names = state["names"]
+        self._describe(
+            {name: len(fields["labels"]) for name, fields in zip(names, rows, strict=True)}
+        )
+        if self.coming is not None and state["coming"] is not None:
+            self.coming.load_state_dict(state["coming"], device)
+
+
+def balanced_order(labels: Tensor, generator: torch.Generator) -> Tensor:
+    """A random order in which every beginning holds nearly equally many rows of each class."""
+    order = torch.randperm(len(labels), generator=generator, device=labels.device)
+    shuffled = labels[order]
+    rank = torch.zeros_like(shuffled)  # how many rows of the same class come earlier
+    for label in shuffled.unique():
+        of_class = shuffled == label
+        rank[of_class] = torch.arange(int(of_class.sum()), device=labels.device)
+    return order[torch.argsort(rank, stable=True)]
+
+
+def _first(source: Source) -> Fields:
+    """One row, to know the form in which rows are kept."""
+    return source.fields(torch.zeros(1, dtype=torch.long))

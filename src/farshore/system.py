@@ -1,0 +1,134 @@
+"""System: the smallest shape of something that learns domains. Learner, protocol and deployment
+know only this.
+
+`farshore.trainer.Trainer` carries out every method that learns by gradient steps. A learner without
+gradients (a closed form, trees) is another System, under another name in `SYSTEMS`: a catalog entry
+says by its `system` attribute which one carries it out.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from .data.domain import Domain, Rows
+from .entry import Entry
+from .errors import FarshoreError
+from .memory.memory import Fields
+from .networks.network import Network
+from .observer import Observer
+from .registry import Registry
+from .settings import RunSettings
+
+if TYPE_CHECKING:
+    from .checkpoints import Checkpoints
+
+SYSTEMS: Registry[type[System]] = Registry(
+    "system", "farshore.systems", {"gradient": "farshore.trainer:Trainer"}
+)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a system is built from, once the form of the inputs and the classes are known.
+
+    entry: what is learned by, from the catalog; `settings` are its settings as they were given.
+    capacity: rows that may be kept of all past domains together.
+    restored: the weights come from a saved state, so files of pretrained weights are not needed.
+    """
+
+    entry: type[Entry]
+    settings: Mapping[str, Any]
+    small: bool
+    short: bool
+    run: RunSettings
+    shape: tuple[int, ...]
+    classes: int
+    network: str | Network
+    network_settings: Mapping[str, Any]
+    capacity: int
+    seed: int
+    device: torch.device
+    observer: Observer
+    restored: bool = False
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a system holds and how it works, for results and for `farshore show`."""
+
+    settings: dict[str, Any]
+    memory_items: int = 0
+    memory_bytes: int = 0
+    method_bytes: int = 0
+    execution: str = "eager"
+    precision: str = "float32"
+
+
+class System(ABC):
+    """Learns one domain after the other; predicts; forgets; can be saved and exported."""
+
+    # Of the last domain: seconds of its steps, and of what came after them.
+    seconds: dict[str, float]
+    # Rows per step on the last domain, current and replayed.
+    rows_per_step: int
+    # Where work deviated from what was asked, and why.
+    notes: list[str]
+
+    @abstractmethod
+    def __init__(self, setup: Setup) -> None:
+        """Build everything that depends on the form of the inputs."""
+
+    @classmethod
+    def check_state(cls, setup: Setup, state: Mapping[str, Any]) -> None:
+        """Refuse a state that does not fit this setup, before anything is allocated for it."""
+
+    @property
+    @abstractmethod
+    def domains(self) -> list[str]:
+        """The names of the domains learned so far, in order."""
+
+    @abstractmethod
+    def learn(self, domain: Domain, *, steps: int, checkpoints: Checkpoints | None = None) -> None:
+        """Learn one further domain."""
+
+    def learn_jointly(self, domains: Sequence[Domain], *, steps: int) -> int:
+        """Learn all domains at once, as no continual learner can; returns the steps made."""
+        raise FarshoreError("this method cannot learn several domains at once")
+
+    @abstractmethod
+    def logits(self, rows: Rows) -> Tensor:
+        """Logits of these rows in evaluation mode, [n, classes]."""
+
+    @abstractmethod
+    def features(self, inputs: Tensor) -> Tensor:
+        """What the model makes of these inputs ahead of its classifier, [n, d]."""
+
+    @abstractmethod
+    def predictor(self) -> nn.Module:
+        """The module from inputs to logits that is frozen, measured and exported."""
+
+    @abstractmethod
+    def forget(self, domain: str) -> None:
+        """Delete what is kept of this domain alone."""
+
+    @abstractmethod
+    def kept_rows(self) -> dict[str, Fields]:
+        """Rows kept of past domains, per domain where they can be told apart."""
+
+    @abstractmethod
+    def usage(self) -> Usage:
+        """What the system holds now."""
+
+    @abstractmethod
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that learning needs to continue exactly, in tensors and plain values."""
+
+    @abstractmethod
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore what `state_dict` gave, into a system of the same setup."""

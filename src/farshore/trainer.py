@@ -1,0 +1,487 @@
+"""Trainer: learns by gradient steps. The loop, the rows of each step, and the way a step is
+carried out.
+
+Read `_train` from top to bottom: it is the whole of training. Where the rows of a step come from
+is one of two sources of batches: `Rehearsal` (one domain, and rows of the past from the memory) or
+`AllSources` (every domain at once).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
+from typing import Any, Protocol, cast
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from .batch import Batch
+from .checkpoints import Checkpoints, load_optimizers
+from .data.domain import Domain, Rows
+from .data.seal import training
+from .errors import FarshoreError
+from .execution import arithmetic, choose_way, evaluation, extraction, laid_out, steps_of
+from .memory import MEMORIES
+from .memory.memory import Fields, Memory
+from .methods.method import Method, Terms, balanced_weights
+from .networks.build import check_sizes, make_network
+from .networks.network import EVALUATION_ROWS
+from .optimization import check_finite, make_optimizer
+from .randomness import Generators, seeded
+from .settings import RunSettings
+from .system import Setup, System, Usage
+
+ALL_SOURCES = "all sources"
+EVALUATION_VALUES = 4096 * 1024  # fewer rows at once where a row is large
+FINITE_CHECK_STEPS = 100
+# What a method gets from its trainer, which saves it by itself.
+GIVEN = ("settings", "domains", "network", "memory", "generator", "opts")
+
+
+class Batches(Protocol):
+    """A source of batches: what a training run of `Trainer` draws its steps from."""
+
+    name: str
+
+    @property
+    def parts(self) -> Sequence[Rows]:
+        """The rows that batches are drawn from."""
+
+    def draw(self) -> Batch:
+        """The rows of one step."""
+
+    def observe(self, batch: Batch) -> None:
+        """The step with this batch was made."""
+
+
+class Trainer(System):
+    """Trains the network of one Method. Built once the form of the inputs is known."""
+
+    def __init__(self, setup: Setup) -> None:
+        kind = cast(type[Method], setup.entry)
+        self.setup, self.run, self.device = setup, setup.run, setup.device
+        self.observer = setup.observer
+        self.generators = Generators.from_seed(setup.seed, setup.device)
+        with seeded(self.generators.init):
+            network = make_network(
+                setup.network,
+                setup.shape,
+                setup.classes,
+                setup.network_settings,
+                restored=setup.restored,
+            )
+            settings = kind.Settings.build(setup.settings, small=setup.small, short=setup.short)
+            self.method: Method = kind(settings)
+            network = self.method.prepare(network).to(self.device)
+        self.memory: Memory | None = None
+        if kind.replay.memory is not None:
+            memory = MEMORIES.get(kind.replay.memory)
+            self.memory = memory.build(setup.capacity, setup.classes, setup.run)
+        self.method.attach(network, self.memory, self.generators.method, self._make_optimizer)
+        self.seconds = {"steps": 0.0, "closing": 0.0}
+        self.rows_per_step = 0
+        self.notes: list[str] = []
+        self.steps_done = 0
+        self.choose_way(0)
+
+    @property
+    def domains(self) -> list[str]:
+        """The domains learned so far, in order."""
+        return self.method.domains
+
+    @classmethod
+    def check_state(cls, setup: Setup, state: Mapping[str, Any]) -> None:
+        """The stored weights must have the sizes of the network that is described."""
+        if isinstance(setup.network, str):
+            check_sizes(
+                setup.network, setup.shape, setup.classes, setup.network_settings, state["network"]
+            )
+
+    # ---- training --------------------------------------------------------------------------------
+
+    def learn(self, domain: Domain, *, steps: int, checkpoints: Checkpoints | None = None) -> None:
+        """Learn one further domain, with the rehearsal that the method asks for."""
+        rows = domain.split("train").to(self.device)
+        rehearsal = Rehearsal(self, domain.name, rows)
+        if self.memory is not None:
+            self.memory.open_domain(domain.name, rehearsal)
+        with training(f"domain {domain.name!r}"):
+            if self.run.reset_optimizer == "domain" and self.domains:
+                self.method.reset_optimizers()
+            self.rows_per_step = rehearsal.rows_per_step
+            self.method.before_domain(domain.name)
+            resume = checkpoints.of(self, domain, steps) if checkpoints is not None else None
+            self._train(rehearsal, steps, resume, close=lambda: self._close(domain.name, rehearsal))
+
+    def learn_jointly(self, domains: Sequence[Domain], *, steps: int) -> int:
+        """Learn all domains at once. `steps` counts per domain: k domains get k x steps, as if they
+        came in turn, unless the method counts them otherwise.
+        """
+        if self.domains:
+            raise FarshoreError("domains are learned jointly in one call, ahead of any other")
+        sources = [domain.split("train").to(self.device) for domain in domains]
+        total = self.method.joint_steps(steps, len(domains))
+        with training(ALL_SOURCES):
+            self.rows_per_step = len(domains) * self.method.settings.batch_size
+            self._train(AllSources(self, sources), total)
+        self.method.domains += [domain.name for domain in domains]
+        return total
+
+    def _train(
+        self,
+        batches: Batches,
+        steps: int,
+        resume: ResumableDomain | None = None,
+        close: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Make the steps, then close the domain."""
+        if self.run.class_weight == "balanced":
+            labels = torch.cat([rows.labels[rows.index] for rows in batches.parts])
+            self.method.class_weight = balanced_weights(labels, self.setup.classes)
+        self.observer.start(batches.name, steps)
+        began = time.perf_counter()
+        first = resume.restore() if resume is not None else 0
+        self.choose_way(steps, batches.parts)
+        with self.arithmetic():
+            with self.carrying_out(lambda: self.step(batches)) as carry_out:
+                for step in range(first, steps):
+                    self.method.before_step(self.steps_done, step)
+                    terms = carry_out()
+                    self.steps_done += 1
+                    self.observer.step(batches.name, step, terms)
+                    if resume is not None:
+                        resume.reached(step + 1)
+                    if (step + 1) % FINITE_CHECK_STEPS == 0 or step == steps - 1:
+                        check_finite(self.method.network, batches.name, step)
+            ended = time.perf_counter()
+            close()
+            self._wait()
+        self.seconds = {"steps": ended - began, "closing": time.perf_counter() - ended}
+
+    def step(self, batches: Batches) -> Terms:
+        """What a step does on the device: draw, update, observe. It reads no value there."""
+        batch = batches.draw()
+        terms = self.method.update(batch)
+        self.method.after_step(batch)
+        batches.observe(batch)
+        return terms
+
+    def _close(self, domain: str, rehearsal: Rehearsal) -> None:
+        """The domain ends: the memory takes its share, then the method sees the rows once more."""
+        if self.memory is not None:
+            self.memory.close_domain(domain, rehearsal, self.generators.memory)
+        self.method.domains.append(domain)
+        self.method.after_domain(domain, rehearsal.rows)
+
+    def _make_optimizer(self, parameters: Iterable[nn.Parameter]) -> Optimizer:
+        settings = self.method.settings
+        return make_optimizer(
+            self.run, parameters, rate=settings.learning_rate, decay=settings.weight_decay
+        )
+
+    # ---- the way a step is carried out -----------------------------------------------------------
+
+    def choose_way(self, steps: int, parts: Sequence[Rows] = ()) -> None:
+        """How the coming steps are carried out, in which precision and memory format."""
+        method = self.method
+        reason = method.uncaptured()
+        if not all(isinstance(rows.inputs, Tensor) for rows in parts):
+            reason = reason or "the domain's inputs do not fit into the memory of the GPU"
+        self.way = choose_way(
+            self.run,
+            self.device,
+            method.network,
+            steps,
+            uncaptured=reason,
+            uncompiled=method.uncompiled,
+        )
+        for text in self.way.notes:
+            self._note(text)
+
+    def _note(self, text: str) -> None:
+        """Tell it once, and keep it for the result."""
+        if text not in self.notes:
+            self.notes.append(text)
+            self.observer.note(text)
+
+    def arithmetic(self) -> AbstractContextManager[None]:
+        """Inside, numbers are as exact and as repeatable as the run asks, on its threads."""
+        return arithmetic(self.way, self.run, self.device, self.method.network)
+
+    @contextmanager
+    def carrying_out(self, step: Callable[[], Terms]) -> Iterator[Callable[[], Terms]]:
+        """What carries out one step per call, with the network in training mode."""
+        method, generators = self.method, self.generators
+        network = method.network
+        network.train()
+
+        def phase() -> Hashable:
+            # A fresh optimiser creates its state in its first step, which must not be recorded.
+            return method.phase(), *(len(optimizer.state) for optimizer in method.opts)
+
+        drawn = (generators.data, generators.memory, generators.method)
+        with (
+            network.batchnorm("frozen" if self.run.freeze_batchnorm else "train"),
+            laid_out(network, method.opts, self.way),
+            extraction(network, self.way, self.device, self._note),
+            steps_of(self.way, self.device, step, phase, drawn, self._note) as steps,
+        ):
+            yield steps
+            self._wait()
+        network.eval()
+
+    def _wait(self) -> None:
+        """Times are of work done, not of work asked for."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+    # ---- prediction ------------------------------------------------------------------------------
+
+    def predictor(self) -> nn.Module:
+        """The method's predictor."""
+        return self.method.predictor()
+
+    def logits(self, rows: Rows) -> Tensor:
+        """Logits in evaluation mode, in large batches."""
+        predictor = self.predictor().eval()
+        values = max(1, math.prod(rows.inputs.shape[1:]))
+        size = max(64, min(EVALUATION_ROWS, EVALUATION_VALUES // values))
+        logits, done = torch.empty(0), 0
+        with (
+            self.arithmetic(),
+            evaluation(predictor, self.way, self.device),
+            torch.inference_mode(),
+        ):
+            for inputs, _ in rows.batches(size):
+                part = predictor(inputs.to(self.device)).float()
+                # One tensor for all: many small ones would fragment the memory of the batches.
+                if done == 0:
+                    logits = part.new_empty(len(rows), *part.shape[1:])
+                logits[done : done + len(part)] = part
+                done += len(part)
+        return logits
+
+    def features(self, inputs: Tensor) -> Tensor:
+        """Features by the present model in evaluation mode."""
+        network = self.method.network.eval()
+        with self.arithmetic(), torch.no_grad():
+            parts = inputs.split(EVALUATION_ROWS)
+            return torch.cat([network.extract(part.to(self.device)).float() for part in parts])
+
+    # ---- the past and state ----------------------------------------------------------------------
+
+    def forget(self, domain: str) -> None:
+        """Delete the kept rows of this domain and what the method remembers of it alone. The
+        weights stay as they are.
+        """
+        if self.memory is not None:
+            self.memory.forget(domain)
+        self.method.forget(domain)
+        self.method.domains = [name for name in self.domains if name != domain]
+
+    def kept_rows(self) -> dict[str, Fields]:
+        """What the memory holds."""
+        return self.memory.kept() if self.memory is not None else {}
+
+    def usage(self) -> Usage:
+        """Settings as they are in force, and what is held."""
+        return Usage(
+            settings=self.method.settings.model_dump(),
+            memory_items=self.memory.items if self.memory is not None else 0,
+            memory_bytes=self.memory.bytes if self.memory is not None else 0,
+            method_bytes=self.method.bytes,
+            execution=self.way.execution,
+            precision=self.way.precision,
+        )
+
+    def state_dict(self, *, inside_domain: bool = False) -> dict[str, Any]:
+        """The one snapshot: saved models, runs that resume and checkpoints are made of it.
+
+        inside_domain: also what the method keeps within a domain only.
+        """
+        method = self.method
+        state = {
+            "steps_done": self.steps_done,
+            "domains": list(self.domains),
+            "network": dict(method.network.state_dict()),
+            "optimizers": [optimizer.state_dict() for optimizer in method.opts],
+            "memory": self.memory.state_dict() if self.memory is not None else None,
+            "method": method.state_dict(),
+            "generators": self.generators.state_dict(),
+        }
+        if inside_domain:
+            state["within"] = {
+                name: value
+                for name, value in vars(method).items()
+                if name not in GIVEN and _is_plain(value)
+            }
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore a snapshot."""
+        method = self.method
+        self.steps_done = int(state["steps_done"])
+        method.network.load_state_dict(state["network"])
+        load_optimizers(method.opts, state["optimizers"])
+        if self.memory is not None:
+            self.memory.load_state_dict(state["memory"], self.device)
+        method.domains = list(state["domains"])
+        method.load_state_dict(state["method"])
+        for name, value in state.get("within", {}).items():
+            setattr(method, name, _moved(value, self.device))
+        self.generators.load_state_dict(state["generators"])
+
+
+class ResumableDomain(Protocol):
+    """The checkpoint of the domain that is being learned."""
+
+    def restore(self) -> int:
+        """Continue from the last checkpoint; how many steps are done."""
+
+    def reached(self, step: int) -> None:
+        """So many steps are done: write a checkpoint if one is due."""
+
+
+class Rehearsal:
+    """Batches of one domain with the draws from the memory that the method asks for; and the
+    domain's rows in the form in which a memory keeps them.
+    """
+
+    def __init__(self, trainer: Trainer, name: str, rows: Rows) -> None:
+        self.name, self.rows = name, rows
+        self.method, self.memory = trainer.method, trainer.memory
+        self.generators, self.device = trainer.generators, trainer.device
+        self.domains, self.per_domain = replay_plan(trainer.run, self.method)
+
+    @property
+    def parts(self) -> Sequence[Rows]:
+        """The domain's training rows."""
+        return [self.rows]
+
+    @property
+    def rows_per_step(self) -> int:
+        """Current and replayed rows of a step."""
+        replay = self.method.replay
+        draws = len(replay.draws) + replay.joined
+        return int(self.method.settings.batch_size + draws * self.domains * self.per_domain)
+
+    def draw(self) -> Batch:
+        """Rows of the current domain, uniform with replacement, and those of the past."""
+        size, replay = self.method.settings.batch_size, self.method.replay
+        index = torch.randint(
+            len(self.rows), (size,), generator=self.generators.data, device=self.device
+        )
+        inputs, labels = self.rows.take(index)
+        batch = Batch(inputs.to(self.device), labels, rows=size, domain=len(self.method.domains))
+        if self.memory is None or self.domains == 0:
+            return batch
+        if replay.joined:
+            batch.join(
+                self.memory.draw(self.per_domain, self.generators.memory, domains=self.domains)
+            )
+        for name in replay.draws:
+            batch.draws[name] = self.memory.draw(
+                self.per_domain, self.generators.memory, domains=self.domains
+            )
+        return batch
+
+    def observe(self, batch: Batch) -> None:
+        """Offer the current rows to the memory."""
+        if self.memory is not None:
+            rows = {"inputs": batch.inputs[: batch.rows], "labels": batch.labels[: batch.rows]}
+            rows |= {name: batch.outputs[name] for name in self.method.replay.stores}
+            self.memory.observe(rows, self.generators.memory)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def labels(self) -> Tensor:
+        """The label of every training row."""
+        return self.rows.labels[self.rows.index]
+
+    def fields(self, positions: Tensor) -> Fields:
+        """Training rows as the memory keeps them, with z by the present model."""
+        inputs, labels = (tensor.to(self.device) for tensor in self.rows.take(positions))
+        fields = {"inputs": inputs, "labels": labels}
+        stores = self.method.replay.stores
+        if not stores:
+            return fields
+        network = self.method.network
+        was_training = network.training
+        network.eval()
+        with torch.inference_mode():
+            parts = inputs.split(EVALUATION_ROWS)
+            features = torch.cat([network.extract(part) for part in parts])
+            outputs = {"features": features, "logits": network.classifier(features)}
+        network.train(was_training)
+        # Not inference tensors any more: steps read them together with tensors that take a
+        # gradient.
+        return fields | {name: outputs[name].clone() for name in stores}
+
+
+class AllSources:
+    """One minibatch of `batch_size` rows of every domain in each step (DomainBed's convention)."""
+
+    name = ALL_SOURCES
+
+    def __init__(self, trainer: Trainer, sources: Sequence[Rows]) -> None:
+        self.parts: Sequence[Rows] = sources
+        self.size = trainer.method.settings.batch_size
+        self.generator, self.device = trainer.generators.data, trainer.device
+
+    def draw(self) -> Batch:
+        """Rows of every domain, uniform with replacement, as one flat batch."""
+        drawn = [
+            rows.take(
+                torch.randint(len(rows), (self.size,), generator=self.generator, device=self.device)
+            )
+            for rows in self.parts
+        ]
+        inputs = torch.cat([x.to(self.device) for x, _ in drawn])
+        return Batch(inputs, torch.cat([y for _, y in drawn]), rows=len(inputs))
+
+    def observe(self, batch: Batch) -> None:
+        """Nothing is kept: all rows stay available."""
+
+
+def replay_plan(run: RunSettings, method: Method) -> tuple[int, int]:
+    """(past domains per step, rows of each): the replay budget, the same for all methods that
+    replay.
+    """
+    past, replay = len(method.domains), method.replay
+    if replay.memory is None or past == 0:
+        return 0, 0
+    size = method.settings.batch_size
+    if run.replay_budget == "per-domain":
+        return past, size
+    rows = max(replay.least_rows, min(replay.worth_rows, size), size // past)
+    return min(past, max(1, size // rows)), rows
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a method's attribute is state: tensors and plain values in any nesting. Parameters
+    belong to the network.
+    """
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return all(_is_plain(item) for item in value)
+    if isinstance(value, Tensor):
+        return not isinstance(value, nn.Parameter)
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def _moved(value: Any, device: torch.device) -> Any:
+    """The same tree with its tensors on `device`."""
+    if isinstance(value, Tensor):
+        return value.to(device)
+    if isinstance(value, Mapping):
+        return {key: _moved(item, device) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_moved(item, device) for item in value)
+    return value
