@@ -73,7 +73,7 @@ def test_a_recorded_step_of_every_method_is_the_eager_one_to_the_last_bit(method
         False,
     )
     assert graph.notes == []
-    assert graph.steps_done == 3 * STEPS > 3 * EAGER_STEPS
+    assert graph.system.steps_done == 3 * STEPS > 3 * EAGER_STEPS
     states = [
         {name: part for name, part in made.state_dict().items() if name != "config"}
         for made in (eager, graph)

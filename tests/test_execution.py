@@ -463,4 +463,7 @@ def test_what_cannot_be_compiled_runs_on_plainly_and_says_so(
     for learner in (made, plain):
         learner.learn(*pictures(0), domain="a", steps=4)
     assert notes == made.notes == ["the step is not compiled: no such operation"]
-    assert differences(made.state_dict()["system"]["network"], plain.state_dict()["system"]["network"]) == []
+    assert (
+        differences(made.state_dict()["system"]["network"], plain.state_dict()["system"]["network"])
+        == []
+    )

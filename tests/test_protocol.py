@@ -176,7 +176,7 @@ def test_a_result_round_trips(tmp_path: Path) -> None:
         Result.read(tmp_path / "cut.json")
     from farshore.learner import load
 
-    assert load(tmp_path / "learner").steps_done == 18
+    assert load(tmp_path / "learner").system.steps_done == 18
 
 
 @pytest.mark.parametrize(

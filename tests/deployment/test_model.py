@@ -4,7 +4,6 @@ and takes the last one back.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -143,6 +142,7 @@ def test_the_life_of_a_model(typed, tmp_path: Path) -> None:
     assert sorted(path.name.split("-")[0] for path in model.iterdir()) == [
         ".lock",
         "manifest.json",
+        "state",
         "state",
         "tensors",
     ]
@@ -306,17 +306,31 @@ def test_an_array_model_made_in_python_is_shown_and_undone(typed, tmp_path: Path
     assert "it has learned: d0" in typed("undo", tmp_path)[1]
 
 
-def test_a_folder_of_version_1_loads(tmp_path: Path, blobs) -> None:
-    made = farshore.Learner("mlp", "er", 20, settings=QUICK, network_settings={"width": 8})
-    made.learn(*blobs(0), domain="a", steps=3)
-    made.save(tmp_path)
-    manifest = json.loads((tmp_path / "manifest.json").read_text())
-    del manifest["previous"]
-    (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"version": 1}))
-    again = load(tmp_path)
-    assert differences(made.state_dict(), again.state_dict()) == []
-    again.save(tmp_path, keep_previous=True)
-    assert json.loads((tmp_path / "manifest.json").read_text())["version"] == 2
+def test_saving_a_loaded_model_keeps_its_record_of_columns_sites_and_groups(
+    typed, tmp_path: Path
+) -> None:
+    """`load(folder).save(folder)` writes the learner; the record of sites is not its business."""
+    model = tmp_path / "model"
+    for number in range(2):
+        table(tmp_path / f"{number}.csv", number)
+        words = ["--label", "disease", "--group", "patient"] if number == 0 else []
+        data = tmp_path / f"{number}.csv"
+        assert typed("learn", model, data, "--name", f"site {number}", "--steps", 3, *words)[0] == 0
+    before = Model.open(model)
+    load(model).save(model)
+    after = Model.open(model)
+    assert (after.columns, after.sites, after.sides) == (
+        before.columns,
+        before.sites,
+        before.sides,
+    )
+    assert after.columns.label == "disease"
+    assert set(after.sites) == {"site 0", "site 1"}
+    assert after.sides
+    learner = load(model)
+    learner.save(model, keep_previous=True)
+    assert typed("undo", model)[0] == 0
+    assert Model.open(model).sites == before.sites
 
 
 LEARN = """

@@ -84,7 +84,7 @@ def test_the_first_domain_is_finetuning_and_the_second_is_not(blobs):
 
 
 def test_memory_holds_finished_domains_only_in_even_shares(blobs):
-    memory = trained("agem", blobs).memory
+    memory = trained("agem", blobs).system.memory
     assert {name: len(part["labels"]) for name, part in memory.kept().items()} == {
         "0": 8,
         "1": 8,

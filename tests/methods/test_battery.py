@@ -180,7 +180,7 @@ def test_images_and_batchnorm(method: str, pictures, tmp_path: Path) -> None:
     assert finite(straight, pictures(0)[0])
     if DEVICE == "cpu":  # on a GPU convolutions add in any order
         assert differences(straight.state_dict(), resumed.state_dict()) == []
-    if straight.memory is not None:
+    if straight.system.memory is not None:
         assert all(held.dtype == torch.uint8 for held in stored_inputs(straight))
 
 
@@ -200,7 +200,12 @@ def test_weights_of_zero_reduce_it_to_its_simpler_method(method: str, blobs) -> 
         learned(method, blobs, settings=dict(zeros)),
         learned(name, blobs, settings={}),
     )
-    assert differences(complex_.state_dict()["system"]["network"], plain.state_dict()["system"]["network"]) == []
+    assert (
+        differences(
+            complex_.state_dict()["system"]["network"], plain.state_dict()["system"]["network"]
+        )
+        == []
+    )
 
 
 @METHOD

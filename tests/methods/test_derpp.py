@@ -88,7 +88,7 @@ def test_weights_zero_and_the_first_domain_are_finetuning(blobs):
 
 
 def test_reservoir_keeps_logits_and_stays_bounded(blobs):
-    memory = trained("der++", blobs).memory
+    memory = trained("der++", blobs).system.memory
     assert isinstance(memory, ReservoirMemory)
     assert (memory.seen, memory.items) == (3 * 12 * 8, 24)
     assert memory.contents()["logits"].shape == (24, 2)

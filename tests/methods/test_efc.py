@@ -197,7 +197,7 @@ def test_the_old_model_is_the_one_at_the_domains_end() -> None:
 
 
 def test_one_gaussian_for_each_domain_and_class() -> None:
-    method = trained(domains=2).method
+    method = trained(domains=2).system.method
     assert method.gaussians.owners == ["0"] * 3 + ["1"] * 3
     assert method.gaussians.parts["labels"].tolist() == [0, 1, 2, 0, 1, 2]
     kept = method.gaussians.parts["means"][3:].clone()
@@ -208,22 +208,24 @@ def test_one_gaussian_for_each_domain_and_class() -> None:
 
 def test_decay_of_the_matrix() -> None:
     replaced, kept, mixed = (
-        trained(domains=2, matrix_decay=decay, bandwidth=0.0).method.matrix
+        trained(domains=2, matrix_decay=decay, bandwidth=0.0).system.method.matrix
         for decay in (0.0, 1.0, 0.25)
     )
-    first = trained(domains=1).method.matrix
+    first = trained(domains=1).system.method.matrix
     assert torch.equal(kept, first)
     torch.testing.assert_close(mixed, 0.25 * first + 0.75 * replaced)
 
 
 def test_bandwidth_zero_leaves_the_means() -> None:
-    first = trained(domains=1).method.gaussians.parts["means"]
-    assert torch.equal(trained(domains=2, bandwidth=0.0).method.gaussians.parts["means"][:3], first)
-    assert not torch.equal(trained(domains=2).method.gaussians.parts["means"][:3], first)
+    first = trained(domains=1).system.method.gaussians.parts["means"]
+    assert torch.equal(
+        trained(domains=2, bandwidth=0.0).system.method.gaussians.parts["means"][:3], first
+    )
+    assert not torch.equal(trained(domains=2).system.method.gaussians.parts["means"][:3], first)
 
 
 def test_the_share_of_real_rows() -> None:
-    method = trained(domains=3, steps=1).method
+    method = trained(domains=3, steps=1).system.method
     method.before_domain("next")
     batch = farshore.batch.Batch(*domain(4), rows=60)
     assert len(method._rows_before(batch)[1]) == 0

@@ -101,5 +101,5 @@ def test_the_first_domain_is_finetuning_and_the_second_is_not(blobs):
 
 
 def test_the_reservoir_counts_every_row_once_and_stays_bounded(blobs):
-    memory = trained("er-ace", blobs).memory
+    memory = trained("er-ace", blobs).system.memory
     assert (memory.seen, memory.items) == (3 * 12 * 8, 24)

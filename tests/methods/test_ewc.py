@@ -125,5 +125,6 @@ def test_weight_zero_and_the_first_domain_are_finetuning(blobs):
 
 def test_fewer_rows_for_the_fisher_is_another_estimate(blobs):
     assert differences(
-        trained("ewc", blobs, fisher_rows=3).method.fisher, trained("ewc", blobs).method.fisher
+        trained("ewc", blobs, fisher_rows=3).system.method.fisher,
+        trained("ewc", blobs).system.method.fisher,
     )

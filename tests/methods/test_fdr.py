@@ -125,5 +125,5 @@ def test_domains_share_the_memory_evenly(blobs):
         [334, 333, 333],
         [250] * 4,
     ]
-    partitions = trained("fdr", blobs).memory.kept()
+    partitions = trained("fdr", blobs).system.memory.kept()
     assert [len(part["labels"]) for part in partitions.values()] == [8, 8, 8]

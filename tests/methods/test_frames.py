@@ -31,7 +31,10 @@ def beyond(method: str) -> dict:
 def test_one_domain_is_fine_tuning_bit_for_bit(method: str, blobs) -> None:
     made = learned(method, blobs, domains=1, settings=beyond(method))
     plain = learned("finetune", blobs, domains=1)
-    assert differences(made.state_dict()["system"]["network"], plain.state_dict()["system"]["network"]) == []
+    assert (
+        differences(made.state_dict()["system"]["network"], plain.state_dict()["system"]["network"])
+        == []
+    )
 
 
 @pytest.mark.parametrize("method", ["cl-vrex", "cl-fishr", "cl-coral", "cl-mmd"])
@@ -51,7 +54,10 @@ def test_the_terms_are_at_work(method: str, blobs) -> None:
     """
     simpler, _ = METHODS.get(method).reduces_to
     made, plain = learned(method, blobs), learned(simpler, blobs)
-    assert differences(made.state_dict()["system"]["network"], plain.state_dict()["system"]["network"]) != []
+    assert (
+        differences(made.state_dict()["system"]["network"], plain.state_dict()["system"]["network"])
+        != []
+    )
 
 
 def batch_of(made: Learner, inputs: torch.Tensor, labels: torch.Tensor, replayed: int) -> Batch:
@@ -219,7 +225,10 @@ def test_annealing_sets_the_weight_and_resets_the_optimizer_when_it_ends(
 def test_annealing_can_leave_the_optimizer_alone(blobs) -> None:
     kept = learned("cl-vrex", blobs, settings={"anneal_resets_optimizer": False})
     reset = learned("cl-vrex", blobs)
-    assert differences(kept.state_dict()["system"]["network"], reset.state_dict()["system"]["network"]) != []
+    assert (
+        differences(kept.state_dict()["system"]["network"], reset.state_dict()["system"]["network"])
+        != []
+    )
 
 
 @pytest.mark.parametrize("method", TAILORED[:4])
@@ -305,7 +314,12 @@ def test_scope_domain_keeps_a_state_for_every_domain_and_resumes(blobs, tmp_path
             blobs,
             settings={key: value for key, value in settings.items() if key == "batch_size"},
         )
-        assert differences(made.state_dict()["system"]["network"], batchwise.state_dict()["system"]["network"]) != []
+        assert (
+            differences(
+                made.state_dict()["system"]["network"], batchwise.state_dict()["system"]["network"]
+            )
+            != []
+        )
         resumed = learner(method, settings=settings)
         for number in range(3):
             resumed.learn(*blobs(number), domain=f"d{number}", steps=8)

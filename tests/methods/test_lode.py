@@ -114,7 +114,7 @@ def test_rho_does_nothing_in_the_first_domain() -> None:
     ("weighting", "expected"), [("domains", 0.1 / 2), ("classes", 0.1 * 2 / 1)]
 )
 def test_the_weight_of_inter(weighting: str, expected: float) -> None:
-    method = trained(weighting=weighting, batch_size=4).method
+    method = trained(weighting=weighting, batch_size=4).system.method
     assert float(method._weight(NEW)) == pytest.approx(expected)
 
 

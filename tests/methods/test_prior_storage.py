@@ -137,7 +137,7 @@ def test_half_precision_suits_every_notion(blobs) -> None:
 
 def test_the_naive_frames_short_cut_is_the_mean_over_all_priors(blobs) -> None:
     for method in ("naive-cl-vrex", "naive-cl-fishr", "naive-cl-coral", "naive-cl-mmd"):
-        made = learned(method, blobs, "float32").method
+        made = learned(method, blobs, "float32").system.method
         inputs, labels = blobs(5)
         features = made.network.extract(inputs)
         statistic = made.invariance.statistic(

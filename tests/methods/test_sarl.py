@@ -179,11 +179,11 @@ def features(learner: Learner, x: Tensor) -> Tensor:
 
 def test_prototypes_of_the_first_domain_stay_where_that_is_chosen() -> None:
     one, three = (
-        trained(domains=1, prototypes="first").method,
-        trained(domains=3, prototypes="first").method,
+        trained(domains=1, prototypes="first").system.method,
+        trained(domains=3, prototypes="first").system.method,
     )
     assert torch.equal(one._prototypes(), three._prototypes())
-    assert not torch.equal(one._prototypes(), trained(domains=3).method._prototypes())
+    assert not torch.equal(one._prototypes(), trained(domains=3).system.method._prototypes())
 
 
 def test_the_frozen_model_is_the_one_of_the_last_domain() -> None:
