@@ -1,4 +1,4 @@
-"""The cells of an experiment: its plan made again, and what has run of it."""
+"""The cells of an experiment: its plan is made again, and finished runs are looked up."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from ..plan.plan import Cell as Place
 from ..plan.plan import Plan, Planned, make_plan
 from ..search.selection import Trial
 from .measures import Measure, Seed, data_notes, make_cell
+from .overlay import Overlay
 from .reading import ReadingStore
 from .table import Cell
 
-# Parts of an experiment that hold the same method on the same data set are set apart by what
-# differs.
+# Parts of an experiment that hold the same method on the same data set become variants, named by
+# what differs.
 CONDITIONS = (
     "target",
     "steps",
@@ -41,7 +42,7 @@ class Group:
 
 @dataclass
 class Gathered:
-    """An experiment with all that has run of it, and the names of all its planned runs."""
+    """An experiment with its finished runs and the names of all planned ones."""
 
     experiment: Experiment
     plan: Plan
@@ -65,14 +66,15 @@ class Gathered:
             for trial in seed.trials[:1]
         }
 
-    def notes(self) -> list[str]:
-        """What a table must say of the data."""
-        return data_notes(
+    def notes(self, overlay: Overlay) -> list[str]:
+        """What readers must know of the data."""
+        results = (
             trial.result
             for group in self.groups
             for seed in group.seeds.values()
             for trial in seed.trials
         )
+        return data_notes(results, overlay)
 
     def cells(self, measure: Measure) -> Entries:
         """Every cell by this measure."""
@@ -84,7 +86,7 @@ class Gathered:
 
 
 def gather(experiment: Experiment, store: ReadingStore, book: Book) -> Gathered:
-    """What has run of an experiment, on whatever machine."""
+    """The finished runs of an experiment, whichever machine carried them out."""
     plan = make_plan(experiment, store, book, here=False)
     gathered = Gathered(experiment, plan)
     places: dict[Place, list[Planned]] = {}
@@ -113,8 +115,8 @@ def gather(experiment: Experiment, store: ReadingStore, book: Book) -> Gathered:
 
 
 def read_seeds(runs: list[Planned], store: ReadingStore) -> dict[int, Seed]:
-    """What has ended of each seed. A trial that other runs judge counts once all of those have
-    ended.
+    """The finished trials of each seed. A trial that other runs judge counts once all of those
+    have finished.
     """
     wanted: dict[tuple[int, int], list[Planned]] = {}
     for planned in runs:
@@ -124,14 +126,14 @@ def read_seeds(runs: list[Planned], store: ReadingStore) -> dict[int, Seed]:
     for (seed, number), of_trial in wanted.items():
         counts[seed] = counts.get(seed, 0) + 1
         trials.setdefault(seed, [])
-        found = {planned.held_out: store.find(planned.name) for planned in of_trial}
-        result = found.pop(None, None)
-        if result is not None and all(each is not None for each in found.values()):
+        results = {planned.held_out: store.find(planned.name) for planned in of_trial}
+        result = results.pop(None, None)
+        if result is not None and all(each is not None for each in results.values()):
             trials[seed].append(
                 Trial(
                     number,
                     result,
-                    {str(name): each for name, each in found.items() if each is not None},
+                    {str(name): each for name, each in results.items() if each is not None},
                 )
             )
     return {seed: Seed(trials[seed], counts[seed]) for seed in trials}

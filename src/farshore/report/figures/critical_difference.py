@@ -1,5 +1,5 @@
-"""The critical-difference diagram: mean ranks on a line, and bars over methods that the test
-does not tell apart.
+"""The critical-difference diagram: mean ranks on a line, and bars across methods that the test
+does not distinguish.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def diagram(report: Report) -> tuple[pd.DataFrame, str]:
     ]
     if not found:
         raise FarshoreError(
-            f"these runs hold nothing for the figure {NAME}: it needs a table with ranks over at "
+            f"these runs have no data for the figure {NAME}: it needs a table with ranks over at "
             "least two data sets"
         )
     ranks = sorted(found[0][0].mean_ranks.items(), key=lambda pair: pair[1])
@@ -74,12 +74,13 @@ def svg(found: Significance) -> str | None:
             f'<text x="{end + (-6 if left else 6)}" y="{y + 4}" '
             f'text-anchor="{anchor}">{shown}</text>'
         )
-    said = (
-        f"Mean ranks of {len(ranks)} methods on a line; bars join methods that are not told apart."
+    description = (
+        f"Mean ranks of {len(ranks)} methods on a line; bars join methods that are not "
+        "distinguishable."
     )
     return (
         f'<svg class="diagram" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
-        f'role="img" aria-label="{said}" '
+        f'role="img" aria-label="{description}" '
         'font-family="system-ui, sans-serif" font-size="13" fill="currentColor">'
         "<style>.diagram line,.diagram polyline{stroke:currentColor;fill:none}.diagram "
         ".stem{stroke-width:1;opacity:.55}"
@@ -100,9 +101,7 @@ def _axis(low: int, high: int, at) -> str:  # type: ignore[no-untyped-def]
 
 
 def _scale(difference: float, span: int) -> str:
-    """How long the critical difference is on this line; one longer than the line is cut and
-    said.
-    """
+    """The critical difference at the scale of the line; a longer one is cut, and labelled so."""
     length = (RIGHT - LEFT) * min(1.0, difference / span)
     longer = " (longer than this line)" if difference > span else ""
     return (

@@ -1,5 +1,5 @@
-"""The runs behind the figures: all of a folder, each with its place, and which of them were
-selected.
+"""The runs behind the figures: all of a folder, each with its experiment, seed and trial, and
+which of them were selected.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ..names import method_group
 
 @dataclass(frozen=True)
 class Shown:
-    """A run: what it gave, the experiment that carried it out, its seed and trial, and where its
-    features lie if they were saved.
+    """A run: its result, the experiment that it belongs to, its seed and trial, and the file of
+    its features if they were saved.
     """
 
     name: str
@@ -46,18 +46,18 @@ class Shown:
 
     @property
     def benchmark(self) -> str:
-        """The benchmark, with the target where it is not the usual one."""
+        """The benchmark, with the target where it is not the default one."""
         run = self.result.run
         return run.benchmark if run.target is None else f"{run.benchmark}, target {run.target}"
 
     @property
     def order(self) -> tuple[str, ...]:
-        """The order in which the sources came."""
+        """The order of the sources."""
         return tuple(self.result.sources)
 
     @property
     def listed(self) -> bool:
-        """Whether the sources came in the benchmark's own order."""
+        """Whether the sources were in the benchmark's own order."""
         run = self.result.run
         if run.order is None:
             return True
@@ -146,8 +146,8 @@ def _trial_key(run: Shown) -> tuple[Any, ...]:
 
 
 def plain(runs: Sequence[Shown]) -> list[Shown]:
-    """The selected runs that a table is made of, one condition a benchmark: the one under which
-    most methods ran, in the listed order if that ran at all.
+    """The selected runs under one condition per benchmark: the one under which most methods ran,
+    in the listed order if there are such runs.
 
     Where experiments share a condition (an ablation repeats it with a setting fixed), the one with
     more methods counts.
