@@ -215,7 +215,7 @@ def _cell(cell: Cell | None, table: Table, notes: Notes) -> PageCell:
         notes=tuple(notes.letter(text) for text in texts),
         title=_title(cell.values, table.decimals),
         missing=cell.mean is None,
-        partial=bool(cell.seeds_planned) and not cell.whole,
+        partial=cell.seeds < cell.seeds_planned or cell.trials < cell.trials_planned,
     )
 
 

@@ -118,12 +118,8 @@ class Cell:
 
     @property
     def whole(self) -> bool:
-        """Whether every planned seed and trial is in its number."""
-        return (
-            self.mean is not None
-            and self.seeds == self.seeds_planned
-            and self.trials == self.trials_planned
-        )
+        """Whether everything planned is in its number."""
+        return self.status is Status.DONE
 
     @property
     def notes(self) -> tuple[str, ...]:
