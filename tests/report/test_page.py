@@ -313,4 +313,6 @@ def test_the_files_of_the_page_are_there_and_packaged() -> None:
         "page.css",
         "page.js",
     }
-    assert '"report/files/*"' in (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    packaged = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    assert '"report/files/*"' in packaged
+    assert '"report/paper/files/*"' in packaged

@@ -59,19 +59,19 @@ def judge(
     pairs = wilcoxon_holm(scores) if many else []
     draws = _draws(rows, methods, many, seed)
     base = methods.index(baseline) if baseline in methods else None
-    order = sorted(range(len(methods)), key=lambda place: ranks[place])
+    order = sorted(range(len(methods)), key=lambda index: ranks[index])
     intervals = (
         {}
         if draws is None
-        else {key: interval(draws[:, place]) for place, key in enumerate(methods)}
+        else {key: interval(draws[:, index]) for index, key in enumerate(methods)}
     )
     against = (
         {}
         if draws is None or base is None
         else {
-            key: interval(draws[:, place] - draws[:, base])
-            for place, key in enumerate(methods)
-            if place != base
+            key: interval(draws[:, index] - draws[:, base])
+            for index, key in enumerate(methods)
+            if index != base
         }
     )
     names = [labels[key] for key in methods]
@@ -85,16 +85,16 @@ def judge(
     ]
     groups = cliques(ranks, difference) if difference is not None else []
     return Significance(
-        methods=tuple(methods[place] for place in order),
+        methods=tuple(methods[index] for index in order),
         datasets=tuple(datasets),
         alpha=ALPHA,
-        mean_ranks={methods[place]: ranks[place] for place in order},
+        mean_ranks={methods[index]: ranks[index] for index in order},
         friedman=test.statistic if test is not None else None,
         friedman_p=test.p if test is not None else None,
         iman_davenport=test.iman_davenport if test is not None else None,
         iman_davenport_p=test.iman_davenport_p if test is not None else None,
         critical_difference=difference,
-        cliques=tuple(tuple(methods[place] for place in group) for group in groups),
+        cliques=tuple(tuple(methods[index] for index in group) for group in groups),
         pairwise=tuple(
             (methods[pair.first], methods[pair.second], pair.p, pair.holm) for pair in pairs
         ),
@@ -164,8 +164,8 @@ def _of_nemenyi(
     if difference is None or test is None or test.iman_davenport_p >= ALPHA:
         return []
     best = order[0]
-    apart = [names[place] for place in order if ranks[place] - ranks[best] > difference]
-    close = [names[place] for place in order[1:] if ranks[place] - ranks[best] <= difference]
+    apart = [names[index] for index in order if ranks[index] - ranks[best] > difference]
+    close = [names[index] for index in order[1:] if ranks[index] - ranks[best] <= difference]
     text = (
         f"Nemenyi test: methods are distinguishable if their mean ranks differ by more than "
         f"{difference:.1f}. {names[best]} has the best mean rank ({ranks[best]:.1f})"

@@ -146,10 +146,10 @@ def _lines(grid: Grid) -> tuple[dict[str, str], list[str]]:
     lines: list[str] = []
     for title, rows in grid.sections:
         group = None
-        for place, (row, entries) in enumerate(rows):
+        for index, (row, entries) in enumerate(rows):
             if lines and row.group != group:
                 lines.append(r"\midrule")
-            if place == 0 and title:
+            if index == 0 and title:
                 lines.append(
                     rf"\multicolumn{{{len(grid.heads)}}}{{l}}{{\emph{{{escape(title)}}}}} \\"
                 )
@@ -182,12 +182,12 @@ def _cell(entry: Entry, notes: dict[str, str]) -> str:
     return text
 
 
-def _letter(place: int) -> str:
+def _letter(index: int) -> str:
     """a to z, then aa, ab, ..."""
     letters = ""
-    while place >= 0:
-        letters = chr(ord("a") + place % 26) + letters
-        place = place // 26 - 1
+    while index >= 0:
+        letters = chr(ord("a") + index % 26) + letters
+        index = index // 26 - 1
     return letters
 
 

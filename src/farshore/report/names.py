@@ -24,10 +24,10 @@ def listing(names: Sequence[str], most: int | None = None) -> str:
 
 def in_order(names: Iterable[str], known: Iterable[str]) -> list[str]:
     """Each name once: the known ones first, in their order, then the others as they came."""
-    given, places = list(dict.fromkeys(names)), list(known)
+    given, order = list(dict.fromkeys(names)), list(known)
     return sorted(
         given,
-        key=lambda name: (places.index(name) if name in places else len(places), given.index(name)),
+        key=lambda name: (order.index(name) if name in order else len(order), given.index(name)),
     )
 
 

@@ -134,14 +134,14 @@ def _same_threads() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def measure(found: Features) -> Overlap:
+def measure(saved: Features) -> Overlap:
     """How distinguishable the domains are, from the features themselves, not from the plane."""
-    names = sorted(set(found.domains))
-    numbers = np.array([names.index(name) for name in found.domains])
+    names = sorted(set(saved.domains))
+    numbers = np.array([names.index(name) for name in saved.domains])
     return Overlap(
-        domain_accuracy=accuracy(found.features, numbers),
+        domain_accuracy=accuracy(saved.features, numbers),
         domain_chance=1 / len(names),
-        target_accuracy=accuracy(found.features, found.target.astype(np.int64)),
+        target_accuracy=accuracy(saved.features, saved.target.astype(np.int64)),
     )
 
 

@@ -162,7 +162,7 @@ def _table(shown: PageTable, markup: Any) -> ShownTable:
     )
 
 
-def _intervals(found: Significance) -> tuple[tuple[str, str, str], ...]:
+def _intervals(test: Significance) -> tuple[tuple[str, str, str], ...]:
     def interval(pair: tuple[float, float] | None, sign: bool) -> str:
         return (
             f"{number(pair[0], sign=sign)} to {number(pair[1], sign=sign)}"
@@ -172,18 +172,18 @@ def _intervals(found: Significance) -> tuple[tuple[str, str, str], ...]:
 
     return tuple(
         (
-            found.labels.get(name, name),
-            interval(found.bootstrap.get(name), False),
-            interval(found.bootstrap_difference.get(name), True),
+            test.labels.get(name, name),
+            interval(test.bootstrap.get(name), False),
+            interval(test.bootstrap_difference.get(name), True),
         )
-        for name in sorted(found.bootstrap, key=lambda each: found.mean_ranks.get(each, math.inf))
+        for name in sorted(test.bootstrap, key=lambda each: test.mean_ranks.get(each, math.inf))
     )
 
 
 def _drawing(drawing: Drawing, source: str) -> PageDrawing:
     choices: dict[str, list[tuple[int, str]]] = {}
-    for place, view in enumerate(drawing.views):
-        choices.setdefault(view.of, []).append((place, view.label))
+    for index, view in enumerate(drawing.views):
+        choices.setdefault(view.of, []).append((index, view.label))
     command = (
         f"farshore report {shlex.quote(source)} --figure {drawing.name} -o {drawing.name}.csv"
         if source
@@ -197,10 +197,10 @@ def _drawing(drawing: Drawing, source: str) -> PageDrawing:
 
 
 def _contents(report: Report, drawings: Sequence[Drawing]) -> list[tuple[str, str]]:
-    found = [(f"table-{table.name}", table.title) for table in report.tables]
-    found += [(f"figure-{drawing.name}", drawing.title) for drawing in drawings]
+    entries = [(f"table-{table.name}", table.title) for table in report.tables]
+    entries += [(f"figure-{drawing.name}", drawing.title) for drawing in drawings]
     return (
-        [*found, ("provenance", "Where the numbers come from")]
+        [*entries, ("provenance", "Where the numbers come from")]
         if report.provenance.facts
-        else found
+        else entries
     )

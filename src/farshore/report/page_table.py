@@ -72,10 +72,10 @@ class Notes:
     def letter(self, text: str) -> str:
         """The letter of a text, a new one if it is new."""
         if text not in self.letters:
-            place, letters = len(self.letters), ""
-            while place >= 0:
-                letters = string.ascii_lowercase[place % 26] + letters
-                place = place // 26 - 1
+            index, letters = len(self.letters), ""
+            while index >= 0:
+                letters = string.ascii_lowercase[index % 26] + letters
+                index = index // 26 - 1
             self.letters[text] = letters
         return self.letters[text]
 
@@ -161,9 +161,9 @@ def _row(
         cells.append(_cell(row.average, table, notes))
     if ranked:
         ranks = (row.rank_arithmetic, row.rank_geometric, row.rank_median)
-        for place, value in enumerate(ranks[:1] if len(table.columns) == 1 else ranks):
+        for index, value in enumerate(ranks[:1] if len(table.columns) == 1 else ranks):
             theirs = (
-                row.paper_ranks[place]
+                row.paper_ranks[index]
                 if row.paper_ranks is not None and value is not None
                 else None
             )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..plan.experiment import Book, Experiment, Part
-from ..plan.plan import Cell as Place
+from ..plan.plan import Cell as PlannedCell
 from ..plan.plan import Plan, Planned, make_plan
 from ..search.selection import Trial
 from .measures import Measure, Seed, data_notes, make_cell
@@ -34,7 +34,7 @@ Entries = dict[tuple[str, str], dict[str, Cell]]
 class Group:
     """The runs behind one cell, by seed; `key` is that of its column."""
 
-    place: Place
+    cell: PlannedCell
     key: str
     variant: str
     seeds: Mapping[int, Seed]
@@ -55,7 +55,7 @@ class Gathered:
 
     def keys(self) -> dict[str, tuple[str, str]]:
         """Benchmark and order behind each column."""
-        return {group.key: (group.place.benchmark, group.place.order) for group in self.groups}
+        return {group.key: (group.cell.benchmark, group.cell.order) for group in self.groups}
 
     def metrics(self) -> dict[str, str]:
         """The metric of each column in which something has run."""
@@ -81,7 +81,7 @@ class Gathered:
         entries: Entries = {}
         for group in self.groups:
             cell = make_cell(group.seeds, self.experiment.selection, measure)
-            entries.setdefault((group.place.method, group.variant), {})[group.key] = cell
+            entries.setdefault((group.cell.method, group.variant), {})[group.key] = cell
         return entries
 
 
@@ -89,16 +89,16 @@ def gather(experiment: Experiment, store: ReadingStore, book: Book) -> Gathered:
     """The finished runs of an experiment, whichever machine carried them out."""
     plan = make_plan(experiment, store, book, here=False)
     gathered = Gathered(experiment, plan)
-    places: dict[Place, list[Planned]] = {}
+    by_cell: dict[PlannedCell, list[Planned]] = {}
     for planned in plan.runs:
-        places.setdefault(planned.cell, []).append(planned)
+        by_cell.setdefault(planned.cell, []).append(planned)
     seen: dict[tuple[str, str, str], tuple[int, set[str]]] = {}
-    for place, runs in places.items():
-        key = place.benchmark if place.order == "listed" else f"{place.benchmark} {place.order}"
-        variant = place.varied
+    for cell, runs in by_cell.items():
+        key = cell.benchmark if cell.order == "listed" else f"{cell.benchmark} {cell.order}"
+        variant = cell.varied
         names = {planned.name for planned in runs}
-        first = seen.setdefault((place.method, variant, key), (place.part, names))
-        if first[0] != place.part:
+        first = seen.setdefault((cell.method, variant, key), (cell.part, names))
+        if first[0] != cell.part:
             if first[1] == names:  # the same runs under another part
                 continue
             variant = ", ".join(
@@ -106,11 +106,11 @@ def gather(experiment: Experiment, store: ReadingStore, book: Book) -> Gathered:
                     None,
                     (
                         variant,
-                        _difference(experiment.parts[first[0]], experiment.parts[place.part]),
+                        _difference(experiment.parts[first[0]], experiment.parts[cell.part]),
                     ),
                 )
             )
-        gathered.groups.append(Group(place, key, variant, read_seeds(runs, store)))
+        gathered.groups.append(Group(cell, key, variant, read_seeds(runs, store)))
     return gathered
 
 

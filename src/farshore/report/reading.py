@@ -23,10 +23,10 @@ class _ReadOnce(RunFolder):
 
     def read(self) -> Result:
         """The result, read once."""
-        found = self.store.find(self.path.name)
-        if found is None:
+        result = self.store.find(self.path.name)
+        if result is None:
             raise StateError(f"{self.result} cannot be read")
-        return found
+        return result
 
 
 # How many damaged results are named one by one.
@@ -77,16 +77,16 @@ class ReadingStore(Store):
         if not folder.finished():
             return None
         try:
-            found = folder.read()
+            result = folder.read()
         except FarshoreError as error:
             self.damaged.append(
                 f"{error}; its run counts as missing, and the same sweep will repeat it"
             )
             return None
-        if found.target is None:
-            return found
+        if result.target is None:
+            return result
         # No table shows the confusion matrix, and with two hundred classes it is nearly all of a
         # result's size.
-        return found.model_copy(
-            update={"target": found.target.model_copy(update={"confusion": []})}
+        return result.model_copy(
+            update={"target": result.target.model_copy(update={"confusion": []})}
         )

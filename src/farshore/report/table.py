@@ -210,9 +210,9 @@ class Significance:
     friedman_p: float | None
     iman_davenport: float | None
     iman_davenport_p: float | None
-    # Nemenyi: two methods whose mean ranks are less apart than this are not told apart.
+    # Nemenyi: two methods whose mean ranks differ by less than this are not distinguishable.
     critical_difference: float | None
-    # Groups of methods, best rank first, within which no two are told apart.
+    # Groups of methods, best rank first, within which no two are distinguishable.
     cliques: tuple[tuple[str, ...], ...]
     # Wilcoxon signed-rank: a, b, p, p after Holm's correction.
     pairwise: tuple[tuple[str, str, float, float], ...]

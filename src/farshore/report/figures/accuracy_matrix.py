@@ -30,10 +30,10 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
         matrix = run.result.matrices["validation"]
         stages = run.result.stages or list(run.result.sources[: len(matrix)])
         for number, (stage, row) in enumerate(zip(stages, matrix, strict=False)):
-            for place, (domain, score) in enumerate(zip(run.result.sources, row, strict=True)):
-                scores[(run.benchmark, run.method, number + 1, stage, place, domain, False)].append(
-                    score
-                )
+            for position, (domain, score) in enumerate(zip(run.result.sources, row, strict=True)):
+                scores[
+                    (run.benchmark, run.method, number + 1, stage, position, domain, False)
+                ].append(score)
         if run.result.target is not None and matrix:
             key = (
                 run.benchmark,
@@ -46,14 +46,14 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
             )
             scores[key].append(run.result.target_score)
     rows = []
-    for (benchmark, method, number, learned, place, domain, unseen), values in scores.items():
+    for (benchmark, method, number, learned, position, domain, unseen), values in scores.items():
         rows.append(
             {
                 "benchmark": benchmark,
                 "method": method,
                 "stage": number,
                 "learned": learned,
-                "place": place,
+                "position": position,
                 "domain": domain,
                 "unseen_target": unseen,
                 "score": average(values)[0],
@@ -66,17 +66,19 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     """Stages from top to bottom, domains from left to right, the unseen target last."""
     stages = frame.drop_duplicates("stage").sort_values("stage")
     figure = canvas(x="scored on", y="after learning", height=130 + 46 * len(stages), legend=False)
-    domains = frame.drop_duplicates("place").sort_values("place")
+    domains = frame.drop_duplicates("position").sort_values("position")
     names = [
         f"{text(name)} (unseen)" if unseen else text(name)
         for name, unseen in zip(domains["domain"], domains["unseen_target"], strict=True)
     ]
-    found = {
-        (stage, place): score
-        for stage, place, score in zip(frame["stage"], frame["place"], frame["score"], strict=True)
+    scores = {
+        (stage, position): score
+        for stage, position, score in zip(
+            frame["stage"], frame["position"], frame["score"], strict=True
+        )
     }
     table = [
-        [_percent(found.get((stage, place))) for place in domains["place"]]
+        [_percent(scores.get((stage, position))) for position in domains["position"]]
         for stage in stages["stage"]
     ]
     figure.add_heatmap(
@@ -134,9 +136,9 @@ def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
         methods = methods_in_order(of_benchmark["method"])
         best = _best(of_benchmark, methods)
         for method in sorted(methods, key=lambda name: name != best):
-            found = of_benchmark[of_benchmark["method"] == method]
+            of_method = of_benchmark[of_benchmark["method"] == method]
             label = overlay.label(method) + (
                 " (best here)" if method == best and len(methods) > 1 else ""
             )
-            views.append(View(label, draw(found), of=data_set(benchmark, overlay)))
+            views.append(View(label, draw(of_method), of=data_set(benchmark, overlay)))
     return Drawing(NAME, TITLE, says, views, frame)

@@ -65,13 +65,13 @@ def points(run: Shown) -> tuple[pd.DataFrame, Overlap, str] | None:
     """The saved features of a run in a plane, the numbers, and how the plane was made; None
     where there are none or they are damaged.
     """
-    found = read_features(run.features) if run.features is not None else None
-    if found is None:
+    saved = read_features(run.features) if run.features is not None else None
+    if saved is None:
         return None
-    frame = found.frame()
-    plane, way = project(found.features)
+    frame = saved.frame()
+    plane, way = project(saved.features)
     frame[["x", "y"]] = plane.round(2)
-    return frame, measure(found), way
+    return frame, measure(saved), way
 
 
 def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
@@ -88,9 +88,9 @@ def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
     views, frames, ways = [], [], set()
     for benchmark in dict.fromkeys(name for name, _ in chosen):
         for method in methods_in_order(name for of, name in chosen if of == benchmark):
-            found = points(chosen[(benchmark, method)])
-            if found is not None:
-                frame, overlap, way = found
+            projected = points(chosen[(benchmark, method)])
+            if projected is not None:
+                frame, overlap, way = projected
                 ways.add(way)
                 views.append(
                     View(

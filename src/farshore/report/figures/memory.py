@@ -54,7 +54,7 @@ def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
     """One line per method over the sizes; several data sets are averaged, without whiskers."""
     figure = canvas(x="memory, of the full size", y="on the unseen target, %")
     several = frame["benchmark"].nunique() > 1
-    places: dict[str, int] = defaultdict(int)
+    lines_drawn: dict[str, int] = defaultdict(int)
     for method in methods_in_order(frame["method"]):
         group = method_group(method)[0]
         of_method = frame[frame["method"] == method]
@@ -75,11 +75,11 @@ def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
             line={
                 "color": overlay.line(group),
                 "width": 2,
-                "dash": DASHES[places[group] % len(DASHES)],
+                "dash": DASHES[lines_drawn[group] % len(DASHES)],
             },
             hovertemplate=f"{named(method, overlay)}, memory %{{x}}: %{{y:.1f}}%<extra></extra>",
         )
-        places[group] += 1
+        lines_drawn[group] += 1
     figure.update_xaxes(type="category")
     calm(figure)
     return figure

@@ -68,7 +68,7 @@ def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
     """One line per method, one point per order."""
     methods = methods_in_order(frame["method"])[::-1]
     figure = canvas(x="on the unseen target, %", y="", height=150 + 30 * len(methods))
-    for place, order in enumerate(frame["order"].unique()):
+    for index, order in enumerate(frame["order"].unique()):
         of_order = (
             frame[frame["order"] == order]
             .set_index("method")
@@ -83,8 +83,8 @@ def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
             mode="markers",
             name=text(order) if word == "other" else f"{word}: {text(order)}",
             marker={
-                "color": SERIES[place % len(SERIES)],
-                "symbol": SYMBOLS[place % len(SYMBOLS)],
+                "color": SERIES[index % len(SERIES)],
+                "symbol": SYMBOLS[index % len(SYMBOLS)],
                 "size": 10,
             },
             hovertemplate=f"%{{y}}, {text(order)}: %{{x:.1f}}%<extra></extra>",

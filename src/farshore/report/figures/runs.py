@@ -86,7 +86,7 @@ def shown(
     """Runs as the store reads them, with the selected one of each seed marked; `rules` are those
     of the experiments by name.
     """
-    found: list[Shown] = []
+    kept: list[Shown] = []
     held_out: list[Shown] = []
     for name, result, config in runs:
         planned = config.get("planned") or {}
@@ -99,8 +99,8 @@ def shown(
             trial=int(planned.get("trial") or 0),
             features=features if features is not None and features.is_file() else None,
         )
-        (held_out if result.run.left_out else found).append(run)
-    return mark_selected(found, held_out, rules or {})
+        (held_out if result.run.left_out else kept).append(run)
+    return mark_selected(kept, held_out, rules or {})
 
 
 def mark_selected(
@@ -114,15 +114,15 @@ def mark_selected(
     judging: dict[tuple[Any, ...], dict[str, Result]] = defaultdict(dict)
     for run in held_out:
         judging[_trial_key(run)][run.result.run.target or run.name] = run.result
-    places: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-    for place, run in enumerate(runs):
-        places[(run.experiment, run.method, run.condition, run.seed)].append(place)
+    by_seed: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for index, run in enumerate(runs):
+        by_seed[(run.experiment, run.method, run.condition, run.seed)].append(index)
     marked = list(runs)
-    for (experiment, *_), found in places.items():
-        in_order = sorted(found, key=lambda place: runs[place].trial)
+    for (experiment, *_), indices in by_seed.items():
+        in_order = sorted(indices, key=lambda index: runs[index].trial)
         trials = [
-            Trial(number, runs[place].result, judging.get(_trial_key(runs[place]), {}))
-            for number, place in enumerate(in_order)
+            Trial(number, runs[index].result, judging.get(_trial_key(runs[index]), {}))
+            for number, index in enumerate(in_order)
         ]
         best = select(trials, rules.get(experiment, "source-validation"))
         if best is not None:

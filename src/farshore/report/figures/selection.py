@@ -63,12 +63,12 @@ def within(frame: pd.DataFrame) -> float | None:
     """The mean correlation within methods: selection chooses among the trials of one method, not
     among methods.
     """
-    found = [
+    correlations = [
         value
         for _, part in frame.groupby(["benchmark", "method"])
         if (value := correlation(part)) is not None
     ]
-    return float(np.mean(found)) if found else None
+    return float(np.mean(correlations)) if correlations else None
 
 
 def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:

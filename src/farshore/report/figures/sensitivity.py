@@ -45,9 +45,9 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
                 key = (run.benchmark, run.method, name, float(run.result.settings[name]))
                 scores[key].append((run.result.target_score, run.result.source_score(1)))
     rows = []
-    for (benchmark, method, name, value), found in sorted(scores.items()):
-        target, error = average(score for score, _ in found)
-        validation, _ = average(score for _, score in found)
+    for (benchmark, method, name, value), pairs in sorted(scores.items()):
+        target, error = average(score for score, _ in pairs)
+        validation, _ = average(score for _, score in pairs)
         rows.append(
             {
                 "benchmark": benchmark,
@@ -73,14 +73,14 @@ def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
     """One line per method over the values of a setting, logarithmic where they span decades."""
     name = str(frame["setting"].iloc[0])
     figure = canvas(x=GREEK.get(name, name), y="on the unseen target, %")
-    for place, method in enumerate(methods_in_order(frame["method"])):
+    for index, method in enumerate(methods_in_order(frame["method"])):
         of_method = frame[frame["method"] == method].sort_values("value")
         figure.add_scatter(
             x=list(of_method["value"]),
             y=list(100 * of_method["target_score_unseen"]),
             name=named(method, overlay),
             mode="lines+markers",
-            line={"color": SERIES[place % len(SERIES)], "width": 2},
+            line={"color": SERIES[index % len(SERIES)], "width": 2},
             customdata=list(100 * of_method["source_validation_score"]),
             hovertemplate=f"{named(method, overlay)}, %{{x:.3g}}: %{{y:.1f}}% on the target, "
             f"%{{customdata:.1f}}% on the sources<extra></extra>",

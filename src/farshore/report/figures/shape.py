@@ -106,5 +106,5 @@ def calm(figure: go.Figure, least: float = 10.0) -> None:
 
 def transparent(colour: str, share: float) -> str:
     """A hexadecimal colour with this opacity."""
-    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    red, green, blue = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
     return f"rgba({red},{green},{blue},{share})"

@@ -32,8 +32,8 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
     times: dict[tuple[str, str, int], list[float | None]] = defaultdict(list)
     for run in plain(runs):
         if len(run.result.step_milliseconds) > 1 and run.result.kind != "adaptation":
-            for place, milliseconds in enumerate(run.result.step_milliseconds):
-                times[(run.benchmark, run.method, place + 1)].append(milliseconds)
+            for index, milliseconds in enumerate(run.result.step_milliseconds):
+                times[(run.benchmark, run.method, index + 1)].append(milliseconds)
     rows = []
     for (benchmark, method, domain), values in times.items():
         spent, error = average(values)
@@ -61,7 +61,7 @@ def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
         groups[method_group(method)[0]].append(method)
     for group, members in groups.items():
         colour = overlay.line(group)
-        for place, method in enumerate(members):
+        for index, method in enumerate(members):
             label = named(method, overlay)
             of_method = frame[frame["method"] == method].sort_values("domain")
             figure.add_scatter(
@@ -73,7 +73,7 @@ def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
                 showlegend=not many,
                 line={"color": transparent(colour, 0.45), "width": 1}
                 if many
-                else _line(colour, place),
+                else _line(colour, index),
                 hovertemplate=f"{label}, domain %{{x}}: %{{y:.3g}} ms<extra></extra>",
             )
         if many:
@@ -95,8 +95,8 @@ def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
     return figure
 
 
-def _line(colour: str, place: int) -> dict[str, object]:
-    return {"color": colour, "width": 2, "dash": DASHES[place % len(DASHES)]}
+def _line(colour: str, index: int) -> dict[str, object]:
+    return {"color": colour, "width": 2, "dash": DASHES[index % len(DASHES)]}
 
 
 def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:

@@ -13,7 +13,7 @@ METHODS: dict[str, str] = {
     "cl-mmd": "CL-MMD",
     "cl-andmask": "CL-ANDMask",
 }
-# What stands before the label of a group's methods.
+# Put before the labels of a group's methods.
 PREFIXES: dict[str, str] = {"tailored": "★-", "naive": "Naïve-"}
 # In the order of the paper's columns; the embedded data sets come last.
 DATASETS: dict[str, str] = {

@@ -15,7 +15,7 @@ class PaperOverlay(Overlay):
     """Numbers, labels, colours and orders of the paper; what it does not know stays plain."""
 
     def numbers(self, experiment: str) -> PaperTable | None:
-        """The paper's table beside an experiment of this name."""
+        """The paper's numbers for an experiment of this name."""
         return paper_table(experiment)
 
     def beside(self, experiment: str) -> Beside | None:
