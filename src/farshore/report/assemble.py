@@ -79,6 +79,7 @@ def assemble(
         unit=frame.unit,
         ranked=ranked,
         baseline=overlay.baseline,
+        baseline_label=overlay.label(overlay.baseline),
         paper=paper.name if paper is not None else "",
         paper_title=paper.title if paper is not None else "",
     )

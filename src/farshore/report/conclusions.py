@@ -144,7 +144,8 @@ def _of_friedman(test: Friedman | None, methods: int, datasets: Sequence[str]) -
     else:
         sentences = [
             f"No difference between the {methods} methods is significant over the {count} data "
-            f"sets ({numbers}). The order of the rows may be due to chance."
+            f"sets ({numbers}). The order of the rows may be due to chance, and no two methods "
+            "should be called different."
         ]
     if count < FEW:
         sentences.append(

@@ -249,8 +249,9 @@ class Table:
     significance: Significance | None = None
     # Whether ranks and an average over the columns mean something here.
     ranked: bool = True
-    # The method that rows are compared with.
+    # The method that rows are compared with, and how readers see it.
     baseline: str = ""
+    baseline_label: str = ""
     # The paper's table, by its name in the overlay; empty where there is none.
     paper: str = ""
     paper_title: str = ""
@@ -291,11 +292,6 @@ class Table:
         if not self.lacking_columns:
             return ()
         return (f"Nothing has run on {listing(self.lacking_columns)}.",)
-
-    @property
-    def baseline_label(self) -> str:
-        """The baseline as readers see it."""
-        return next((row.label for row in self.rows if row.key == self.baseline), self.baseline)
 
     def sections(self) -> dict[str, list[Row]]:
         """The rows by kind: ranked ones first, then offline and adapted ones."""
