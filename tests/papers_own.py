@@ -6,16 +6,17 @@ from __future__ import annotations
 
 from farshore.errors import unknown
 from farshore.report.assemble import Frame, assemble
-from farshore.report.names import dataset_label, datasets_in_order
-from farshore.report.paper import SOURCES, paper_table
+from farshore.report.overlay import Overlay
+from farshore.report.paper import PAPER
+from farshore.report.paper.numbers import SOURCES
 from farshore.report.table import Cell, Column, Table
 
 SEEDS, TRIALS = 3, 20
 
 
-def printed_table(experiment: str) -> Table:
-    """The table that the paper has for an experiment."""
-    paper = paper_table(experiment)
+def printed_table(experiment: str, overlay: Overlay = PAPER) -> Table:
+    """The table that the paper has for an experiment, as if its numbers were ours."""
+    paper = PAPER.numbers(experiment)
     if paper is None:
         raise unknown("experiment with a table in the paper", experiment, SOURCES)
     entries: dict[tuple[str, str], dict[str, Cell]] = {}
@@ -25,8 +26,8 @@ def printed_table(experiment: str) -> Table:
         )
         entries.setdefault((method, variant), {})[dataset] = cell
     columns = [
-        Column(name, dataset_label(name), metric_of(name))
-        for name in datasets_in_order(paper.datasets())
+        Column(name, overlay.dataset_label(name), metric_of(name))
+        for name in PAPER.datasets_in_order(paper.datasets())
     ]
     score = paper.name not in ("backward_transfer", "runtime_minutes")
     unit = "%" if score else "points" if paper.name == "backward_transfer" else "minutes"
@@ -38,7 +39,7 @@ def printed_table(experiment: str) -> Table:
         paper.name != "runtime_minutes",
         ranked=score,
     )
-    return assemble(frame, columns, entries, paper)
+    return assemble(frame, columns, entries, overlay, overlay.numbers(experiment))
 
 
 def metric_of(benchmark: str) -> str:

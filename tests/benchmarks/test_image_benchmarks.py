@@ -14,11 +14,12 @@ from farshore import Run, execute
 from farshore.benchmarks import BENCHMARKS
 from farshore.benchmarks.camelyon17 import Camelyon17, Camelyon17Extended
 from farshore.benchmarks.cifar10_c import BATCHES, CIFAR10C, TARGET, TEST, TRAIN
-from farshore.benchmarks.corrupted import GENERATED, PAIRS
+from farshore.benchmarks.corrupted import CLEAN, GENERATED, PAIRS
 from farshore.benchmarks.source import make_scenario
 from farshore.benchmarks.tinyimagenet_c import TinyImageNetC
 from farshore.benchmarks.wm811k import WM811K, WM811KExtended, cut_lots, resize
 from farshore.data.inert_pickle import read_inert
+from farshore.data.prepared import Prepared
 from farshore.data.seal import FrozenModel
 from farshore.errors import FarshoreError
 from farshore.store.store import Store
@@ -179,6 +180,7 @@ def test_published_arrays_are_used_where_they_are(few: Path) -> None:
         np.save(folder / f"{name}.npy", rows.transpose(0, 2, 3, 1))
     made = scenario(severity=2)
     assert made.notes[0] == "corruptions of severity 2 are those of the published CIFAR-10-C"
+    assert made.data["corruptions"] == "published"
     assert np.unique(made.sources[1].inputs).tolist() == [
         1,
         6,
@@ -204,6 +206,8 @@ def test_cifar10_c_runs(few: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.target is not None
     assert result.network == {"name": "resnet18", "width": 8, "weights": "none"}
     assert any(GENERATED in note for note in result.notes)
+    assert result.data["corruptions"] == "generated"
+    assert "part" not in result.data
     assert result.data["set"] == "cifar10-c-seed-0"
     assert len(result.data["sha256"]) == 64
     assert any("from scratch" in note for note in result.notes)
@@ -246,6 +250,25 @@ def test_forty_classes_of_tinyimagenet(
     ) == (2500, False, False, 200)
 
 
+@pytest.mark.parametrize(("classes", "rows"), [(40, 20_000), (200, 99_999), (200, 100_000)])
+def test_a_part_of_tinyimagenet_is_a_fact_of_the_result(classes: int, rows: int) -> None:
+    manifest = {
+        "about": {"classes": ["a class"] * classes, "file": "part.zip"},
+        "domains": [{"name": CLEAN, "rows": rows}],
+        "files": {},
+    }
+
+    class Few(TinyImageNetC):
+        def open(self, seed: int) -> Prepared:
+            return Prepared(Path("few"), manifest)
+
+    whole = rows == 100_000
+    facts = Few().data_facts(0)
+    assert facts.get("part") == (None if whole else f"{classes} of 200 classes (part.zip)")
+    assert facts["corruptions"] == "generated"
+    assert bool(Few().notes(Few().open(0))) == (not whole)
+
+
 # ---- wm811k --------------------------------------------------------------------------------------
 
 
@@ -273,6 +296,7 @@ def test_wafers_in_ranges_of_lots(
     assert made.sources[0].inputs.shape[1:] == (1, 48, 48)
     assert np.unique(made.sources[0].inputs[:200]).tolist() == [0, 128, 255]
     assert made.notes[0].startswith("113 of 62248 wafers were left out")
+    assert made.data["part"].startswith("62248 labelled wafers")
     lots = WM811K().open(0).about["lots"]
     ends = [end for name in lots for end in lots[name]]
     assert ends == sorted(set(ends))  # ranges follow one another and share no lot
@@ -351,6 +375,7 @@ def test_the_authors_pickle_is_read_without_running_it(
         sum(len(domain) for domain in (*made.sources, opened(made))) == 45
     )  # every fourth wafer has no label
     assert made.notes[:-1] == ()
+    assert "part" not in made.data
 
 
 def test_a_pickle_that_would_run_code_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,4 @@
-"""What holds for any table: ranks among whole rows alone, marks, averages, and partial tables
-that say so.
-"""
+"""What holds for any table: only complete rows are ranked, marks, averages, and typed statuses."""
 
 from __future__ import annotations
 
@@ -10,14 +8,17 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
+from statuses import PLAN, STATES
 
 from farshore import catalog
 from farshore.report.assemble import Frame, assemble
-from farshore.report.names import dataset_label, method_group, method_label, methods_in_order
-from farshore.report.table import COLOURS, GROUP_LABELS, SECTIONS, Cell, Column, Table
+from farshore.report.names import method_group, methods_in_order
+from farshore.report.overlay import NO_OVERLAY, WHITE, Overlay
+from farshore.report.paper import PAPER
+from farshore.report.table import SECTIONS, Cell, Column, Over, Status, Table
 
 METHODS = ("finetune", "ewc", "er", "cl-coral", "naive-cl-mmd", "urm", "tent", "of-another-package")
-MISSING = Cell(None, seeds_planned=2, trials_planned=1, notes=("missing",))
+MISSING = Cell(None, seeds_planned=2, trials_planned=1)
 
 
 def cell(value: float) -> Cell:
@@ -44,6 +45,7 @@ def made(entries: dict[tuple[str, str], dict[str, Cell]], **frame: object) -> Ta
         Frame("t", "Title", "about", **frame),
         [Column(str(place), f"set {place}") for place in range(width)],
         entries,
+        PAPER,
     )
 
 
@@ -51,17 +53,21 @@ def made(entries: dict[tuple[str, str], dict[str, Cell]], **frame: object) -> Ta
 def test_a_partial_table_never_looks_whole(entries: dict) -> None:
     table = made(entries)
     lacking = any(each is MISSING for cells in entries.values() for each in cells.values())
+    assert table.partial == lacking
     assert table.whole == (not lacking)
     assert ("partial" in table.title) == lacking
     left_out = {
         key for key, cells in entries.items() if all(each is MISSING for each in cells.values())
     }
     assert {(row.method, row.variant) for row in table.rows} == set(entries) - left_out
-    for method, _ in left_out:
-        assert any(
-            note.startswith("Nothing has run of") and method_label(method) in note
-            for note in table.notes
-        )
+    assert set(table.lacking_rows) == {PAPER.label(method) for method, _ in left_out}
+    width = len(next(iter(entries.values())))
+    empty = [
+        f"set {place}"
+        for place in range(width)
+        if all(cells[str(place)] is MISSING for cells in entries.values())
+    ]
+    assert list(table.lacking_columns) == empty
 
 
 @given(ENTRIES)
@@ -102,7 +108,10 @@ def test_averages_and_marks(entries: dict) -> None:
         there = [each.mean for each in row.cells.values() if each.mean is not None]
         if len(table.columns) > 1:
             assert row.average.mean == pytest.approx(sum(there) / len(there))
-            assert bool(row.average.notes) == (len(there) < len(table.columns))
+            assert row.average.over == Over(len(there), len(table.columns))
+            assert row.average.status is (
+                Status.DONE if len(there) == len(table.columns) else Status.PARTIAL
+            )
         else:
             assert row.average is None
     for column in table.columns:
@@ -122,31 +131,62 @@ def test_fewer_is_better_where_it_is() -> None:
     )
     assert {row.method: row.cells["0"].place for row in table.rows} == {"finetune": 2, "er": 1}
     assert {row.method: row.rank_arithmetic for row in table.rows} == {"finetune": 2, "er": 1}
-    assert {row.method: row.difference_to_finetune for row in table.rows} == {
+    assert {row.method: row.difference_to_baseline for row in table.rows} == {
         "finetune": 0,
         "er": -4,
     }
 
 
-def test_generated_data_and_divergence_are_not_missing() -> None:
-    generated = replace(cell(5.0), notes=("generated data",))
+@pytest.mark.parametrize(("cell", "status"), STATES)
+def test_the_status_of_a_cell_follows_from_its_counts(cell: Cell, status: Status) -> None:
+    assert cell.status is status
+    assert cell.ran == (status is not Status.MISSING)
+    assert cell.whole <= (status is Status.DONE)
+    # Whatever is not as planned has a sentence for readers, and why there is no number is first.
+    assert bool(cell.notes) == (status is not Status.DONE)
+    if cell.mean is None:
+        first = {
+            Status.DIVERGED: "diverged",
+            Status.PRUNED: "stopped early",
+            Status.UNDEFINED: "not defined",
+            Status.MISSING: "missing",
+        }[status]
+        assert cell.notes[0].startswith(first)
+
+
+@pytest.mark.parametrize(("cell", "status"), STATES)
+def test_a_table_is_whole_only_if_its_cells_are(cell: Cell, status: Status) -> None:
+    other = Cell(1.0, seeds=2, trials=3, **PLAN)
+    table = made({("er", ""): {"0": cell}, ("finetune", ""): {"0": other}})
+    assert table.partial == cell.lacking
+    assert table.diverged == (cell.diverged > 0)
+    assert table.pruned == (cell.pruned > 0)
+    assert table.whole == (status in (Status.DONE, Status.UNDEFINED))
+    assert (table.title == "Title") == table.whole
+
+
+def test_facts_about_the_data_are_not_defects() -> None:
+    generated = replace(cell(5.0), generated=True, part_of_the_data=True)
+    assert generated.status is Status.DONE
+    assert generated.notes == ("generated data", "part of the data")
     assert made({("er", ""): {"0": generated}}).whole
-    diverged = replace(cell(5.0), seeds=1, notes=("diverged: 1 of 2 seeds",))
-    table = made({("er", ""): {"0": diverged}})
-    assert (table.whole, table.title) == (False, "Title (with diverged runs)")
 
 
 def test_every_system_has_a_label_a_colour_and_a_section() -> None:
     names = catalog.names()
     assert methods_in_order(reversed(names)) == methods_in_order(names)
-    assert len({method_label(name) for name in names}) == len(names)
-    for name in names:
-        group, kind = method_group(name)
-        assert group in COLOURS
-        assert group in GROUP_LABELS
-        assert kind in SECTIONS
-    assert method_label("cl-coral") == "★-CL-CORAL"
-    assert method_label("naive-cl-fishr") == "Naïve-CL-Fishr"
-    assert method_label("er-ace") == "ER-ACE"
-    assert (method_label("theirs"), method_group("theirs")) == ("theirs", ("other", "continual"))
-    assert dataset_label("theirs") == "theirs"
+    assert {method_group(name)[1] for name in names} <= set(SECTIONS)
+    assert method_group("theirs") == ("other", "continual")
+
+
+@pytest.mark.parametrize("overlay", [PAPER, NO_OVERLAY])
+def test_every_overlay_labels_and_colours_every_system(overlay: Overlay) -> None:
+    names = catalog.names()
+    groups = {method_group(name)[0] for name in names}
+    assert len({overlay.label(name) for name in names}) == len(names)
+    assert len({overlay.group_label(group) for group in groups}) == len(groups)
+    for group in groups:
+        assert overlay.fill(group) != WHITE or (overlay is PAPER and group == "upper-bound")
+    assert len({overlay.line(group) for group in groups}) == len(groups)
+    assert (overlay.label("theirs"), overlay.dataset_label("theirs")) == ("theirs", "theirs")
+    assert overlay.fill("other") == WHITE

@@ -1,6 +1,4 @@
-"""From folders to reports: what is planned, missing, damaged, diverged, generated, mixed or
-loose is said.
-"""
+"""From folders to reports: planned, missing, damaged, diverged, pruned, generated, mixed runs."""
 
 from __future__ import annotations
 
@@ -12,7 +10,6 @@ import pytest
 from reporting import VERSIONS, filled, result, write
 from sweeping import EXPERIMENTS, experiment, planned, swept
 
-from farshore.benchmarks.corrupted import GENERATED
 from farshore.comparison import Comparison, compare, rank
 from farshore.errors import FarshoreError
 from farshore.plan.experiment import make_book, read_experiment
@@ -22,8 +19,9 @@ from farshore.plan.tables import summary
 from farshore.plan.tiny import tiny
 from farshore.protocol import Run
 from farshore.report.build import build_report
+from farshore.report.overlay import NO_OVERLAY
 from farshore.report.reading import NAMED
-from farshore.report.table import Cell, Report, Row, Table
+from farshore.report.table import Cell, Over, Report, Row, Status, Table
 from farshore.store.store import Store
 
 BOTH = {
@@ -76,9 +74,9 @@ def test_kinds_stand_apart_and_only_continual_methods_rank(tmp_path: Path) -> No
     coral = row(table, "cl-coral")
     assert coral.label == "★-CL-CORAL"
     assert coral.average.mean == pytest.approx(70.5)
-    assert coral.difference_to_finetune == pytest.approx(20)
+    assert coral.difference_to_baseline == pytest.approx(20)
     assert [cell.place for cell in coral.cells.values()] == [1, 1]
-    assert row(table, "urm").difference_to_finetune == pytest.approx(30)
+    assert row(table, "urm").difference_to_baseline == pytest.approx(30)
     assert row(table, "urm").average.place is None
     assert [column.label for column in table.columns] == ["Rotated digits", "Heart hospitals"]
     assert table.significance is not None
@@ -100,13 +98,15 @@ def test_missing_and_partial_cells_say_so_and_the_title_too(tmp_path: Path) -> N
     table = only(build_report(tmp_path))
     assert not table.whole
     assert table.title == "A toy (partial)"
-    assert row(table, "er").cells["heart-hospitals"].notes == ("1 of 2 seeds",)
-    assert row(table, "finetune").cells["heart-hospitals"].notes == ("1 of 2 trials",)
+    fewer_seeds = row(table, "er").cells["heart-hospitals"]
+    assert (fewer_seeds.status, fewer_seeds.seeds) == (Status.PARTIAL, 1)
+    fewer_trials = row(table, "finetune").cells["heart-hospitals"]
+    assert (fewer_trials.status, fewer_trials.seeds, fewer_trials.trials) == (Status.PARTIAL, 2, 1)
     missing = row(table, "cl-coral").cells["rotated-digits"]
-    assert (missing.mean, missing.notes, missing.whole) == (None, ("missing",), False)
+    assert (missing.mean, missing.status, missing.whole) == (None, Status.MISSING, False)
     assert not row(table, "cl-coral").ranked
-    assert row(table, "cl-coral").average.notes == ("over 1 of 2 data sets",)
-    assert any("Without rank" in note and "CL-CORAL" in note for note in table.notes)
+    assert row(table, "cl-coral").average.over == Over(1, 2)
+    assert table.unranked == ("★-CL-CORAL",)
     assert row(table, "urm").cells["heart-hospitals"].whole
 
 
@@ -118,10 +118,9 @@ def test_diverged_seeds_are_counted(tmp_path: Path) -> None:
     )
     table = only(build_report(tmp_path))
     cell = row(table, "er").cells["heart-hospitals"]
-    assert cell.notes == ("diverged: 1 of 2 seeds",)
-    assert cell.seeds == 1
+    assert (cell.status, cell.diverged, cell.seeds) == (Status.DIVERGED, 1, 1)
     assert not cell.whole
-    assert not table.whole
+    assert (table.diverged, table.partial) == (True, False)
     assert "with diverged runs" in table.title
     assert "partial" not in table.title
 
@@ -133,7 +132,19 @@ def test_a_method_that_always_diverges_has_a_row_and_no_number(tmp_path: Path) -
         lambda planned: None if planned.run.method == "er" else steady(planned),
     )
     cell = row(only(build_report(tmp_path)), "er").cells["heart-hospitals"]
-    assert (cell.mean, cell.notes) == (None, ("diverged: 2 of 2 seeds",))
+    assert (cell.mean, cell.status, cell.diverged) == (None, Status.DIVERGED, 2)
+
+
+def test_seeds_whose_trials_were_all_stopped_early_are_counted(tmp_path: Path) -> None:
+    plan = filled(tmp_path, experiment(part=BOTH), steady)
+    for each in plan.runs:
+        if each.run.method == "er" and each.seed == 0:
+            stopped = result(each.run, None).model_copy(update={"status": "pruned"})
+            write(tmp_path, stopped, each)
+    table = only(build_report(tmp_path))
+    cell = row(table, "er").cells["heart-hospitals"]
+    assert (cell.status, cell.pruned, cell.diverged, cell.seeds) == (Status.PRUNED, 1, 0, 1)
+    assert (table.pruned, table.diverged, table.partial) == (True, False, False)
 
 
 def test_a_missing_data_set_is_a_problem(tmp_path: Path) -> None:
@@ -145,6 +156,7 @@ def test_a_missing_data_set_is_a_problem(tmp_path: Path) -> None:
         ),
     )
     report = build_report(tmp_path)
+    assert only(report).lacking_columns == ("Rotated digits",)
     assert report.problems == ("toy: Nothing has run on Rotated digits.",)
     assert "partial" in only(report).title
     assert [column.key for column in only(report).columns] == ["heart-hospitals"]
@@ -179,7 +191,7 @@ def test_of_many_damaged_runs_the_first_are_named_and_the_others_counted(tmp_pat
         == NAMED
     )
     assert (
-        f"{len(names) - NAMED} more results cannot be read and count as missing too"
+        f"{len(names) - NAMED} more results cannot be read and also count as missing"
         in report.problems
     )
 
@@ -202,7 +214,7 @@ def test_an_experiment_without_runs_is_said(tmp_path: Path) -> None:
     filled(tmp_path, experiment(part=BOTH), lambda planned: NotImplemented)
     report = build_report(tmp_path)
     assert report.tables == ()
-    assert "none of its runs has ended" in report.problems[0]
+    assert "none of its runs has finished" in report.problems[0]
 
 
 def test_mixed_versions_are_a_problem(tmp_path: Path) -> None:
@@ -211,7 +223,7 @@ def test_mixed_versions_are_a_problem(tmp_path: Path) -> None:
     write(tmp_path, result(first.run, 0.5, versions={**VERSIONS, "farshore": "0.0.9"}), first)
     report = build_report(tmp_path)
     assert any(
-        "several versions of farshore are mixed (0.0.9: 1 run, 0.1.0: 39 runs)" in text
+        "several versions of farshore (0.0.9: 1 run, 0.1.0: 39 runs)" in text
         for text in report.problems
     )
 
@@ -229,7 +241,7 @@ def test_runs_of_an_older_results_version_stand_in_no_table(tmp_path: Path) -> N
     add_older(tmp_path, plan.runs[0].name, "0123456789abcdef")
     report = build_report(tmp_path)
     assert any(
-        "1 run (1 of finetune) of an older results version than this farshore has" in text
+        "1 run (1 of finetune) of an older results version than the installed farshore" in text
         for text in report.problems
     )
     assert only(report).whole
@@ -267,7 +279,7 @@ def test_loose_runs_get_a_table_that_says_what_is_not_known(tmp_path: Path) -> N
     assert table.name == "toy"
     assert "What was planned is not recorded" in table.notes[0]
     assert row(table, "cl-coral").cells["heart-hospitals"].mean == pytest.approx(70.5)
-    assert row(table, "er").cells["heart-hospitals"].notes == ("1 of 2 seeds",)
+    assert row(table, "er").cells["heart-hospitals"].status is Status.PARTIAL
     assert "partial" in table.title
 
 
@@ -288,38 +300,33 @@ def test_loose_runs_under_two_conditions_are_rows_apart(tmp_path: Path) -> None:
     }
 
 
-def test_generated_data_are_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["generated", "published"])
+def test_generated_data_are_named(kind: str, tmp_path: Path) -> None:
     part = {"benchmarks": ["cifar10-c"], "methods": ["er", "cl-coral"]}
     filled(
         tmp_path,
         experiment(part=part),
         steady,
-        change={"notes": (f"corruptions of severity 5 {GENERATED}: they are not ...",)},
+        change={"data": {"set": "cifar10-c-seed-0", "corruptions": kind}},
     )
     table = only(build_report(tmp_path))
-    assert table.columns[0].generated
-    assert row(table, "er").cells["cifar10-c"].notes == ("generated data",)
+    generated = kind == "generated"
+    assert table.columns[0].generated == generated
+    assert row(table, "er").cells["cifar10-c"].generated == generated
     assert table.whole
-    assert any(GENERATED in note for note in table.notes)
+    assert any("generated by farshore" in text for text in table.remarks) == generated
 
 
-@pytest.mark.parametrize(
-    "note",
-    [
-        "a part of TinyImageNet: not the paper's data",
-        "all with a pattern and a part of those without",
-    ],
-)
-def test_a_part_of_the_data_is_said(note: str, tmp_path: Path) -> None:
+def test_a_part_of_the_data_is_named(tmp_path: Path) -> None:
     filled(
         tmp_path,
         experiment(part={"benchmarks": ["wm811k"], "methods": ["er"]}),
         steady,
-        change={"notes": (note,)},
+        change={"data": {"set": "wm811k-seed-0", "part": "half of it"}},
     )
     table = only(build_report(tmp_path))
-    assert row(table, "er").cells["wm811k"].notes == ("part of the data",)
-    assert f"WM811K: {note}" in table.notes
+    assert row(table, "er").cells["wm811k"].part_of_the_data
+    assert "WM811K: a part of the data (half of it)." in table.remarks
 
 
 def test_the_main_table_beside_the_papers_where_no_data_are(
@@ -340,8 +347,34 @@ def test_the_main_table_beside_the_papers_where_no_data_are(
     assert coral.paper_ranks == (2.8, 2.1, 2.5)
     assert "covertype" not in row(table, "urm").cells
     assert table.whole
-    assert "The paper searched 20 trials of 3 seeds; here main has 1 of 2." in table.notes
+    assert any("The paper searched 20 trials for each of 3 seeds" in text for text in table.remarks)
     assert [column.metric for column in table.columns].count("macro_f1") == 1
+
+
+def test_without_an_overlay_no_number_or_label_is_the_papers(tmp_path: Path) -> None:
+    part = {"benchmarks": ["rotated-mnist", "covertype"], "methods": ["finetune", "cl-coral"]}
+    filled(tmp_path, experiment(name="main", part=part), steady)
+    other = {**part, "methods": ["cl-coral"], "settings": {"alignment_weight": 0.0}}
+    filled(tmp_path, experiment(name="no_alignment", part=other), steady)
+    report = build_report(tmp_path, NO_OVERLAY)
+    assert not report.has_paper
+    tables = {table.name: table for table in report.tables}
+    assert [each.label for each in tables["main"].rows] == ["finetune", "cl-coral"]
+    assert {column.label for column in tables["main"].columns} == {"rotated-mnist", "covertype"}
+    assert [each.key for each in tables["no_alignment"].rows] == ["cl-coral"]
+    assert not any("paper" in text.lower() for table in report.tables for text in table.notes)
+    assert tables["main"].rows[1].difference_to_baseline == pytest.approx(20)
+
+
+def test_an_experiment_asks_for_its_measure(tmp_path: Path) -> None:
+    found = experiment(part=BOTH, table="step time")
+    filled(tmp_path, found, steady)
+    table = only(build_report(tmp_path))
+    assert (table.unit, table.higher_is_better, table.ranked) == ("ms", False, False)
+    assert row(table, "er").cells["heart-hospitals"].mean == pytest.approx(2.0)
+    named_like_it = tmp_path / "other"
+    filled(named_like_it, experiment(name="step_time", part=BOTH), steady)
+    assert only(build_report(named_like_it)).unit == "%"
 
 
 def test_a_paper_average_is_over_the_same_data_sets(tmp_path: Path) -> None:
@@ -408,7 +441,7 @@ def test_a_measure_that_is_not_defined_is_no_divergence(tmp_path: Path) -> None:
     found = experiment(name="bwt", parts=[], reads=["main"], table="backward transfer")
     record_experiment(found, tmp_path, make_book(tmp_path / "experiments" / "none.yaml"))
     table = next(each for each in build_report(tmp_path).tables if each.name == "bwt")
-    assert row(table, "urm").cells["rotated-digits"].notes == ("not defined",)
+    assert row(table, "urm").cells["rotated-digits"].status is Status.UNDEFINED
     assert table.whole
     assert table.unit == "points"
 
@@ -514,7 +547,7 @@ def test_selection_that_leaves_sources_out_needs_all_its_runs(tmp_path: Path) ->
     filled(tmp_path, experiment(selection="leave-one-source-out", part=part), score)
     cell = row(only(build_report(tmp_path)), "er").cells["heart-hospitals"]
     assert cell.values == pytest.approx((40, 90))
-    assert cell.notes == ("1 of 2 trials",)
+    assert (cell.status, cell.trials) == (Status.PARTIAL, 1)
 
 
 def test_a_comparison_is_a_table(tmp_path: Path) -> None:
@@ -537,7 +570,7 @@ def test_a_comparison_is_a_table(tmp_path: Path) -> None:
             assert cell.error == pytest.approx(100 * expected.target_error)
         assert table.rows[0].average is None
         assert {each.method for each in table.rows if each.ranked} == {"finetune", "er"}
-        assert "There is one data set" in table.significance.sentences[0]
+        assert "There is only one data set" in table.significance.sentences[0]
         assert report.provenance.commands[-1] == (
             "farshore compare heart-hospitals --methods finetune,er,tent --seeds 2 --orders "
             "listed --steps 2 --set batch_size=8"

@@ -33,30 +33,32 @@ from farshore.report.figures.critical_difference import svg
 from farshore.report.figures.runs import Shown, mark_selected, plain
 from farshore.report.figures.runs import shown as from_store
 from farshore.report.overlap import accuracy, measure, project, read_features
+from farshore.report.overlay import NO_OVERLAY, SERIES
 from farshore.report.page import figure_data
+from farshore.report.paper import PAPER
 from farshore.report.table import Significance
 
 
 def test_no_figure_is_drawn_without_its_data() -> None:
-    assert draw_all([]) == []
+    assert draw_all([], PAPER) == []
     one = shown(result())
-    assert {drawing.name for drawing in draw_all(one)} == {"accuracy-matrix", "step-time"}
+    assert {drawing.name for drawing in draw_all(one, PAPER)} == {"accuracy-matrix", "step-time"}
     for name in set(FIGURES) - {"accuracy-matrix", "step-time"}:
         with pytest.raises(FarshoreError, match=f"{name}: it needs"):
-            draw_one(name, one)
+            draw_one(name, one, PAPER)
     assert set(NEEDS) == set(FIGURES)
 
 
 def test_an_unknown_figure_gets_the_nearest_name() -> None:
     with pytest.raises(FarshoreError, match="did you mean 'orders'"):
-        draw_one("order", [])
+        draw_one("order", [], PAPER)
 
 
 def test_a_diverged_run_is_in_no_figure() -> None:
     runs = shown(
         result(), result("finetune", status="diverged"), result("cl-coral", status="diverged")
     )
-    for drawing in draw_all(runs):
+    for drawing in draw_all(runs, PAPER):
         if "method" in drawing.frame:
             assert set(drawing.frame["method"]) == {"er"}, drawing.name
 
@@ -116,9 +118,24 @@ def test_in_domain_performance_is_the_mean_over_methods_of_means_over_seeds() ->
     assert frame.loc["replay", "source_score"] == pytest.approx((0.7 + 0.9) / 2)
     assert frame.loc["replay", "standard_error"] == pytest.approx(np.std([0.7, 0.9]) / math.sqrt(2))
     assert frame.loc["replay", "methods"] == 2
-    drawn = in_domain.draw(in_domain.collect(runs)).data[0]
+    drawn = in_domain.draw(in_domain.collect(runs), PAPER).data[0]
     assert list(drawn.x) == pytest.approx([50, 80])
     assert drawn.marker.color == ("#cacaca", "#b5d1d6")
+
+
+def test_without_an_overlay_groups_have_neutral_names_and_colours() -> None:
+    runs = shown(result("er"), result("naive-cl-coral"))
+    drawn = in_domain.draw(in_domain.collect(runs), NO_OVERLAY).data[0]
+    assert drawn.y == ("Replay", "Naive")
+    assert set(drawn.marker.line.color) <= set(SERIES)
+    assert len(set(drawn.marker.color)) == 2
+
+
+def test_the_paper_names_an_experiment_for_a_figure_that_has_no_data() -> None:
+    with pytest.raises(FarshoreError, match=r"it needs .* \(experiments/orders.yaml\)$"):
+        draw_one("orders", [], PAPER)
+    with pytest.raises(FarshoreError, match=r"one order of the sources$"):
+        draw_one("orders", [], NO_OVERLAY)
 
 
 def test_adaptations_have_no_in_domain_performance_of_their_own() -> None:
@@ -136,14 +153,14 @@ def test_naive_and_tailored_are_paired_where_both_ran() -> None:
     frame = naive_tailored.collect(runs)
     assert list(frame["method"]) == ["cl-coral"]
     assert frame["difference"].iloc[0] == pytest.approx(0.3)
-    naive, tailored = naive_tailored.draw(frame).data
+    naive, tailored = naive_tailored.draw(frame, PAPER).data
     assert (naive.name, naive.x[0], tailored.name, tailored.x[0]) == (
         "naive",
         pytest.approx(40),
         "tailored",
         pytest.approx(70),
     )
-    assert "ahead in 1 of 1 pairs" in draw_one("naive-tailored", runs).says
+    assert "ahead in 1 of 1 pairs" in draw_one("naive-tailored", runs, PAPER).says
 
 
 def test_memory_is_drawn_over_its_sizes_with_the_largest_as_the_whole() -> None:
@@ -159,7 +176,7 @@ def test_memory_is_drawn_over_its_sizes_with_the_largest_as_the_whole() -> None:
         (50, 0.7),
         (100, 0.8),
     ]
-    line = memory.draw(frame).data[0]
+    line = memory.draw(frame, PAPER).data[0]
     assert list(line.x) == ["100%", "50%", "25%"]
     assert list(line.y) == pytest.approx([80, 70, 50])
 
@@ -167,12 +184,12 @@ def test_memory_is_drawn_over_its_sizes_with_the_largest_as_the_whole() -> None:
 def test_the_time_of_a_step_stands_by_domain() -> None:
     frame = step_time.collect(shown(result(), result()))
     assert list(frame["milliseconds_a_step"]) == [1.0, 2.0, 3.0]
-    assert list(step_time.draw(frame).data[0].x) == [1, 2, 3]
+    assert list(step_time.draw(frame, PAPER).data[0].x) == [1, 2, 3]
 
 
 def test_many_methods_share_the_legend_of_their_groups() -> None:
     methods = ["finetune", "agem", "upgd", "ewc", "si", "snr", "fdr", "er-ace", "er"]
-    figure = step_time.draw(step_time.collect(shown(*(result(name) for name in methods))))
+    figure = step_time.draw(step_time.collect(shown(*(result(name) for name in methods))), PAPER)
     assert [line.name for line in figure.data if line.showlegend is not False] == [
         "Finetune",
         "Optimization",
@@ -201,7 +218,7 @@ def test_sensitivity_finds_the_runs_in_which_one_weight_alone_moves() -> None:
     frame = sensitivity.collect(varied())
     found = {name: list(part["value"]) for name, part in frame.groupby("setting")}
     assert found == {"penalty_weight": [0.1, 1.0, 10.0, 100.0], "alignment_weight": [0.5, 1.0, 2.0]}
-    views = draw_one("sensitivity", varied()).views
+    views = draw_one("sensitivity", varied(), PAPER).views
     assert {view.label: view.figure.layout.xaxis.type for view in views} == {
         "β (alignment_weight)": None,
         "λ (penalty_weight)": "log",
@@ -233,7 +250,7 @@ def test_the_best_continual_method_is_shown_first() -> None:
     runs = shown(
         result("er", target=0.5), result("cl-coral", target=0.7), result("tent", target=0.9)
     )
-    views = draw_one("accuracy-matrix", runs).views
+    views = draw_one("accuracy-matrix", runs, PAPER).views
     assert [view.label for view in views] == ["★-CL-CORAL (best here)", "ER", "TENT"]
 
 
@@ -244,7 +261,7 @@ def test_whether_selection_works_is_a_correlation() -> None:
     assert selection.within(frame) == pytest.approx(1.0)
     expected = spearmanr(frame["source_validation_score"], frame["target_score_unseen"]).statistic
     assert selection.correlation(frame) == pytest.approx(expected)
-    assert "within a method: +1.00" in draw_one("selection", runs).views[0].note
+    assert "within a method: +1.00" in draw_one("selection", runs, PAPER).views[0].note
     assert selection.correlation(frame.assign(target_score_unseen=0.5)) is None
 
 
@@ -256,14 +273,14 @@ def test_orders_are_named_and_compared() -> None:
     )
     frame = orders.collect(runs)
     assert list(frame["word"]) == ["listed", "reversed", "other"]
-    assert "differs by 20.0 points" in draw_one("orders", runs).says
-    names = [line.name for line in orders.draw(frame).data]
+    assert "differs by 20.0 points" in draw_one("orders", runs, PAPER).says
+    names = [line.name for line in orders.draw(frame, PAPER).data]
     assert names[0] == "listed: cleveland → hungarian → switzerland"
 
 
 def test_names_of_users_cannot_become_markup() -> None:
     runs = shown(result(order=("<script>alert(1)</script>", "b & c"), name="</script>"))
-    text = figure_data(draw_all(runs))
+    text = figure_data(draw_all(runs, PAPER))
     assert "<" not in text
     assert ">" not in text
     assert "&lt;script&gt;" in json.loads(text)[0]["views"][0]["data"][0]["x"][0]
@@ -271,7 +288,9 @@ def test_names_of_users_cannot_become_markup() -> None:
 
 def test_a_score_that_is_no_number_gives_json_all_the_same() -> None:
     found = json.loads(
-        figure_data(draw_all(shown(result(target=math.nan), result("finetune", target=math.inf))))
+        figure_data(
+            draw_all(shown(result(target=math.nan), result("finetune", target=math.inf)), PAPER)
+        )
     )
     assert len(found) >= 2
 
@@ -286,13 +305,13 @@ def clouds(path: Path, apart: float) -> Path:
     return path
 
 
-def test_domains_that_lie_apart_are_told_apart_and_others_are_not(tmp_path: Path) -> None:
+def test_domains_that_lie_apart_are_distinguishable_and_others_are_not(tmp_path: Path) -> None:
     apart = measure(read_features(clouds(tmp_path / "apart", 20.0)))
     same = measure(read_features(clouds(tmp_path / "same", 0.0)))
     assert (apart.domain_accuracy, apart.domain_chance) == (1.0, pytest.approx(1 / 3))
     assert same.domain_accuracy < 0.55
     assert same.target_accuracy < 0.7
-    assert "right in 100% (chance 33%)" in apart.sentence()
+    assert "with 100% accuracy (chance 33%)" in apart.sentence()
 
 
 def test_features_name_their_domains_and_damaged_ones_are_left_out(tmp_path: Path) -> None:

@@ -1,6 +1,4 @@
-"""Markdown, CSV and LaTeX: the same numbers, whole or said to be partial, with and without the
-paper's.
-"""
+"""Markdown, CSV and LaTeX: the same numbers and statuses, with and without the paper's."""
 
 from __future__ import annotations
 
@@ -16,14 +14,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 from papers_own import printed_table
+from statuses import STATES
 
 from farshore.report import latex_form, markdown_form
 from farshore.report.csv_form import RANKS, as_csv
 from farshore.report.grid import make_grid, number
 from farshore.report.latex_form import as_latex
 from farshore.report.markdown_form import as_markdown
+from farshore.report.overlay import NO_OVERLAY, Overlay
+from farshore.report.page import page
+from farshore.report.paper import PAPER
 from farshore.report.printed import FORMS
-from farshore.report.table import Cell, Column, Provenance, Report, Row, Table
+from farshore.report.table import Cell, Column, Over, Provenance, Report, Row, Status, Table
 
 ENGINE = next(
     (name for name in ("tectonic", "pdflatex", "xelatex", "lualatex") if shutil.which(name)), None
@@ -31,22 +33,22 @@ ENGINE = next(
 NASTY = r"50% of a_b & {c} #1 $x ^~ \ <i> | [z] `q` *s* ★ naïve χ² ±"
 
 
-def partial_table() -> Table:
+def partial_table(*, paper: bool = True) -> Table:
     cells = {
         "a": Cell(
             1 / 3,
             0.1 + 0.2,
-            10.0,
-            1.5,
-            2,
-            3,
-            17,
-            20,
-            1,
-            ("2 of 3 seeds", "17 of 20 trials", "generated data"),
-            (0.1, 1 / 7),
+            10.0 if paper else None,
+            1.5 if paper else None,
+            seeds=2,
+            seeds_planned=3,
+            trials=17,
+            trials_planned=20,
+            place=1,
+            generated=True,
+            values=(0.1, 1 / 7),
         ),
-        "b": Cell(None, paper=5.0, seeds_planned=3, trials_planned=20, notes=("missing",)),
+        "b": Cell(None, paper=5.0 if paper else None, seeds_planned=3, trials_planned=20),
     }
     rows = (
         Row(
@@ -55,32 +57,54 @@ def partial_table() -> Table:
             "tailored",
             "continual",
             cells,
-            Cell(1 / 3, notes=("over 1 of 2 data sets",)),
+            Cell(1 / 3, over=Over(1, 2)),
             variant="x",
         ),
         Row("mine", "other", "no group", "continual", {"a": Cell(2.0)}),
         Row("tent", "TENT", "adaptation", "adaptation", {"a": Cell(-0.04)}),
     )
     columns = (Column("a", "A_1 & more", generated=True), Column("b", "B", "macro_f1"))
-    return Table(f"t_{NASTY}", f"{NASTY} (partial)", NASTY, columns, rows, (NASTY,), whole=False)
+    return Table(f"t_{NASTY}", f"{NASTY} (partial)", NASTY, columns, rows, (NASTY,), partial=True)
 
 
-def report() -> Report:
+def report(overlay: Overlay = PAPER) -> Report:
     facts = Provenance(
         (("farshore", "0.1.0"), (NASTY, NASTY)), ("farshore sweep a_b.yaml --runs x", "# 100%")
     )
     return Report(
-        NASTY, (printed_table("main"), partial_table(), printed_table("runtime")), facts, (NASTY,)
+        NASTY,
+        (
+            printed_table("main", overlay),
+            partial_table(paper=overlay is PAPER),
+            printed_table("runtime", overlay),
+        ),
+        facts,
+        (NASTY,),
     )
 
 
 def test_every_form_is_found_by_its_ending() -> None:
     assert set(FORMS) == {".md", ".csv", ".tex"}
     for form in FORMS.values():
-        with_paper, without = form(report()), form(report(), paper=False)
+        with_paper, without = form(report()), form(report(NO_OVERLAY))
         assert len(with_paper) > len(without)
         assert "2 of 3 seeds" in without
         assert "partial" in without
+
+
+@pytest.mark.parametrize("ending", [".html", *FORMS])
+@pytest.mark.parametrize(("cell", "status"), STATES)
+def test_every_form_shows_the_state_of_a_cell(cell: Cell, status: Status, ending: str) -> None:
+    row = Row("er", "ER", "replay", "continual", {"x": cell})
+    made = Report("title", (Table("t", "title", "", (Column("x", "X"),), (row,)),))
+    text = page(made) if ending == ".html" else FORMS[ending](made)
+    assert bool(cell.notes) == (status is not Status.DONE)
+    for note in cell.notes:
+        assert note in text
+    if cell.mean is not None:
+        assert "5.0" in text
+    if ending == ".csv":
+        assert next(csv.DictReader(io.StringIO(text)))["status"] == status.value
 
 
 def test_numbers_as_they_are_shown() -> None:
@@ -122,13 +146,15 @@ def test_csv_reads_back_to_the_same_numbers() -> None:
                     assert (float(line[name]) if line[name] else None) == getattr(cell, name)
                 assert tuple(float(value) for value in line["values"].split()) == cell.values
                 assert line["notes"] == "; ".join(cell.notes)
+                assert line["status"] == cell.status.value
+                assert line["generated"] == str(cell.generated)
                 assert line["whole"] == str(table.whole)
             if row.average is not None and row.average.mean is not None:
                 assert float(found[table.name, row.key, "average"]["mean"]) == row.average.mean
             for name in RANKS:
                 if row.ranked:
                     assert float(found[table.name, row.key, name]["mean"]) == getattr(row, name)
-    assert "paper" not in next(csv.reader(io.StringIO(as_csv(made, paper=False))))
+    assert "paper" not in next(csv.reader(io.StringIO(as_csv(report(NO_OVERLAY)))))
 
 
 def test_markdown_tables_are_rectangular_and_hold_every_row() -> None:
@@ -140,11 +166,11 @@ def test_markdown_tables_are_rectangular_and_hold_every_row() -> None:
         assert len(widths) == 1
         assert len(block.splitlines()) == 2 + len(table.rows) + len(table.sections()) - 1
     assert "| ★-CL-CORAL | **72.8 ± 2.6** (72.8 ± 2.6; +0.0) |" in text
-    assert "*Learned all sources at once (never ranked)*" in text
+    assert "*Trained on all sources at once (never ranked)*" in text
     assert r"\[missing\]" in text
     assert "(partial)" in text
     assert "farshore sweep a_b.yaml --runs x" in text
-    assert "**What may be concluded**" in text
+    assert "**Conclusions**" in text
 
 
 def test_markdown_renders() -> None:
@@ -170,9 +196,10 @@ def test_markdown_renders() -> None:
 
 
 def test_markdown_without_the_papers_numbers() -> None:
-    text = markdown_form.markdown_table(printed_table("main"), paper=False)
-    assert "| ★-CL-CORAL | **72.8 ± 2.6** |" in text
-    assert "the paper's number and our difference" not in text
+    text = markdown_form.markdown_table(printed_table("main", NO_OVERLAY))
+    assert "| cl-coral | **72.8 ± 2.6** |" in text
+    assert markdown_form.LEGEND in text
+    assert markdown_form.LEGEND_PAPER not in text
 
 
 @given(some.text())
@@ -183,7 +210,7 @@ def test_markdown_escapes_what_a_table_would_take_for_its_own(text: str) -> None
 
 
 def braces(text: str) -> int:
-    """The depth at the end; never below nought on the way."""
+    """The depth at the end; never below zero on the way."""
     depth = 0
     for sign in re.sub(r"\\[\\{}]", "", text):
         depth += {"{": 1, "}": -1}.get(sign, 0)
@@ -193,7 +220,7 @@ def braces(text: str) -> int:
 
 @pytest.mark.parametrize("paper", [True, False])
 def test_latex_is_well_formed(paper: bool) -> None:
-    text = as_latex(report(), paper=paper)
+    text = as_latex(report(PAPER if paper else NO_OVERLAY))
     assert text.isascii()
     assert braces(text) == 0
     begun, ended = re.findall(r"\\begin\{(\w+\*?)\}", text), re.findall(r"\\end\{(\w+\*?)\}", text)
@@ -220,7 +247,7 @@ def test_latex_marks_and_colours_as_the_paper() -> None:
     assert r"\rowcolor{farshore-tailored} $\bigstar$-CL-CORAL & \textbf{72.8 $\pm$ 2.6}" in text
     assert r"\underline{71.4 $\pm$ 2.6}" in text
     assert r"\dotuline{70.7 $\pm$ 0.5}" in text
-    assert r"\multicolumn{12}{l}{\emph{Learned all sources at once (never ranked)}} \\" in text
+    assert r"\multicolumn{12}{l}{\emph{Trained on all sources at once (never ranked)}} \\" in text
     assert text.count(r"\toprule") == text.count(r"\bottomrule") == 1
     letters = as_latex(Report("p", (partial_table(),)))
     assert "$^{a}$$^{b}$$^{c}$" in letters

@@ -13,11 +13,13 @@ from pictured import result, shown
 
 from farshore.errors import FarshoreError
 from farshore.report import page as module
-from farshore.report.answer import answer
+from farshore.report.answer import Verdict, answer
 from farshore.report.assemble import Frame, assemble
 from farshore.report.figures import draw_all
+from farshore.report.overlay import NO_OVERLAY
 from farshore.report.page import page
 from farshore.report.page_table import Notes, number, page_table
+from farshore.report.paper import PAPER
 from farshore.report.table import Cell, Column, Provenance, Report, Table
 
 HOSTILE = "<script>alert('x')</script> & \"quoted\""
@@ -46,16 +48,19 @@ class Reader(HTMLParser):
         ]
 
 
-def cell(mean: float | None, *notes: str, seeds: int = 3) -> Cell:
+def cell(mean: float, *, seeds: int = 3, generated: bool = False) -> Cell:
     return Cell(
         mean,
-        0.5 if mean is not None else None,
+        0.5,
         seeds=seeds,
         seeds_planned=3,
         trials=2,
         trials_planned=2,
-        notes=notes,
+        generated=generated,
     )
+
+
+MISSING = Cell(None, seeds_planned=3, trials_planned=2)
 
 
 def table(label: str = "Toy", **cells: dict[str, Cell]) -> Table:
@@ -65,7 +70,7 @@ def table(label: str = "Toy", **cells: dict[str, Cell]) -> Table:
     }
     found |= {(name, ""): of for name, of in cells.items()}
     return assemble(
-        Frame("toy", "A toy", "about it"), [Column("x", label), Column("y", "Why")], found
+        Frame("toy", "A toy", "about it"), [Column("x", label), Column("y", "Why")], found, PAPER
     )
 
 
@@ -78,7 +83,7 @@ def text_of(found: str) -> str:
 def test_the_page_loads_nothing_and_its_links_lead_somewhere() -> None:
     found = page(
         Report("a title", (printed_table("main"),)),
-        draw_all(shown(result(), result("finetune"))),
+        draw_all(shown(result(), result("finetune")), PAPER),
         source="runs",
     )
     read = Reader(found)
@@ -95,10 +100,10 @@ def test_a_page_without_figures_is_without_the_plotting_script() -> None:
 
 
 def test_names_of_users_are_escaped_everywhere() -> None:
-    drawings = draw_all(shown(result(order=(HOSTILE, "b"), name=HOSTILE)))
+    drawings = draw_all(shown(result(order=(HOSTILE, "b"), name=HOSTILE)), PAPER)
     hostile = Report(
         HOSTILE,
-        (replace(table(HOSTILE), notes=(HOSTILE,), about=HOSTILE),),
+        (replace(table(HOSTILE), remarks=(HOSTILE,), about=HOSTILE),),
         Provenance(((HOSTILE, HOSTILE),), (HOSTILE,)),
         (HOSTILE,),
     )
@@ -123,9 +128,9 @@ def test_every_number_of_the_papers_main_table_is_there_with_its_difference() ->
 
 
 def test_without_the_paper_neither_its_numbers_nor_the_switch_are_there() -> None:
-    report = Report("a title", (printed_table("main"),))
-    without = page(report, paper=False)
-    assert 'id="paper"' in page(report)
+    without = page(Report("a title", (printed_table("main", NO_OVERLAY),)))
+    assert 'id="paper"' in page(Report("a title", (printed_table("main"),)))
+    assert "cl-coral" in text_of(without)
     assert 'id="paper"' not in without
     assert 'class="paper"' not in without
     assert "the paper’s" not in text_of(without)
@@ -137,14 +142,14 @@ def test_rows_that_never_rank_stand_apart() -> None:
     )
     assert [(label, [row.method for row in rows]) for label, rows in found.sections] == [
         ("", ["finetune", "cl-coral"]),
-        ("Learned all sources at once (never ranked)", ["urm"]),
+        ("Trained on all sources at once (never ranked)", ["urm"]),
         ("Adapted to the target's inputs (never ranked)", ["tent"]),
     ]
     assert [cell.place for cell in found.sections[1][1][0].cells[:2]] == ["", ""]
 
 
 def test_missing_and_partial_cells_say_so() -> None:
-    partial = table(er={"x": cell(60.0, "2 of 3 seeds", seeds=2), "y": cell(None, "missing")})
+    partial = table(er={"x": cell(60.0, seeds=2), "y": MISSING})
     found = page_table(partial)
     of_er = next(row for _, rows in found.sections for row in rows if row.method == "er")
     assert (of_er.cells[0].partial, of_er.cells[0].notes) == (True, ("a",))
@@ -152,7 +157,7 @@ def test_missing_and_partial_cells_say_so() -> None:
     assert ("a", "2 of 3 seeds") in found.notes
     text = text_of(page(Report("a title", (partial,))))
     assert "partial" in text
-    assert "the table is not whole" in text
+    assert "the table is incomplete" in text
 
 
 def test_a_mean_that_is_no_number_is_sorted_as_missing() -> None:
@@ -167,8 +172,8 @@ def test_a_mean_that_is_no_number_is_sorted_as_missing() -> None:
 
 
 def test_generated_data_are_said_once_in_the_head() -> None:
-    entries = {(name, ""): {"x": cell(50.0, "generated data")} for name in ("finetune", "er")}
-    made = assemble(Frame("toy", "A toy", ""), [Column("x", "X", generated=True)], entries)
+    entries = {(name, ""): {"x": cell(50.0, generated=True)} for name in ("finetune", "er")}
+    made = assemble(Frame("toy", "A toy", ""), [Column("x", "X", generated=True)], entries, PAPER)
     assert all(
         not of.notes for _, rows in page_table(made).sections for row in rows for of in row.cells
     )
@@ -177,7 +182,7 @@ def test_generated_data_are_said_once_in_the_head() -> None:
 
 def test_one_data_set_has_one_rank() -> None:
     entries = {(name, ""): {"x": cell(score)} for name, score in (("finetune", 50.0), ("er", 60.0))}
-    found = page_table(assemble(Frame("toy", "A toy", ""), [Column("x", "X")], entries))
+    found = page_table(assemble(Frame("toy", "A toy", ""), [Column("x", "X")], entries, PAPER))
     assert [column.label for column in found.columns].count("Rank") == 1
     for _, rows in found.sections:
         assert all(len(row.cells) == len(found.columns) for row in rows)
@@ -187,7 +192,7 @@ def test_the_answer_says_who_leads_by_how_much() -> None:
     found = answer(Report("a title", (table(er={"x": cell(69.0), "y": cell(44.0)}),)))
     assert (
         found.headline
-        == "★-CL-CORAL leads on average over 2 data sets: 57.5%, 1.0 points before ER and 12.5 "
+        == "★-CL-CORAL leads on average over 2 data sets: 57.5%, 1.0 points ahead of ER and 12.5 "
         "points above Finetune."
     )
     assert not found.certain
@@ -196,13 +201,13 @@ def test_the_answer_says_who_leads_by_how_much() -> None:
 def test_the_answer_of_the_papers_main_table() -> None:
     found = answer(Report("a title", (printed_table("main"),)))
     assert found.headline.startswith(
-        "★-CL-CORAL leads on average over 6 data sets: 64.7%, 1.3 points before ★-CL-VREX"
+        "★-CL-CORAL leads on average over 6 data sets: 64.7%, 1.3 points ahead of ★-CL-VREX"
     )
-    assert found.verdict == "the lead is not significant"
+    assert found.verdict is Verdict.NOT_SIGNIFICANT
 
 
 def test_a_row_without_all_data_sets_cannot_lead() -> None:
-    found = answer(Report("a title", (table(er={"x": cell(99.0), "y": cell(None, "missing")}),)))
+    found = answer(Report("a title", (table(er={"x": cell(99.0), "y": MISSING}),)))
     assert found.headline.startswith("★-CL-CORAL leads")
 
 
@@ -220,12 +225,41 @@ def test_a_table_that_is_not_ranked_answers_without_a_test() -> None:
         Frame("toy", "A toy", "", ranked=False),
         [Column("x", "X, listed"), Column("y", "X, reversed")],
         entries,
+        PAPER,
     )
     found = answer(Report("a title", (orders,)))
     assert (
-        found.headline == "ER leads on average over 2 columns: 60.0%, 10.0 points before Finetune."
+        found.headline
+        == "ER leads on average over 2 columns: 60.0%, 10.0 points ahead of Finetune."
     )
-    assert found.verdict == "not tested: the columns are no independent data sets"
+    assert found.verdict is Verdict.NOT_INDEPENDENT
+
+
+def test_a_lead_is_certain_only_if_the_table_is_whole() -> None:
+    scores = {"finetune": 10.0, "er": 20.0, "cl-coral": 90.0}
+    columns = [Column(str(place), str(place)) for place in range(20)]
+    entries = {
+        (name, ""): {column.key: cell(score) for column in columns}
+        for name, score in scores.items()
+    }
+    whole = assemble(Frame("toy", "A toy", ""), columns, entries, PAPER)
+    found = answer(Report("a title", (whole,)))
+    assert (found.verdict, found.certain) == (Verdict.SIGNIFICANT, True)
+    partial = answer(Report("a title", (replace(whole, partial=True),)))
+    assert (partial.verdict, partial.certain) == (Verdict.SIGNIFICANT, False)
+    assert "incomplete" in partial.verdict_text
+
+
+def test_the_headline_of_times_counts_downwards() -> None:
+    entries = {
+        (name, ""): {"x": cell(value)}
+        for name, value in (("finetune", 5.0), ("er", 2.0), ("si", 1.0))
+    }
+    frame = Frame("toy", "A toy", "", unit="minutes", higher_is_better=False)
+    found = answer(Report("a title", (assemble(frame, [Column("x", "X")], entries, PAPER),)))
+    assert found.headline == (
+        "SI leads on X: 1.0 minutes, 1.0 minutes ahead of ER and 4.0 minutes below Finetune."
+    )
 
 
 def test_one_row_gives_no_answer() -> None:
@@ -279,4 +313,6 @@ def test_the_files_of_the_page_are_there_and_packaged() -> None:
         "page.css",
         "page.js",
     }
-    assert '"report/files/*"' in (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    packaged = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    assert '"report/files/*"' in packaged
+    assert '"report/paper/files/*"' in packaged

@@ -49,6 +49,21 @@ def test_the_page_and_the_other_forms_are_written(command, runs: Path, tmp_path:
     assert 'id="figure-features"' not in page
 
 
+def test_without_the_paper_labels_are_the_names_that_are_typed(
+    command, runs: Path, tmp_path: Path
+) -> None:
+    for ending in ("html", "md", "csv", "tex"):
+        path = tmp_path / f"report.{ending}"
+        assert command("report", runs, "--no-paper", "-o", path)[0] == 0
+        text = path.read_text()
+        assert "cl-coral" in text
+        assert "CL-CORAL" not in text
+    assert command("report", runs, "--no-paper", "--figure", "step-time", "-o", path)[0] == 2
+    page = tmp_path / "figure.html"
+    assert command("report", runs, "--no-paper", "--figure", "step-time", "-o", page)[0] == 0
+    assert "CL-CORAL" not in page.read_text()
+
+
 def test_the_page_lies_in_the_present_folder_unless_told_otherwise(
     command, runs: Path, tmp_path: Path, monkeypatch
 ) -> None:

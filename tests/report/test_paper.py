@@ -10,10 +10,15 @@ from importlib.resources import files
 import pytest
 from papers_own import printed_table
 
+from farshore import catalog
 from farshore.errors import FarshoreError
-from farshore.report.paper import SOURCES, SWAP_NOTE, TABLES, URM_NOTE, paper_table
+from farshore.report.overlay import COMPARISON, NO_OVERLAY, Overlay
+from farshore.report.paper import PAPER, paper_methods
+from farshore.report.paper.numbers import SOURCES, SWAP_NOTE, TABLES, URM_NOTE
+from farshore.report.table import Over, Status
 
-TEXT = files("farshore.report").joinpath("files", "paper_averages.csv").read_text()
+FILES = files("farshore.report.paper").joinpath("files")
+TEXT = FILES.joinpath("paper_averages.csv").read_text()
 PRINTED = {row["method"]: row for row in csv.DictReader(TEXT.splitlines())}
 RANKS = ("rank_arithmetic", "rank_geometric", "rank_median")
 
@@ -31,7 +36,8 @@ def test_the_main_table_gives_its_printed_averages() -> None:
     assert PRINTED["urm"]["average"] == "73.3"
     assert urm.average.mean == pytest.approx(73.62)
     assert urm.average.paper == pytest.approx(73.62)
-    assert urm.average.notes == ("over 5 of 6 data sets",)
+    assert urm.average.over == Over(5, 6)
+    assert urm.average.status is Status.PARTIAL
     assert URM_NOTE in table.notes
 
 
@@ -84,7 +90,7 @@ def test_the_swapped_columns_are_put_right(experiment: str) -> None:
 
 def test_naive_methods_are_held_against_finetune_as_printed() -> None:
     gains = {
-        row.method: round(row.difference_to_finetune, 1) for row in printed_table("naive").rows
+        row.method: round(row.difference_to_baseline, 1) for row in printed_table("naive").rows
     }
     for method, printed in {
         "agem": 8.1,
@@ -97,7 +103,7 @@ def test_naive_methods_are_held_against_finetune_as_printed() -> None:
 
 
 def test_every_printed_cell_is_there() -> None:
-    lines = files("farshore.report").joinpath("files", "paper_tables.csv").read_text().splitlines()
+    lines = FILES.joinpath("paper_tables.csv").read_text().splitlines()
     assert len(lines) == 1 + 731
     own = {(table, variant) for sources in SOURCES.values() for table, variant, _ in sources}
     assert {tuple(line.split(",")[:2]) for line in lines[1:]} == own
@@ -105,7 +111,7 @@ def test_every_printed_cell_is_there() -> None:
 
 @pytest.mark.parametrize("experiment", sorted(SOURCES))
 def test_every_source_has_numbers(experiment: str) -> None:
-    found = paper_table(experiment)
+    found = PAPER.numbers(experiment)
     assert found is not None
     assert found.title == TABLES[found.name]
     assert printed_table(experiment).whole
@@ -131,6 +137,52 @@ def test_the_fastest_is_the_best_of_the_run_times() -> None:
 
 
 def test_what_the_paper_has_not() -> None:
-    assert paper_table("small") is None
+    assert PAPER.numbers("small") is None
     with pytest.raises(FarshoreError, match="small"):
         printed_table("small")
+
+
+@pytest.mark.parametrize("experiment", sorted(SOURCES))
+def test_only_the_papers_overlay_has_its_numbers(experiment: str) -> None:
+    assert NO_OVERLAY.numbers(experiment) is None
+    assert NO_OVERLAY.beside(experiment) is None
+    paper = PAPER.numbers(experiment)
+    assert paper is not None
+    assert paper.search == (None if experiment == "adaptation" else (20, 3))
+
+
+def test_labels_and_orders_of_the_paper() -> None:
+    assert PAPER.label("cl-coral") == "★-CL-CORAL"
+    assert PAPER.label("naive-cl-fishr") == "Naïve-CL-Fishr"
+    assert PAPER.label("er-ace") == "ER-ACE"
+    assert PAPER.group_label("tailored") == "Tailored (★)"
+    assert PAPER.group_label("latent-replay") == "Latent replay"
+    assert PAPER.datasets_in_order(["own", "wm811k", "cifar10-c"]) == ["cifar10-c", "wm811k", "own"]
+    given = ["adaptation", "mine", "main.tiny", "main", "naive"]
+    ordered = ["main.tiny", "main", "mine", "naive", "adaptation"]
+    assert PAPER.tables_in_order(given) == ordered
+
+
+def test_without_an_overlay_everything_keeps_the_name_that_is_typed() -> None:
+    assert NO_OVERLAY.label("naive-cl-coral") == "naive-cl-coral"
+    assert NO_OVERLAY.dataset_label("heart-hospitals") == "heart-hospitals"
+    assert NO_OVERLAY.group_label("latent-replay") == "Latent replay"
+    assert NO_OVERLAY.tables_in_order(["b", "main", "a"]) == ["b", "main", "a"]
+    assert NO_OVERLAY.example("orders") == ""
+
+
+def test_another_project_can_bring_its_own_overlay() -> None:
+    class Mine(Overlay):
+        baseline = "er"
+
+        def label(self, method: str) -> str:
+            return method.title()
+
+    assert (Mine().label("er"), Mine().numbers("main"), Mine().baseline) == ("Er", None, "er")
+
+
+def test_the_methods_of_the_paper() -> None:
+    assert set(catalog.names()) - set(paper_methods()) == {"er", "der++"}
+    compared = PAPER.numbers(COMPARISON)
+    assert compared is not None
+    assert {method for method, _, _ in compared.numbers} == set(paper_methods())

@@ -23,6 +23,7 @@ from farshore.report.figures import FIGURES, draw_all
 from farshore.report.figures.runs import Shown, mark_selected
 from farshore.report.overlap import project
 from farshore.report.page import page
+from farshore.report.paper import PAPER
 from farshore.report.table import Provenance, Report
 from farshore.report.write import write_report
 
@@ -108,7 +109,7 @@ def all_runs(folder: Path) -> list[Shown]:
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The paper's main table as if it were ours, with every figure."""
     folder = tmp_path_factory.mktemp("page")
-    drawings = draw_all(all_runs(folder))
+    drawings = draw_all(all_runs(folder), PAPER)
     assert [drawing.name for drawing in drawings] == list(FIGURES)
     provenance = Provenance(
         (("version", "1"),), ("farshore sweep experiments/main.yaml", "farshore report runs")

@@ -96,7 +96,7 @@ def carry_out(name: str, runs: Path, least: bool) -> Experiment:
 
     path = EXPERIMENTS / f"{name}.yaml"
     found, store, book = change(read_experiment(path)), Store(runs), make_book(path, change)
-    if found.table is not None:
+    if found.reads:
         assert len(derived(found, store, book))
         return found
     plan = make_plan(found, store, book)
@@ -250,6 +250,8 @@ GOOD = {"name": "x", "about": "y", "parts": [{"benchmarks": ["rotated-digits"], 
             r"parts.0.settings_from: vary and best_seed",
         ),
         ({"parts": []}, r"parts: give either parts"),
+        ({"parts": [], "reads": ["main"]}, r"table: an experiment that reads others must name"),
+        ({"table": "speed"}, r"table = 'speed' is not allowed"),
         ({"selection": "target"}, r"selection = 'target' is not allowed"),
         ({"about": None}, r"about = None is not allowed"),
     ],

@@ -180,6 +180,10 @@ class CorruptedImages(ImageBenchmark):
             (origin, *self.notes(prepared)),
         )
 
+    def data_facts(self, seed: int) -> dict[str, str]:
+        """Whether the corruptions are the published ones, too."""
+        return {**super().data_facts(seed), "corruptions": self.origin}
+
     def notes(self, prepared: Prepared) -> tuple[str, ...]:
         """What else a result must tell."""
         return ()

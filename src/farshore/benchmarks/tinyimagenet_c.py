@@ -117,16 +117,13 @@ class TinyImageNetC(CorruptedImages):
 
     def notes(self, prepared: Prepared) -> tuple[str, ...]:
         """A part is named as one."""
-        count = len(prepared.about["classes"])
-        whole = count == CLASSES and prepared.domains[CLEAN] == 100_000
-        return (
-            ()
-            if whole
-            else (
-                f"a part of TinyImageNet, {count} of {CLASSES} classes "
-                f"({prepared.about['file']}): not the paper's data",
-            )
-        )
+        part = _part(prepared)
+        return (f"a part of TinyImageNet, {part}: not the paper's data",) if part else ()
+
+    def data_facts(self, seed: int) -> dict[str, str]:
+        """Which part it is, too."""
+        part = _part(self.open(seed))
+        return super().data_facts(seed) | ({"part": part} if part else {})
 
     def _classes(self, names: Sequence[str], read: Read, place: Path) -> list[str]:
         classes = sorted(read("wnids.txt").decode().split())
@@ -135,6 +132,14 @@ class TinyImageNetC(CorruptedImages):
         self.about |= {"classes": [each for each in classes if each in there], "file": place.name}
         found: list[str] = self.about["classes"]
         return found
+
+
+def _part(prepared: Prepared) -> str:
+    """Which part of the data set was prepared; empty for all of it."""
+    count = len(prepared.about["classes"])
+    if count == CLASSES and prepared.domains[CLEAN] == 100_000:
+        return ""
+    return f"{count} of {CLASSES} classes ({prepared.about['file']})"
 
 
 def open_images(raw: Path) -> tuple[list[str], Read, Path]:

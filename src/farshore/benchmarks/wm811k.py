@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -115,11 +115,17 @@ class WM811K(ImageBenchmark):
                 "known to a range that spans a cut"
             )
         if not about["whole"]:
-            notes.append(
-                f"{about['wafers']} labelled wafers of WM-811K, all with a pattern and a part of "
-                "those without"
-            )
+            notes.append(f"a part of WM-811K, {_part(about)}")
         return [make_domain(name) for name in sources], lambda: make_domain(target), tuple(notes)
+
+    def data_facts(self, seed: int) -> dict[str, str]:
+        """Which part it is, too."""
+        about = self.open(seed).about
+        return super().data_facts(seed) | ({} if about["whole"] else {"part": _part(about)})
+
+
+def _part(about: Mapping[str, Any]) -> str:
+    return f"{about['wafers']} labelled wafers, all with a pattern and some of those without"
 
 
 class WM811KExtended(ExtendedImages, WM811K):

@@ -27,7 +27,7 @@ def report(
         typer.Option(help="only this figure, by the name that stands beside it in the page"),
     ] = None,
     no_paper: Annotated[
-        bool, typer.Option("--no-paper", help="leave out the paper's numbers")
+        bool, typer.Option("--no-paper", help="leave out the paper's numbers, labels and colours")
     ] = False,
 ) -> None:
     """Write what the runs in RUNS show: one page that opens without a network, or the same tables
@@ -46,7 +46,7 @@ def report(
             if out is not None
             else Path(f"{figure}.{'svg' if figure == 'critical-difference' else 'html'}")
         )
-        write_figure(runs, figure, path)
+        write_figure(runs, figure, path, paper=not no_paper)
     else:
         path = out if out is not None else Path("report.html")
         problems = write_report(runs, path, paper=not no_paper)

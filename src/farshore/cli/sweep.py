@@ -107,7 +107,7 @@ def sweep(
     ending = (OPTUNA if search == "optuna" else "") + (TINY if scale == "tiny" else "")
     experiment = narrow(whole, split_names(benchmarks), split_names(methods))
     store, book, console = Store(runs), make_book(file, change), make_console()
-    if experiment.table is not None:
+    if experiment.reads:
         if dry_run:
             _say(
                 console,

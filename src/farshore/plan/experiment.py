@@ -27,7 +27,9 @@ from ..search.selection import Rule
 from .names import check_benchmark
 
 SearchBy = Literal["random", "optuna"]
-Table = Literal["backward transfer", "source performance", "run time", "naive and tailored"]
+Table = Literal[
+    "backward transfer", "source performance", "run time", "step time", "naive and tailored"
+]
 
 
 class Spec(BaseModel):
@@ -97,6 +99,7 @@ class Experiment(Spec):
     parts: list[Part] = Field(default_factory=list)
     # A table made of other experiments' selected runs; nothing is run for it.
     reads: list[str] = Field(default_factory=list)
+    # What the table shows; without it, the score on the target.
     table: Table | None = None
 
 
@@ -147,8 +150,8 @@ def check(experiment: Experiment) -> None:
             "parts: give either parts (what is run) or reads with table (a table of other "
             "experiments' runs)"
         )
-    if bool(experiment.reads) != (experiment.table is not None):
-        raise FarshoreError("table: reads and table go together")
+    if experiment.reads and experiment.table is None:
+        raise FarshoreError("table: an experiment that reads others must name its table")
     for place, part in enumerate(experiment.parts):
         where = f"parts.{place}"
         for benchmark in part.benchmarks:

@@ -20,7 +20,8 @@ from ..store.store import Store
 from .experiment import Book, Experiment, Table
 from .plan import Plan, select_all, selected
 
-Measure = Callable[[Result], float | None]
+# Reads one number from a result.
+Reader = Callable[[Result], float | None]
 
 
 def summary(plan: Plan, store: Store) -> pd.DataFrame:
@@ -105,7 +106,7 @@ def _measures(chosen: Chosen) -> dict[str, Any]:
     }
 
 
-MEASURES: dict[Table, dict[str, Measure]] = {
+MEASURES: dict[Table, dict[str, Reader]] = {
     "backward transfer": {
         "backward_transfer_validation": lambda result: result.backward_transfer("validation"),
         "backward_transfer_train": lambda result: result.backward_transfer("train"),
@@ -120,13 +121,14 @@ MEASURES: dict[Table, dict[str, Measure]] = {
         "seconds_of_training": lambda result: result.seconds["training"],
         "milliseconds_a_step": lambda result: _step(result),
     },
+    "step time": {"milliseconds_a_step": lambda result: _step(result)},
 }
 
 
 def _columns(chosen: Chosen, table: Table) -> dict[str, Any]:
     columns: dict[str, Any] = {"seeds": len(chosen.results), "seeds_planned": chosen.seeds}
-    for name, measure in MEASURES[table].items():
-        columns |= _mean(name, [measure(result) for result in chosen.results])
+    for name, read in MEASURES[table].items():
+        columns |= _mean(name, [read(result) for result in chosen.results])
     return columns
 
 

@@ -1,1 +1,1 @@
-"""The report: tables beside the paper's, ranks, significance, figures, on one page."""
+"""The report: tables, ranks, significance, figures, on one page."""

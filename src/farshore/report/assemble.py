@@ -1,5 +1,5 @@
-"""From cells to a table: the paper's numbers beside them, best three, averages, ranks,
-difference to Finetune, significance.
+"""From cells to a table: published numbers, best three, averages, ranks, difference to the
+baseline, significance.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from ..comparison import KINDS
 from ..evaluation.ranks import places, rank_methods
 from .conclusions import judge
-from .names import method_group, method_label, methods_in_order
-from .paper import PaperTable
-from .table import Cell, Column, Row, Table
+from .names import method_group, methods_in_order
+from .overlay import Overlay, PaperTable
+from .table import Cell, Column, Over, Row, Significance, Table
 
 # Cells of a table by method and variant, then by column.
 Entries = Mapping[tuple[str, str], Mapping[str, Cell]]
@@ -20,112 +20,100 @@ Entries = Mapping[tuple[str, str], Mapping[str, Cell]]
 
 @dataclass(frozen=True)
 class Frame:
-    """What is said about a table, apart from its numbers."""
+    """All of a table but its numbers."""
 
     name: str
     title: str
     about: str
     unit: str = "%"
     higher_is_better: bool = True
-    # Whether the columns are data sets, so that an average and ranks over them mean something.
+    # Whether an average over the columns means something, and ranks over them too.
     averaged: bool = True
     ranked: bool = True
     # Whether something is known to be missing that has no cell.
     partial: bool = False
-    notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 def assemble(
-    frame: Frame, columns: Sequence[Column], entries: Entries, paper: PaperTable | None = None
+    frame: Frame,
+    columns: Sequence[Column],
+    entries: Entries,
+    overlay: Overlay,
+    paper: PaperTable | None = None,
 ) -> Table:
-    """A table of these cells. Rows and columns in which nothing has run go into the notes, and
-    the table counts as partial.
+    """A table of these cells. Rows and columns in which nothing has run are left out and named,
+    and the table counts as partial.
     """
-    lacking_rows = [
-        key for key, cells in entries.items() if not any(ran(cell) for cell in cells.values())
-    ]
-    kept = {key: cells for key, cells in entries.items() if key not in lacking_rows}
-    lacking_columns = [
+    kept = {key: cells for key, cells in entries.items() if any(c.ran for c in cells.values())}
+    there = tuple(
         column
         for column in columns
-        if not any(ran(cells[column.key]) for cells in kept.values() if column.key in cells)
-    ]
-    there = [column for column in columns if column not in lacking_columns]
-    notes = [
-        *(
-            [f"Nothing has run on {_listing([column.label for column in lacking_columns])}."]
-            if lacking_columns
-            else []
-        ),
-        *(
-            [f"Nothing has run of {_listing([_label(*key) for key in lacking_rows])}."]
-            if lacking_rows
-            else []
-        ),
-        *frame.notes,
-    ]
-    rows = [_row(key, kept[key], there, paper) for key in _ordered(kept)]
-    partial = (
-        frame.partial
-        or bool(lacking_rows or lacking_columns)
-        or any(_missing(cell) for row in rows for cell in row.cells.values())
+        if any(cells[column.key].ran for cells in kept.values() if column.key in cells)
     )
-    diverged = any(
-        note.startswith("diverged")
-        for row in rows
-        for cell in row.cells.values()
-        for note in cell.notes
-    )
+    rows = [_row(key, kept[key], there, overlay, paper) for key in _ordered(kept)]
+    shown = [cell for row in rows for cell in row.cells.values()]
     ranked = frame.ranked and frame.averaged
     rows = _placed(rows, there, frame.higher_is_better)
     if frame.averaged:
-        rows = _averaged(rows, there, frame, paper)
+        rows = _averaged(rows, there, frame, overlay.baseline, paper)
     if ranked:
         rows = _ranked(rows, there, frame.higher_is_better)
-        without = [row.label for row in rows if row.kind == "continual" and not row.ranked]
-        if without:
-            notes.append(f"Without rank, for a number is missing: {_listing(without)}.")
-    chosen = {row.key: [row.cells[column.key] for column in there] for row in rows if row.ranked}
-    endings = [
-        word for word, true in (("partial", partial), ("with diverged runs", diverged)) if true
-    ]
-    return Table(
+    table = Table(
         name=frame.name,
-        title=frame.title + (f" ({', '.join(endings)})" if endings else ""),
+        title=frame.title,
         about=frame.about,
-        columns=tuple(there),
+        columns=there,
         rows=tuple(rows),
-        notes=(*notes, *(paper.notes if paper is not None and rows else ())),
-        whole=not endings,
+        remarks=frame.remarks,
+        paper_remarks=paper.notes if paper is not None and rows else (),
+        partial=frame.partial
+        or len(kept) < len(entries)
+        or len(there) < len(columns)
+        or any(cell.lacking for cell in shown),
+        diverged=any(cell.diverged for cell in shown),
+        pruned=any(cell.pruned for cell in shown),
+        lacking_columns=tuple(column.label for column in columns if column not in there),
+        lacking_rows=tuple(_label(*key, overlay) for key in entries if key not in kept),
         higher_is_better=frame.higher_is_better,
         unit=frame.unit,
-        significance=judge(
-            chosen,
-            [column.label for column in there],
-            {row.key: row.label for row in rows},
-            higher_is_better=frame.higher_is_better,
-        )
-        if ranked
-        else None,
         ranked=ranked,
+        baseline=overlay.baseline,
+        baseline_label=overlay.label(overlay.baseline),
         paper=paper.name if paper is not None else "",
         paper_title=paper.title if paper is not None else "",
     )
-
-
-def ran(cell: Cell) -> bool:
-    """Whether any run of a cell has ended, be it by diverging."""
-    return cell.mean is not None or any(
-        note == "not defined" or note.startswith("diverged") for note in cell.notes
+    return replace(
+        table, title=_title(table), significance=_significance(table) if ranked else None
     )
 
 
-def _missing(cell: Cell) -> bool:
-    """Whether something planned has not run; a diverged seed has."""
-    return "missing" in cell.notes or any(
-        " seeds" in note or " trials" in note
-        for note in cell.notes
-        if not note.startswith("diverged")
+def _title(table: Table) -> str:
+    """The title, which says so where the table is not whole."""
+    endings = [
+        words
+        for words, applies in (
+            ("partial", table.partial),
+            ("with diverged runs", table.diverged),
+            ("with runs stopped early", table.pruned),
+        )
+        if applies
+    ]
+    return table.title + (f" ({', '.join(endings)})" if endings else "")
+
+
+def _significance(table: Table) -> Significance | None:
+    """The tests on the ranked rows."""
+    return judge(
+        {
+            row.key: [row.cells[column.key] for column in table.columns]
+            for row in table.rows
+            if row.ranked
+        },
+        [column.label for column in table.columns],
+        {row.key: row.label for row in table.rows},
+        baseline=table.baseline,
+        higher_is_better=table.higher_is_better,
     )
 
 
@@ -133,20 +121,30 @@ def _row(
     key: tuple[str, str],
     cells: Mapping[str, Cell],
     columns: Sequence[Column],
+    overlay: Overlay,
     paper: PaperTable | None,
 ) -> Row:
     method, variant = key
     group, kind = method_group(method)
-    beside = {}
+    compared = {}
     for column in columns:
         if column.key in cells:
             number = paper.number(method, column.key, variant) if paper is not None else None
-            beside[column.key] = (
+            compared[column.key] = (
                 replace(cells[column.key], paper=number[0], paper_error=number[1])
                 if number is not None
                 else cells[column.key]
             )
-    return Row(method, _label(method, variant), group, kind, beside, variant=variant)
+    return Row(
+        method,
+        _label(method, variant, overlay),
+        group,
+        kind,
+        compared,
+        variant=variant,
+        group_label=overlay.group_label(group),
+        colour=overlay.fill(group),
+    )
 
 
 def _placed(rows: Sequence[Row], columns: Sequence[Column], higher: bool) -> list[Row]:
@@ -162,10 +160,10 @@ def _placed(rows: Sequence[Row], columns: Sequence[Column], higher: bool) -> lis
         ]
         if len(there) < 2:
             continue
-        found = [row.cells[column.key] for row in there]
+        cells = [row.cells[column.key] for row in there]
         by_place = places(
-            [_mean(cell) for cell in found],
-            [_error(cell) for cell in found],
+            [_mean(cell) for cell in cells],
+            [_error(cell) for cell in cells],
             higher_is_better=higher,
         )
         marked |= {
@@ -186,16 +184,20 @@ def _placed(rows: Sequence[Row], columns: Sequence[Column], higher: bool) -> lis
 
 
 def _averaged(
-    rows: Sequence[Row], columns: Sequence[Column], frame: Frame, paper: PaperTable | None
+    rows: Sequence[Row],
+    columns: tuple[Column, ...],
+    frame: Frame,
+    baseline: str,
+    paper: PaperTable | None,
 ) -> list[Row]:
-    """Averages over the columns, each beside the paper's over the same ones; and the difference
-    to Finetune's.
+    """Averages over the columns, with the paper's over the same columns, and their difference to
+    the baseline's.
     """
     averages = [_average(row, columns, paper) for row in rows]
     full = [
         number
         for number, row in enumerate(rows)
-        if row.kind == "continual" and _complete(row, columns)
+        if row.kind == "continual" and row.complete(columns)
     ]
     if len(full) > 1:
         for number, place in zip(
@@ -205,21 +207,16 @@ def _averaged(
         ):
             averages[number] = replace(averages[number], place=place)
     base = next(
-        (
-            averages[number].mean
-            for number in full
-            if rows[number].method == "finetune" and not rows[number].variant
-        ),
+        (averages[number].mean for number in full if rows[number].key == baseline),
         None,
     )
     return [
         replace(
             row,
-            average=averages[number]
-            if len(columns) > 1
-            else None,  # of one column it would be the column again
-            difference_to_finetune=_mean(averages[number]) - base
-            if base is not None and _complete(row, columns)
+            # The average of one column would be the column again.
+            average=averages[number] if len(columns) > 1 else None,
+            difference_to_baseline=_mean(averages[number]) - base
+            if base is not None and row.complete(columns)
             else None,
             paper_ranks=paper.ranks.get(row.method) if paper is not None else None,
         )
@@ -230,42 +227,40 @@ def _averaged(
 def _average(row: Row, columns: Sequence[Column], paper: PaperTable | None) -> Cell:
     cells = [row.cells[column.key] for column in columns if column.key in row.cells]
     there = [cell for cell in cells if cell.mean is not None]
+    over = Over(len(there), len(columns))
     if not there:
-        return Cell(None, notes=("missing",))
-    mean = sum(cell.mean for cell in there if cell.mean is not None) / len(there)
-    theirs = [cell.paper for cell in there if cell.paper is not None]
-    beside = sum(theirs) / len(theirs) if len(theirs) == len(there) else None
-    if beside is not None and paper is not None and len(there) == len(paper.datasets()):
-        beside = paper.averages.get(row.method, beside)
+        return Cell(None, over=over)
+    published = [cell.paper for cell in there if cell.paper is not None]
+    theirs = sum(published) / len(published) if len(published) == len(there) else None
+    if theirs is not None and paper is not None and len(there) == len(paper.datasets()):
+        theirs = paper.averages.get(row.method, theirs)
     return Cell(
-        mean,
-        paper=beside,
+        sum(_mean(cell) for cell in there) / len(there),
+        paper=theirs,
         seeds=min(cell.seeds for cell in there),
         seeds_planned=max(cell.seeds_planned for cell in cells),
         trials=min(cell.trials for cell in there),
         trials_planned=max(cell.trials_planned for cell in cells),
-        notes=()
-        if len(there) == len(columns)
-        else (f"over {len(there)} of {len(columns)} data sets",),
+        over=over,
     )
 
 
-def _ranked(rows: Sequence[Row], columns: Sequence[Column], higher: bool) -> list[Row]:
+def _ranked(rows: Sequence[Row], columns: tuple[Column, ...], higher: bool) -> list[Row]:
     """Ranks of the continual rows that have a number in every column."""
-    chosen = [row for row in rows if row.kind == "continual" and _complete(row, columns)]
+    chosen = [row for row in rows if row.kind == "continual" and row.complete(columns)]
     if len(chosen) < 2 or not columns:
         return list(rows)
-    found = rank_methods(
+    ranks = rank_methods(
         [[_mean(row.cells[column.key]) for column in columns] for row in chosen],
         higher_is_better=higher,
     )
     summed = {
         row.key: (
-            float(found.arithmetic[place]),
-            float(found.geometric[place]),
-            float(found.median[place]),
+            float(ranks.arithmetic[number]),
+            float(ranks.geometric[number]),
+            float(ranks.median[number]),
         )
-        for place, row in enumerate(chosen)
+        for number, row in enumerate(chosen)
     }
     return [
         replace(row, rank_arithmetic=of[0], rank_geometric=of[1], rank_median=of[2])
@@ -275,14 +270,8 @@ def _ranked(rows: Sequence[Row], columns: Sequence[Column], higher: bool) -> lis
     ]
 
 
-def _complete(row: Row, columns: Sequence[Column]) -> bool:
-    return all(
-        column.key in row.cells and row.cells[column.key].mean is not None for column in columns
-    )
-
-
 def _ordered(entries: Entries) -> list[tuple[str, str]]:
-    """Ranked kinds first; then as in the paper, variants of a method as they came."""
+    """Ranked kinds first, then in the order of the catalog; variants of a method as they came."""
     methods = methods_in_order(method for method, _ in entries)
     given = list(entries)
     return sorted(
@@ -295,8 +284,8 @@ def _ordered(entries: Entries) -> list[tuple[str, str]]:
     )
 
 
-def _label(method: str, variant: str) -> str:
-    return f"{method_label(method)}, {variant}" if variant else method_label(method)
+def _label(method: str, variant: str, overlay: Overlay) -> str:
+    return f"{overlay.label(method)}, {variant}" if variant else overlay.label(method)
 
 
 def _mean(cell: Cell) -> float:
@@ -305,7 +294,3 @@ def _mean(cell: Cell) -> float:
 
 def _error(cell: Cell) -> float:
     return cell.error if cell.error is not None else float("nan")
-
-
-def _listing(names: Sequence[str]) -> str:
-    return ", ".join(names)

@@ -12,6 +12,8 @@ from ..benchmarks import BENCHMARKS
 from ..comparison import Comparison
 from ..errors import FarshoreError
 from .names import several
+from .overlay import Overlay
+from .paper import PAPER
 from .provenance import Used, mixed_versions, provenance
 from .reading import ReadingStore
 from .swept import swept_tables
@@ -21,7 +23,7 @@ from .unplanned import Loose, comparison_table, loose_tables, read_comparison
 COMPARISON = "comparison.json"
 
 
-def build_report(folder: Path) -> Report:
+def build_report(folder: Path, overlay: Overlay = PAPER) -> Report:
     """All tables of a folder that `farshore sweep` or `farshore compare` wrote into, or of one
     comparison.json.
 
@@ -29,14 +31,14 @@ def build_report(folder: Path) -> Report:
     to show, one error says so.
     """
     if folder.is_file():
-        return _of_comparison(folder)
+        return _of_comparison(folder, overlay)
     if not folder.is_dir():
         raise FarshoreError(
             f"there is no folder {str(folder)!r}: give the one that `farshore sweep --runs` or "
             "`farshore compare` wrote into"
         )
     store = ReadingStore(folder)
-    swept = swept_tables(store)
+    swept = swept_tables(store, overlay)
     loose: list[Loose] = []
     used: list[Used] = []
     for name, result, config in store.all():
@@ -49,10 +51,10 @@ def build_report(folder: Path) -> Report:
     kept, said = _sort_loose(loose, {table.name for table in tables})
     problems += said
     if kept:
-        tables += loose_tables(kept)
+        tables += loose_tables(kept, overlay)
         used += [Used(each.result, each.config) for each in kept]
     comparisons = _comparisons(folder, problems)
-    tables += [comparison_table(found, name) for name, found in comparisons.items()]
+    tables += [comparison_table(found, name, overlay) for name, found in comparisons.items()]
     used += [each for found in comparisons.values() for each in _used(found)]
     if not tables and not problems:
         raise FarshoreError(
@@ -69,9 +71,9 @@ def build_report(folder: Path) -> Report:
     )
 
 
-def _of_comparison(path: Path) -> Report:
+def _of_comparison(path: Path, overlay: Overlay) -> Report:
     found = read_comparison(path)
-    table = comparison_table(found, f"compare-{found.benchmark}")
+    table = comparison_table(found, f"compare-{found.benchmark}", overlay)
     used = _used(found)
     return Report(table.title, (table,), provenance(used, {}, [found]), tuple(mixed_versions(used)))
 
@@ -122,18 +124,18 @@ def _sort_loose(runs: Sequence[Loose], tabled: set[str]) -> tuple[list[Loose], l
     said = []
     if old:
         said.append(
-            f"{_listing(old)} of an older results version than others of the same system are "
-            "mixed in; they stand in no table."
+            f"{_listing(old)} of an older results version than others of the same system are in "
+            "no table."
         )
     if behind:
         said.append(
-            f"{_listing(behind)} of an older results version than this farshore has: the same "
-            "sweep would carry them out again."
+            f"{_listing(behind)} of an older results version than the installed farshore has; "
+            "the same sweep would repeat them."
         )
     if stray:
         said.append(
-            f"{_listing(stray)} of no recorded plan (the experiment was changed since) stand in "
-            "no table."
+            f"{_listing(stray)} of no recorded plan (the experiment has changed since) are in no "
+            "table."
         )
     return kept, said
 
@@ -158,15 +160,10 @@ def _listing(runs: Sequence[Loose]) -> str:
 
 
 def _missing(tables: Sequence[Table]) -> list[str]:
-    """Data sets on which nothing has run stand among the problems too: a table without a column
-    looks whole otherwise.
+    """Data sets on which nothing has run are problems too: without their columns a table looks
+    whole.
     """
-    return [
-        f"{table.name}: {note}"
-        for table in tables
-        for note in table.notes
-        if note.startswith("Nothing has run on")
-    ]
+    return [f"{table.name}: {text}" for table in tables for text in table.lacking_sentences]
 
 
 def _title(tables: Sequence[Table], folder: Path) -> str:

@@ -1,6 +1,4 @@
-"""A report as CSV: a line a number, in full precision, so that it reads back to the same
-numbers.
-"""
+"""A report as CSV: one line per number, in full precision, so that it reads back unchanged."""
 
 from __future__ import annotations
 
@@ -29,27 +27,33 @@ OURS = (
 NUMBERS = (
     "mean",
     "error",
+    "status",
     "seeds",
     "seeds_planned",
     "trials",
     "trials_planned",
+    "diverged",
+    "pruned",
+    "undefined",
+    "generated",
+    "part_of_the_data",
     "place",
     "values",
     "notes",
 )
 PAPER = ("paper", "paper_error", "difference")
 RANKS = ("rank_arithmetic", "rank_geometric", "rank_median")
-AVERAGE, GAIN = "average", "difference_to_finetune"
+AVERAGE, GAIN = "average", "difference_to_baseline"
 
 
-def as_csv(report: Report, *, paper: bool = True) -> str:
-    """All tables, one under another. Averages, ranks and differences to Finetune are lines of
-    their own, named in `column`.
+def as_csv(report: Report) -> str:
+    """All tables, one below the other. Averages, ranks and differences to the baseline have lines
+    of their own, named in `column`; the paper's columns are there if it has any number.
     """
     text = io.StringIO()
     writer = csv.DictWriter(
         text,
-        fieldnames=[*OURS, *NUMBERS, *(PAPER if paper else ())],
+        fieldnames=[*OURS, *NUMBERS, *(PAPER if report.has_paper else ())],
         extrasaction="ignore",
         lineterminator="\n",
     )
@@ -76,10 +80,9 @@ def _lines(table: Table) -> Iterator[dict[str, Any]]:
                     Cell(getattr(row, name), paper=other),
                     unit="rank",
                 )
-        if row.difference_to_finetune is not None:
-            yield _line(
-                table, row, Column(GAIN, "To Finetune", ""), Cell(row.difference_to_finetune)
-            )
+        if row.difference_to_baseline is not None:
+            column = Column(GAIN, f"To {table.baseline_label}", "")
+            yield _line(table, row, column, Cell(row.difference_to_baseline))
 
 
 def _line(
@@ -101,10 +104,16 @@ def _line(
         "unit": unit or table.unit,
         "mean": _exact(cell.mean),
         "error": _exact(cell.error),
+        "status": cell.status.value,
         "seeds": cell.seeds or "",
         "seeds_planned": cell.seeds_planned or "",
         "trials": cell.trials or "",
         "trials_planned": cell.trials_planned or "",
+        "diverged": cell.diverged or "",
+        "pruned": cell.pruned or "",
+        "undefined": cell.undefined or "",
+        "generated": cell.generated,
+        "part_of_the_data": cell.part_of_the_data,
         "place": cell.place or "",
         "values": " ".join(_exact(value) for value in cell.values),
         "notes": "; ".join(cell.notes),
@@ -115,5 +124,5 @@ def _line(
 
 
 def _exact(value: float | None) -> str:
-    """All digits that a number has; nothing where there is none."""
+    """All digits of a number; empty where there is none."""
     return "" if value is None else repr(float(value))

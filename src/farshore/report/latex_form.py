@@ -1,7 +1,7 @@
-"""A report as LaTeX: a document that compiles by itself, whose tables can be taken over one by one.
+"""A report as LaTeX: a document that compiles on its own, whose tables can be copied one by one.
 
-Tables are ruled by booktabs and coloured by group as the paper's; best, second and third are bold,
-underlined and dotted, as there.
+Tables use booktabs and are coloured by group; best, second and third are bold, underlined and
+dotted.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import re
 import unicodedata
 
 from .grid import NOTHING, Entry, Grid, make_grid
-from .table import COLOURS, Report, Row, Table
+from .overlay import WHITE
+from .table import Report, Row, Table
 
 PACKAGES = (
     r"\usepackage[margin=1.5cm,landscape]{geometry}",
@@ -54,26 +55,26 @@ SPECIAL = {
 }
 
 
-def as_latex(report: Report, *, paper: bool = True) -> str:
-    """The whole report as a document; `paper=False` leaves the paper's numbers out."""
+def as_latex(report: Report) -> str:
+    """The whole report as a document."""
+    groups = {row.group: row.colour for table in report.tables for row in table.rows}
     colours = [
-        rf"\definecolor{{{colour_name(group)}}}{{HTML}}{{{code[1:].upper()}}}"
-        for group, code in COLOURS.items()
+        rf"\definecolor{{{colour_name(group)}}}{{HTML}}{{{colour[1:].upper()}}}"
+        for group, colour in groups.items()
+        if colour != WHITE
     ]
     parts = [
         "\n".join([r"\documentclass{article}", *PACKAGES, *colours, r"\begin{document}"]),
         rf"\section*{{{escape(report.title)}}}",
     ]
     if report.problems:
-        parts.append(_items("Before the numbers", report.problems))
+        parts.append(_items("Read this first", report.problems))
     for table in report.tables:
-        parts.append(latex_table(table, paper=paper))
-        if len(table.rows) > LONG:  # it floats to a page of its own: what is said of it comes after
+        parts.append(latex_table(table))
+        if len(table.rows) > LONG:  # it floats to a page of its own: its conclusions come after
             parts.append(r"\clearpage")
         if table.significance is not None:
-            parts.append(
-                _items(f"What may be concluded: {table.title}", table.significance.sentences)
-            )
+            parts.append(_items(f"Conclusions: {table.title}", table.significance.sentences))
     if report.provenance.facts:
         parts.append(
             _items(
@@ -82,28 +83,28 @@ def as_latex(report: Report, *, paper: bool = True) -> str:
             )
         )
     commands = "\n".join(report.provenance.commands)
-    if (
-        commands and commands.isascii() and r"\end{verbatim}" not in commands
-    ):  # else they stand in the page and in Markdown
+    # What LaTeX cannot set verbatim is left to the page and to Markdown.
+    if commands and commands.isascii() and r"\end{verbatim}" not in commands:
         parts.append(
             "\n".join(
-                [r"\paragraph{To get them again}", r"\begin{verbatim}", commands, r"\end{verbatim}"]
+                [
+                    r"\paragraph{To reproduce the tables}",
+                    r"\begin{verbatim}",
+                    commands,
+                    r"\end{verbatim}",
+                ]
             )
         )
     return "\n\n".join([*parts, r"\end{document}"]) + "\n"
 
 
-def latex_table(table: Table, *, paper: bool = True) -> str:
-    """One table. It needs the packages and colours that stand at the head of the document."""
-    shown = paper and table.has_paper
-    grid = make_grid(table, paper=shown)
-    said = [table.title.rstrip(".") + ".", table.about]
-    if shown:
-        said.append(
-            "In brackets: the paper's number."
-            if not table.paper_title
-            else f"In brackets: the paper's number ({table.paper_title})."
-        )
+def latex_table(table: Table) -> str:
+    """One table. It needs the packages and colours at the head of the document."""
+    grid = make_grid(table)
+    caption = [table.title.rstrip(".") + ".", table.about]
+    if table.has_paper:
+        source = f" ({table.paper_title})" if table.paper_title else ""
+        caption.append(f"In brackets: the paper's number{source}.")
     marks = r" Marked: \textbf{best}, \underline{second}, \dotuline{third} of the ranked methods."
     notes, lines = _lines(grid)
     below = [rf"$^{{{letter}}}$~{escape(text)}" for text, letter in notes.items()] + [
@@ -113,7 +114,7 @@ def latex_table(table: Table, *, paper: bool = True) -> str:
         [
             r"\begin{table*}[!htbp]",
             r"\centering",
-            rf"\caption{{{escape(' '.join(said))}{marks}}}",
+            rf"\caption{{{escape(' '.join(caption))}{marks}}}",
             rf"\label{{tab:{re.sub('[^a-z0-9]+', '-', table.name.lower())}}}",
             r"\adjustbox{max width=\linewidth,max totalheight=0.8\textheight}{%",
             rf"\begin{{tabular}}{{l{'c' * (len(grid.heads) - 1)}}}",
@@ -139,16 +140,16 @@ def latex_table(table: Table, *, paper: bool = True) -> str:
 
 def _lines(grid: Grid) -> tuple[dict[str, str], list[str]]:
     """Texts of notes with their letters, and the lines of the rows: a rule between groups, a
-    head above a section that is apart.
+    heading above a section of its own.
     """
     notes: dict[str, str] = {}
     lines: list[str] = []
     for title, rows in grid.sections:
         group = None
-        for place, (row, entries) in enumerate(rows):
+        for index, (row, entries) in enumerate(rows):
             if lines and row.group != group:
                 lines.append(r"\midrule")
-            if place == 0 and title:
+            if index == 0 and title:
                 lines.append(
                     rf"\multicolumn{{{len(grid.heads)}}}{{l}}{{\emph{{{escape(title)}}}}} \\"
                 )
@@ -158,7 +159,7 @@ def _lines(grid: Grid) -> tuple[dict[str, str], list[str]]:
 
 
 def _line(row: Row, entries: list[Entry], notes: dict[str, str]) -> str:
-    colour = rf"\rowcolor{{{colour_name(row.group)}}} " if row.group in COLOURS else ""
+    colour = rf"\rowcolor{{{colour_name(row.group)}}} " if row.colour != WHITE else ""
     return (
         colour
         + " & ".join([escape(row.label), *(_cell(entry, notes) for entry in entries)])
@@ -181,12 +182,12 @@ def _cell(entry: Entry, notes: dict[str, str]) -> str:
     return text
 
 
-def _letter(place: int) -> str:
+def _letter(index: int) -> str:
     """a to z, then aa, ab, ..."""
     letters = ""
-    while place >= 0:
-        letters = chr(ord("a") + place % 26) + letters
-        place = place // 26 - 1
+    while index >= 0:
+        letters = chr(ord("a") + index % 26) + letters
+        index = index // 26 - 1
     return letters
 
 
@@ -207,8 +208,8 @@ def colour_name(group: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Plain text as LaTeX: signs of its own are escaped, others become what every engine can
-    set.
+    """Plain text as LaTeX: special characters are escaped, others become what every engine can
+    typeset.
     """
     return "".join(SPECIAL.get(sign) or _plain(sign) for sign in " ".join(text.split()))
 

@@ -1,4 +1,4 @@
-"""A report as Markdown, as GitHub shows it."""
+"""A report as GitHub-flavoured Markdown."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from .grid import Entry, Grid, make_grid
 from .table import Report, Table
 
 LEGEND = (
-    "Mean ± standard error. **Best**, <ins>second</ins> and *third* of a column among the "
+    "Mean ± standard error. **Best**, <ins>second</ins> and *third* of each column among the "
     "ranked methods."
 )
-LEGEND_PAPER = " In brackets the paper's number and our difference to it."
+LEGEND_PAPER = " In brackets: the paper's number, and our difference to it."
 MARKS = {1: ("**", "**"), 2: ("<ins>", "</ins>"), 3: ("*", "*")}
 
 
-def as_markdown(report: Report, *, paper: bool = True) -> str:
-    """The whole report; `paper=False` leaves the paper's numbers out."""
+def as_markdown(report: Report) -> str:
+    """The whole report."""
     parts = [f"# {escape(report.title)}"]
     if report.problems:
         parts.append(
             "\n".join(
-                ["**Before the numbers:**", "", *(f"- {escape(text)}" for text in report.problems)]
+                ["**Read this first:**", "", *(f"- {escape(text)}" for text in report.problems)]
             )
         )
-    parts += [markdown_table(table, paper=paper) for table in report.tables]
+    parts += [markdown_table(table) for table in report.tables]
     if report.provenance.facts:
         lines = ["## Where the numbers come from", "", "| what | value |", "|---|---|"]
         parts.append(
@@ -38,15 +38,15 @@ def as_markdown(report: Report, *, paper: bool = True) -> str:
         )
     if report.provenance.commands:
         parts.append(
-            "\n".join(["To get them again:", "", "```sh", *report.provenance.commands, "```"])
+            "\n".join(["To reproduce the tables:", "", "```sh", *report.provenance.commands, "```"])
         )
     return "\n\n".join(parts) + "\n"
 
 
-def markdown_table(table: Table, *, paper: bool = True) -> str:
-    """One table with its notes and what may be concluded from it."""
-    shown = paper and table.has_paper
-    grid = make_grid(table, paper=shown)
+def markdown_table(table: Table) -> str:
+    """One table with its notes and conclusions."""
+    shown = table.has_paper
+    grid = make_grid(table)
     parts = [
         f"## {escape(table.title)}",
         escape(table.about),
@@ -59,7 +59,7 @@ def markdown_table(table: Table, *, paper: bool = True) -> str:
         parts.append("\n".join(f"- {escape(note)}" for note in table.notes))
     if table.significance is not None:
         lines = [
-            "**What may be concluded**",
+            "**Conclusions**",
             "",
             *(f"- {escape(text)}" for text in table.significance.sentences),
         ]
@@ -95,7 +95,7 @@ def _cell(entry: Entry) -> str:
 
 
 def escape(text: str) -> str:
-    """Signs that Markdown or a table would take for its own."""
+    """Plain text as Markdown: special characters are escaped."""
     for sign in "\\`*_|<>[]":
         text = text.replace(sign, f"\\{sign}")
     return " ".join(text.split())

@@ -1,5 +1,5 @@
-"""Saved features: read, laid into a plane, and a number for how well domains can be told apart
-by them.
+"""Saved features: read, projected onto a plane, and measured for how well they distinguish the
+domains.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class Features:
     classes: np.ndarray[Any, np.dtype[np.int64]]
 
     def frame(self) -> pd.DataFrame:
-        """A row a row, without the features themselves."""
+        """One line per row, without the features themselves."""
         return pd.DataFrame({"domain": self.domains, "target": self.target, "class": self.classes})
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """Balanced accuracy of a linear classifier by cross-validation: which domain a row is of,
-    and whether it is of the target.
+    """Cross-validated balanced accuracy of a linear classifier that predicts which domain a row
+    comes from, and whether it comes from the target.
     """
 
     domain_accuracy: float | None
@@ -46,34 +46,33 @@ class Overlap:
     target_accuracy: float | None
 
     def sentence(self) -> str:
-        """Both numbers beside their chance levels."""
+        """Both numbers with their chance levels."""
         if self.domain_accuracy is None or self.target_accuracy is None:
-            return "Too few rows of a domain to ask a classifier."
+            return "A domain has too few rows to train a classifier."
         return (
-            "Asked which domain a row is of, a linear classifier is right in "
-            f"{100 * self.domain_accuracy:.0f}% "
-            f"(chance {100 * self.domain_chance:.0f}%); asked only whether it is of the target, "
-            f"in {100 * self.target_accuracy:.0f}% "
+            "A linear classifier predicts the domain of a row with "
+            f"{100 * self.domain_accuracy:.0f}% accuracy (chance {100 * self.domain_chance:.0f}%), "
+            f"and whether it comes from the target with {100 * self.target_accuracy:.0f}% "
             "(chance 50%)."
         )
 
 
 def read_features(path: Path) -> Features | None:
-    """What a run saved for figures; None where the file is damaged, for a figure is not worth a
-    failed report.
+    """The features that a run saved; None for a damaged file, because one figure should not make
+    the report fail.
     """
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
     try:
-        found = load_file(path)
+        tensors = load_file(path)
     except (OSError, SafetensorError):
         return None
     blocks, domains, target, classes = [], [], [], []
-    for key in sorted(name for name in found if name.endswith(" features")):
+    for key in sorted(name for name in tensors if name.endswith(" features")):
         name = key.removesuffix(" features")
-        rows = found[key].reshape(len(found[key]), -1).astype(np.float32)
-        labels = found.get(f"{name} labels")
+        rows = tensors[key].reshape(len(tensors[key]), -1).astype(np.float32)
+        labels = tensors.get(f"{name} labels")
         if labels is None or len(labels) != len(rows) or not np.isfinite(rows).all():
             return None
         is_target = name.startswith("target ")
@@ -96,13 +95,12 @@ def read_features(path: Path) -> Features | None:
 
 
 def project(features: np.ndarray[Any, np.dtype[np.float32]]) -> tuple[pd.DataFrame, str]:
-    """Two coordinates a row, and by what: UMAP, or principal components where it is not
-    installed or the rows are too few for it.
+    """Two coordinates per row, and the method: UMAP, or principal components where it is not
+    installed or there are too few rows for it.
     """
     with warnings.catch_warnings(), _same_threads():
-        warnings.simplefilter(
-            "ignore"
-        )  # umap and numba warn about versions and threads, which a reader cannot mend
+        # umap and numba warn about versions and threads, which readers cannot change.
+        warnings.simplefilter("ignore")
         try:
             from umap import UMAP
         except ImportError:
@@ -124,8 +122,8 @@ def project(features: np.ndarray[Any, np.dtype[np.float32]]) -> tuple[pd.DataFra
 
 @contextmanager
 def _same_threads() -> Iterator[None]:
-    """Numba, which UMAP is compiled by, raises the number of threads that PyTorch uses in this
-    process: put it back.
+    """Numba, which compiles UMAP, changes the number of threads that PyTorch uses in this
+    process: restore it.
     """
     import torch
 
@@ -136,24 +134,24 @@ def _same_threads() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def measure(found: Features) -> Overlap:
-    """The numbers beside the picture, of the features themselves and not of the plane."""
-    names = sorted(set(found.domains))
-    numbers = np.array([names.index(name) for name in found.domains])
+def measure(saved: Features) -> Overlap:
+    """How distinguishable the domains are, from the features themselves, not from the plane."""
+    names = sorted(set(saved.domains))
+    numbers = np.array([names.index(name) for name in saved.domains])
     return Overlap(
-        domain_accuracy=accuracy(found.features, numbers),
+        domain_accuracy=accuracy(saved.features, numbers),
         domain_chance=1 / len(names),
-        target_accuracy=accuracy(found.features, found.target.astype(np.int64)),
+        target_accuracy=accuracy(saved.features, saved.target.astype(np.int64)),
     )
 
 
 def accuracy(
     features: np.ndarray[Any, np.dtype[np.float32]], labels: np.ndarray[Any, np.dtype[np.int64]]
 ) -> float | None:
-    """Balanced accuracy of shrunk linear discriminants, cross-validated; domains count alike
-    however many rows they have.
+    """Cross-validated balanced accuracy of shrunk linear discriminants; domains count equally,
+    whatever their sizes.
 
-    None where a domain has fewer rows than there are folds, or there is but one domain.
+    None where a domain has fewer rows than there are folds, or there is only one domain.
     """
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
     from sklearn.metrics import balanced_accuracy_score

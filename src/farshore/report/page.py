@@ -1,6 +1,4 @@
-"""The page: one HTML file with its tables, figures, style and scripts inside. Nothing is loaded
-from anywhere.
-"""
+"""The page: one HTML file with its tables, figures, style and scripts; it loads nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ INSTALL = "the page needs plotly and Jinja2: pip install 'farshore[report]'"
 
 
 def needed() -> None:
-    """Say how to install what the page is made with, where it is not there."""
+    """Refuse, with the command to type, where plotly or Jinja2 is not installed."""
     try:
         import jinja2  # noqa: F401
         import plotly  # noqa: F401
@@ -37,7 +35,7 @@ def needed() -> None:
 
 @dataclass(frozen=True)
 class PageDrawing:
-    """A figure as the template shows it: views to choose from, under what they are of."""
+    """A figure as the template shows it; `choices` are its views by what they show."""
 
     name: str
     title: str
@@ -50,7 +48,7 @@ class PageDrawing:
 
 @dataclass
 class ShownTable:
-    """A table with what the test on its ranks says."""
+    """A table with the results of the test on its ranks."""
 
     page: PageTable
     diagram: Any = None
@@ -61,28 +59,22 @@ class ShownTable:
         return getattr(self.page, name)
 
 
-def page(
-    report: Report, drawings: Sequence[Drawing] = (), *, paper: bool = True, source: str = ""
-) -> str:
-    """The whole page as text. `source` is the folder of the runs as it was typed, for the
-    commands beside the figures.
+def page(report: Report, drawings: Sequence[Drawing] = (), *, source: str = "") -> str:
+    """The whole page as text. `source` is the folder of the runs as the user typed it, for the
+    commands below the figures.
     """
     needed()
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
     answered = answer(report)
-    if answered is not None:  # its table stands first
+    if answered is not None:  # its table comes first
         report = replace(
             report,
             tables=tuple(sorted(report.tables, key=lambda table: table is not answered.table)),
         )
-    paper = paper and any(table.has_paper for table in report.tables)
-    tables = [
-        _table(found, Markup, paper=paper)
-        for found in (page_table(table, paper=paper) for table in report.tables)
-    ]
-    if answered is not None:  # what stands at the top is not said twice
+    tables = [_table(page_table(table), Markup) for table in report.tables]
+    if answered is not None:  # its sentences are at the top already
         for shown in tables:
             shown.sentences = () if shown.page.table is answered.table else shown.sentences
     environment = Environment(
@@ -99,7 +91,7 @@ def page(
         tables=tables,
         drawings=[_drawing(drawing, source) for drawing in drawings],
         contents=_contents(report, drawings),
-        paper=paper,
+        paper=report.has_paper,
         version=__version__,
         css=Markup(_file("page.css")),
         js=Markup(_file("page.js")),
@@ -109,10 +101,10 @@ def page(
 
 
 def figure_data(drawings: Iterable[Drawing]) -> str:
-    """The figures as JSON that may stand inside a page: no NaN, and no sign that could end the
+    """The figures as JSON for use inside a page: no NaN, and no character that could end the
     script.
     """
-    found = [
+    figures = [
         {
             "name": drawing.name,
             "views": [
@@ -122,7 +114,7 @@ def figure_data(drawings: Iterable[Drawing]) -> str:
         }
         for drawing in drawings
     ]
-    text = json.dumps(found, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(figures, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
@@ -134,7 +126,7 @@ def _plain(figure: dict[str, Any]) -> dict[str, Any]:
 
 
 def _finite(value: Any) -> Any:
-    """Without NaN and infinity, which are no JSON."""
+    """Without NaN and infinity, which JSON does not have."""
     if isinstance(value, float):
         return float(f"{value:.6g}") if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -146,7 +138,7 @@ def _finite(value: Any) -> Any:
 
 @cache
 def plotly_script() -> str:
-    """Plotly's own script, once a page."""
+    """Plotly's own script, included once per page."""
     from plotly.offline import get_plotlyjs
 
     script: str = get_plotlyjs()
@@ -158,19 +150,19 @@ def _file(name: str) -> str:
     return (FILES / name).read_text(encoding="utf-8")
 
 
-def _table(found: PageTable, markup: Any, *, paper: bool) -> ShownTable:
+def _table(shown: PageTable, markup: Any) -> ShownTable:
     from .figures.critical_difference import svg
 
-    significance = found.table.significance
+    significance = shown.table.significance
     if significance is None:
-        return ShownTable(found)
+        return ShownTable(shown)
     drawn = svg(significance)
     return ShownTable(
-        found, markup(drawn) if drawn else None, significance.sentences, _intervals(significance)
+        shown, markup(drawn) if drawn else None, significance.sentences, _intervals(significance)
     )
 
 
-def _intervals(found: Significance) -> tuple[tuple[str, str, str], ...]:
+def _intervals(test: Significance) -> tuple[tuple[str, str, str], ...]:
     def interval(pair: tuple[float, float] | None, sign: bool) -> str:
         return (
             f"{number(pair[0], sign=sign)} to {number(pair[1], sign=sign)}"
@@ -180,18 +172,18 @@ def _intervals(found: Significance) -> tuple[tuple[str, str, str], ...]:
 
     return tuple(
         (
-            found.labels.get(name, name),
-            interval(found.bootstrap.get(name), False),
-            interval(found.bootstrap_difference.get(name), True),
+            test.labels.get(name, name),
+            interval(test.bootstrap.get(name), False),
+            interval(test.bootstrap_difference.get(name), True),
         )
-        for name in sorted(found.bootstrap, key=lambda each: found.mean_ranks.get(each, math.inf))
+        for name in sorted(test.bootstrap, key=lambda each: test.mean_ranks.get(each, math.inf))
     )
 
 
 def _drawing(drawing: Drawing, source: str) -> PageDrawing:
     choices: dict[str, list[tuple[int, str]]] = {}
-    for place, view in enumerate(drawing.views):
-        choices.setdefault(view.of, []).append((place, view.label))
+    for index, view in enumerate(drawing.views):
+        choices.setdefault(view.of, []).append((index, view.label))
     command = (
         f"farshore report {shlex.quote(source)} --figure {drawing.name} -o {drawing.name}.csv"
         if source
@@ -205,10 +197,10 @@ def _drawing(drawing: Drawing, source: str) -> PageDrawing:
 
 
 def _contents(report: Report, drawings: Sequence[Drawing]) -> list[tuple[str, str]]:
-    found = [(f"table-{table.name}", table.title) for table in report.tables]
-    found += [(f"figure-{drawing.name}", drawing.title) for drawing in drawings]
+    entries = [(f"table-{table.name}", table.title) for table in report.tables]
+    entries += [(f"figure-{drawing.name}", drawing.title) for drawing in drawings]
     return (
-        [*found, ("provenance", "Where the numbers come from")]
+        [*entries, ("provenance", "Where the numbers come from")]
         if report.provenance.facts
-        else found
+        else entries
     )

@@ -1,21 +1,20 @@
-"""A table as the page shows it: texts, values to sort by, and its notes under letters."""
+"""A table as the page shows it: texts, values to sort by, and notes by letter."""
 
 from __future__ import annotations
 
 import math
 import string
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, field, replace
 
-from .table import GROUP_LABELS, SECTIONS, Cell, Row, Table
+from .table import SECTIONS, Cell, Row, Table
 
-GENERATED = "generated data"
 PLACES = {1: "best", 2: "second", 3: "third"}
 
 
 @dataclass
 class PageCell:
-    """One cell: what stands in it, what it is sorted by, the letters of its notes."""
+    """One cell: its text, the value that it is sorted by, the letters of its notes."""
 
     text: str
     value: float | None = None
@@ -32,7 +31,7 @@ class PageCell:
 
 @dataclass
 class PageColumn:
-    """A head: `best` is the direction that puts the best first when it is sorted."""
+    """A column's head: `best` is the direction of sorting that puts the best first."""
 
     label: str
     below: str = ""
@@ -73,27 +72,26 @@ class Notes:
     def letter(self, text: str) -> str:
         """The letter of a text, a new one if it is new."""
         if text not in self.letters:
-            place, letters = len(self.letters), ""
-            while place >= 0:
-                letters = string.ascii_lowercase[place % 26] + letters
-                place = place // 26 - 1
+            index, letters = len(self.letters), ""
+            while index >= 0:
+                letters = string.ascii_lowercase[index % 26] + letters
+                index = index // 26 - 1
             self.letters[text] = letters
         return self.letters[text]
 
 
 def number(value: float | None, *, sign: bool = False, digits: int = 1) -> str:
-    """A number as a reader expects it, with a true minus; a dash where there is none."""
+    """A number with a typographic minus; a dash where there is none."""
     if value is None or value != value:
         return "–"
-    value = round(value, digits) + 0.0  # no minus before a nought
+    value = round(value, digits) + 0.0  # no minus before a zero
     shown = f"{value:+.{digits}f}" if sign and value else f"{value:.{digits}f}"
     return shown.replace("-", "\u2212")
 
 
-def page_table(table: Table, *, paper: bool = True) -> PageTable:
-    """The table with or without the paper's numbers."""
+def page_table(table: Table) -> PageTable:
+    """The table as the template needs it."""
     notes = Notes()
-    paper = paper and table.has_paper
     best = "descending" if table.higher_is_better else "ascending"
     columns = [
         PageColumn(column.label, column.metric.replace("_", " "), best, generated=column.generated)
@@ -101,7 +99,7 @@ def page_table(table: Table, *, paper: bool = True) -> PageTable:
     ]
     averaged = any(row.average is not None for row in table.rows)
     ranked = any(row.ranked for row in table.rows)
-    compared = any(row.difference_to_finetune is not None for row in table.rows)
+    compared = any(row.difference_to_baseline is not None for row in table.rows)
     if averaged:
         columns.append(PageColumn("Average", "", best, "mean over the data sets"))
     if ranked and len(table.columns) == 1:
@@ -117,19 +115,22 @@ def page_table(table: Table, *, paper: bool = True) -> PageTable:
             PageColumn("Rank", "median", "ascending", "median of the ranks on the data sets"),
         ]
     if compared:
-        columns.append(PageColumn("Gain", "on Finetune", best, "average minus that of Finetune"))
-    told = {
-        column.key: GENERATED
+        base = table.baseline_label
+        columns.append(
+            PageColumn("Gain", f"over {base}", best, f"average minus the average of {base}")
+        )
+    # Where all numbers of a column are of generated data, its head says so, and its cells need not.
+    in_the_head = {
+        column.key
         for column in table.columns
-        if column.generated and _everywhere(table, column.key)
+        if column.generated and _all_generated(table, column.key)
     }
     sections = []
     for kind, rows in table.sections().items():
-        shown = [_row(table, row, notes, told, averaged, ranked, compared, paper) for row in rows]
+        shown = [_row(table, row, notes, in_the_head, averaged, ranked, compared) for row in rows]
         sections.append((SECTIONS.get(kind, kind), shown))
     groups = {
-        row.group: (row.group, GROUP_LABELS.get(row.group, row.group), row.colour)
-        for row in table.rows
+        row.group: (row.group, row.group_label or row.group, row.colour) for row in table.rows
     }
     return PageTable(
         table=table,
@@ -137,7 +138,7 @@ def page_table(table: Table, *, paper: bool = True) -> PageTable:
         sections=sections,
         groups=list(groups.values()),
         notes=[(letter, text) for text, letter in notes.letters.items()],
-        paper=paper,
+        paper=table.has_paper,
     )
 
 
@@ -145,24 +146,25 @@ def _row(
     table: Table,
     row: Row,
     notes: Notes,
-    told: Mapping[str, str],
+    in_the_head: Set[str],
     averaged: bool,
     ranked: bool,
     compared: bool,
-    paper: bool,
 ) -> PageRow:
-    cells = [
-        _cell(row.cells.get(column.key), table, notes, paper, told=told.get(column.key, ""))
-        for column in table.columns
-    ]
+    cells = []
+    for column in table.columns:
+        cell = row.cells.get(column.key)
+        if cell is not None and column.key in in_the_head:
+            cell = replace(cell, generated=False)
+        cells.append(_cell(cell, table, notes))
     if averaged:
-        cells.append(_cell(row.average, table, notes, paper))
+        cells.append(_cell(row.average, table, notes))
     if ranked:
         ranks = (row.rank_arithmetic, row.rank_geometric, row.rank_median)
-        for place, value in enumerate(ranks[:1] if len(table.columns) == 1 else ranks):
+        for index, value in enumerate(ranks[:1] if len(table.columns) == 1 else ranks):
             theirs = (
-                row.paper_ranks[place]
-                if paper and row.paper_ranks is not None and value is not None
+                row.paper_ranks[index]
+                if row.paper_ranks is not None and value is not None
                 else None
             )
             cells.append(
@@ -174,7 +176,7 @@ def _row(
                 )
             )
     if compared:
-        value = row.difference_to_finetune
+        value = row.difference_to_baseline
         cells.append(
             PageCell(number(value, sign=True, digits=table.decimals), value, missing=value is None)
         )
@@ -184,42 +186,36 @@ def _row(
     return PageRow(row.method, label, row.group, row.colour, cells)
 
 
-def _everywhere(table: Table, column: str) -> bool:
-    """Whether all numbers of a column are of generated data: its head says so then, and its
-    cells need not.
-    """
+def _all_generated(table: Table, column: str) -> bool:
     return all(
-        GENERATED in row.cells[column].notes
+        row.cells[column].generated
         for row in table.rows
         if column in row.cells and row.cells[column].mean is not None
     )
 
 
-def _cell(cell: Cell | None, table: Table, notes: Notes, paper: bool, told: str = "") -> PageCell:
+def _cell(cell: Cell | None, table: Table, notes: Notes) -> PageCell:
     if cell is None:
         return PageCell("", missing=True, title="not planned")
-    said = [text for text in cell.notes if text != told]
-    shown = (
-        number(cell.mean, digits=table.decimals)
-        if cell.mean is not None or not said
-        else said.pop(0)
-    )
-    difference = cell.difference if paper else None
+    texts = list(cell.notes)
+    # Instead of a number: why there is none.
+    shown = number(cell.mean, digits=table.decimals) if cell.mean is not None else texts.pop(0)
+    difference = cell.difference
     worth = difference is not None and round(difference, table.decimals) != 0
     return PageCell(
         text=shown,
         value=cell.mean if cell.mean is not None and math.isfinite(cell.mean) else None,
         error=number(cell.error, digits=table.decimals) if cell.error is not None else "",
-        paper=_paper(cell, table.decimals) if paper else "",
+        paper=_paper(cell, table.decimals),
         difference=number(difference, sign=True, digits=table.decimals)
         if difference is not None
         else "",
         side=("above" if (difference or 0) > 0 else "below") if worth else "",
         place=PLACES.get(cell.place or 0, ""),
-        notes=tuple(notes.letter(text) for text in said),
+        notes=tuple(notes.letter(text) for text in texts),
         title=_title(cell.values, table.decimals),
         missing=cell.mean is None,
-        partial=bool(cell.seeds_planned) and not cell.whole,
+        partial=cell.seeds < cell.seeds_planned or cell.trials < cell.trials_planned,
     )
 
 

@@ -1,4 +1,4 @@
-"""The cells of an experiment: its plan made again, and what has run of it."""
+"""The cells of an experiment: its plan is made again, and finished runs are looked up."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..plan.experiment import Book, Experiment, Part
-from ..plan.plan import Cell as Place
+from ..plan.plan import Cell as PlannedCell
 from ..plan.plan import Plan, Planned, make_plan
 from ..search.selection import Trial
 from .measures import Measure, Seed, data_notes, make_cell
+from .overlay import Overlay
 from .reading import ReadingStore
 from .table import Cell
 
-# Parts of an experiment that hold the same method on the same data set are set apart by what
-# differs.
+# Parts of an experiment that hold the same method on the same data set become variants, named by
+# what differs.
 CONDITIONS = (
     "target",
     "steps",
@@ -33,7 +34,7 @@ Entries = dict[tuple[str, str], dict[str, Cell]]
 class Group:
     """The runs behind one cell, by seed; `key` is that of its column."""
 
-    place: Place
+    cell: PlannedCell
     key: str
     variant: str
     seeds: Mapping[int, Seed]
@@ -41,7 +42,7 @@ class Group:
 
 @dataclass
 class Gathered:
-    """An experiment with all that has run of it, and the names of all its planned runs."""
+    """An experiment with its finished runs and the names of all planned ones."""
 
     experiment: Experiment
     plan: Plan
@@ -54,7 +55,7 @@ class Gathered:
 
     def keys(self) -> dict[str, tuple[str, str]]:
         """Benchmark and order behind each column."""
-        return {group.key: (group.place.benchmark, group.place.order) for group in self.groups}
+        return {group.key: (group.cell.benchmark, group.cell.order) for group in self.groups}
 
     def metrics(self) -> dict[str, str]:
         """The metric of each column in which something has run."""
@@ -65,38 +66,39 @@ class Gathered:
             for trial in seed.trials[:1]
         }
 
-    def notes(self) -> list[str]:
-        """What a table must say of the data."""
-        return data_notes(
+    def notes(self, overlay: Overlay) -> list[str]:
+        """What readers must know of the data."""
+        results = (
             trial.result
             for group in self.groups
             for seed in group.seeds.values()
             for trial in seed.trials
         )
+        return data_notes(results, overlay)
 
     def cells(self, measure: Measure) -> Entries:
         """Every cell by this measure."""
         entries: Entries = {}
         for group in self.groups:
             cell = make_cell(group.seeds, self.experiment.selection, measure)
-            entries.setdefault((group.place.method, group.variant), {})[group.key] = cell
+            entries.setdefault((group.cell.method, group.variant), {})[group.key] = cell
         return entries
 
 
 def gather(experiment: Experiment, store: ReadingStore, book: Book) -> Gathered:
-    """What has run of an experiment, on whatever machine."""
+    """The finished runs of an experiment, whichever machine carried them out."""
     plan = make_plan(experiment, store, book, here=False)
     gathered = Gathered(experiment, plan)
-    places: dict[Place, list[Planned]] = {}
+    by_cell: dict[PlannedCell, list[Planned]] = {}
     for planned in plan.runs:
-        places.setdefault(planned.cell, []).append(planned)
+        by_cell.setdefault(planned.cell, []).append(planned)
     seen: dict[tuple[str, str, str], tuple[int, set[str]]] = {}
-    for place, runs in places.items():
-        key = place.benchmark if place.order == "listed" else f"{place.benchmark} {place.order}"
-        variant = place.varied
+    for cell, runs in by_cell.items():
+        key = cell.benchmark if cell.order == "listed" else f"{cell.benchmark} {cell.order}"
+        variant = cell.varied
         names = {planned.name for planned in runs}
-        first = seen.setdefault((place.method, variant, key), (place.part, names))
-        if first[0] != place.part:
+        first = seen.setdefault((cell.method, variant, key), (cell.part, names))
+        if first[0] != cell.part:
             if first[1] == names:  # the same runs under another part
                 continue
             variant = ", ".join(
@@ -104,17 +106,17 @@ def gather(experiment: Experiment, store: ReadingStore, book: Book) -> Gathered:
                     None,
                     (
                         variant,
-                        _difference(experiment.parts[first[0]], experiment.parts[place.part]),
+                        _difference(experiment.parts[first[0]], experiment.parts[cell.part]),
                     ),
                 )
             )
-        gathered.groups.append(Group(place, key, variant, read_seeds(runs, store)))
+        gathered.groups.append(Group(cell, key, variant, read_seeds(runs, store)))
     return gathered
 
 
 def read_seeds(runs: list[Planned], store: ReadingStore) -> dict[int, Seed]:
-    """What has ended of each seed. A trial that other runs judge counts once all of those have
-    ended.
+    """The finished trials of each seed. A trial that other runs judge counts once all of those
+    have finished.
     """
     wanted: dict[tuple[int, int], list[Planned]] = {}
     for planned in runs:
@@ -124,14 +126,14 @@ def read_seeds(runs: list[Planned], store: ReadingStore) -> dict[int, Seed]:
     for (seed, number), of_trial in wanted.items():
         counts[seed] = counts.get(seed, 0) + 1
         trials.setdefault(seed, [])
-        found = {planned.held_out: store.find(planned.name) for planned in of_trial}
-        result = found.pop(None, None)
-        if result is not None and all(each is not None for each in found.values()):
+        results = {planned.held_out: store.find(planned.name) for planned in of_trial}
+        result = results.pop(None, None)
+        if result is not None and all(each is not None for each in results.values()):
             trials[seed].append(
                 Trial(
                     number,
                     result,
-                    {str(name): each for name, each in found.items() if each is not None},
+                    {str(name): each for name, each in results.items() if each is not None},
                 )
             )
     return {seed: Seed(trials[seed], counts[seed]) for seed in trials}

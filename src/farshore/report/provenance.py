@@ -12,7 +12,6 @@ from typing import Any
 import yaml
 
 from ..benchmarks import BENCHMARKS
-from ..benchmarks.corrupted import GENERATED
 from ..benchmarks.prepared import PreparedBenchmark
 from ..comparison import Comparison
 from ..plan.experiment import Experiment
@@ -58,7 +57,7 @@ def provenance(
         ("GPU", _counted(result.hardware["gpu"] for result in results if "gpu" in result.hardware)),
         ("device", _counted(result.run.device for result in results)),
         (
-            "threads a run",
+            "threads per run",
             _counted(result.versions.get("threads", "not recorded") for result in results),
         ),
         ("results versions", _results_versions(used)),
@@ -147,7 +146,7 @@ def compare_command(found: Comparison) -> str:
 
 
 def mixed_versions(used: Sequence[Used]) -> list[str]:
-    """A problem for the reader where results of several versions stand in one report."""
+    """A problem where results of several versions are in one report."""
     found = Counter(each.result.versions.get("farshore", "not recorded") for each in used)
     if len(found) < 2:
         return []
@@ -155,8 +154,8 @@ def mixed_versions(used: Sequence[Used]) -> list[str]:
         f"{version}: {several(count, 'run')}" for version, count in sorted(found.items())
     )
     return [
-        f"Results of several versions of farshore are mixed ({counts}): numbers may differ for "
-        "that reason alone; repeat the older runs."
+        f"The results come from several versions of farshore ({counts}), and numbers may differ "
+        "for that reason alone; repeat the older runs."
     ]
 
 
@@ -200,10 +199,14 @@ def _data(results: Sequence[Result]) -> list[tuple[str, str]]:
         by_benchmark.setdefault(result.run.benchmark, []).append(result)
     for benchmark, found in by_benchmark.items():
         sets = _counted(_set(result) for result in found)
-        told = set(found[0].notes).intersection(*(result.notes for result in found)) | {
-            n for r in found for n in r.notes if GENERATED in n
-        }
-        facts.append((f"data of {benchmark}", "; ".join([sets, *sorted(told)])))
+        corruptions = _counted(
+            f"{result.data['corruptions']} corruptions"
+            for result in found
+            if "corruptions" in result.data
+        )
+        shared = set(found[0].notes).intersection(*(result.notes for result in found))
+        texts = [sets, *filter(None, [corruptions]), *sorted(shared)]
+        facts.append((f"data of {benchmark}", "; ".join(texts)))
     return facts
 
 

@@ -1,4 +1,4 @@
-"""Runs as a report reads them: each once, damaged ones as if they had not run, and named."""
+"""Runs as a report reads them: each once; damaged ones count as missing and are named."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class _ReadOnce(RunFolder):
 
     def read(self) -> Result:
         """The result, read once."""
-        found = self.store.find(self.path.name)
-        if found is None:
+        result = self.store.find(self.path.name)
+        if result is None:
             raise StateError(f"{self.result} cannot be read")
-        return found
+        return result
 
 
 # How many damaged results are named one by one.
@@ -34,7 +34,7 @@ NAMED = 5
 
 
 class ReadingStore(Store):
-    """A store that reads a result once and keeps what tables need of it; `problems` says what
+    """A store that reads each result once and keeps what tables need; `problems` names what
     could not be read.
     """
 
@@ -67,7 +67,7 @@ class ReadingStore(Store):
         return [
             *self.damaged[:NAMED],
             *(
-                [f"{more:,} more results cannot be read and count as missing too"]
+                [f"{more:,} more results cannot be read and also count as missing"]
                 if more > 0
                 else []
             ),
@@ -77,16 +77,16 @@ class ReadingStore(Store):
         if not folder.finished():
             return None
         try:
-            found = folder.read()
+            result = folder.read()
         except FarshoreError as error:
             self.damaged.append(
-                f"{error}; its run counts as missing here, and the same sweep repeats it"
+                f"{error}; its run counts as missing, and the same sweep will repeat it"
             )
             return None
-        if found.target is None:
-            return found
+        if result.target is None:
+            return result
         # No table shows the confusion matrix, and with two hundred classes it is nearly all of a
         # result's size.
-        return found.model_copy(
-            update={"target": found.target.model_copy(update={"confusion": []})}
+        return result.model_copy(
+            update={"target": result.target.model_copy(update={"confusion": []})}
         )

@@ -1,4 +1,4 @@
-"""Tables of the experiments that a folder of runs records."""
+"""Tables of the experiments that are recorded with the runs."""
 
 from __future__ import annotations
 
@@ -11,41 +11,12 @@ from ..errors import FarshoreError
 from ..plan.experiment import Book, Experiment
 from ..plan.record import TINY, recorded_experiments
 from .assemble import Frame, assemble
-from .measures import MEASURES, TARGET, Measure, is_generated
-from .names import dataset_label, datasets_in_order, in_order, method_group
-from .paper import PaperTable, paper_table
+from .measures import MEASURES, TARGET, Measure, column_generated
+from .names import method_group, several
+from .overlay import Beside, Overlay, PaperTable
 from .planned import Entries, Gathered, gather
 from .reading import ReadingStore
 from .table import Column, Table
-
-PAPER_SEARCH = (20, 3)
-# The order of tables in a report; experiments of one's own come after the main table.
-FIRST = ("main", "main.tiny")
-LAST = (
-    "naive",
-    "naive_vs_tailored",
-    "adaptation",
-    "source",
-    "backward_transfer",
-    "runtime",
-    "no_alignment",
-    "dynamic_priors",
-    "memory_50",
-    "memory_25",
-    "other_target",
-    "half_steps",
-    "orders",
-    "sensitivity",
-    "step_time",
-    "feature_space",
-)
-# Rows of another experiment that the paper prints in the same table: from where, which methods, and
-# what sets them apart.
-BESIDE: dict[str, tuple[str, tuple[str, ...], str]] = {
-    "adaptation": ("main", ("finetune", "tailored"), ""),
-    "no_alignment": ("main", ("tailored",), "with alignment"),
-    "dynamic_priors": ("main", ("cl-vrex", "cl-fishr", "cl-coral", "cl-mmd"), "static priors"),
-}
 
 
 @dataclass
@@ -58,34 +29,31 @@ class Swept:
     problems: list[str] = field(default_factory=list)
 
 
-def swept_tables(store: ReadingStore) -> Swept:
+def swept_tables(store: ReadingStore, overlay: Overlay) -> Swept:
     """A table for each recorded experiment that has runs."""
-    found = Swept()
-    recorded = recorded_experiments(store.runs, found.problems)
+    swept = Swept()
+    recorded = recorded_experiments(store.runs, swept.problems)
     gathered: dict[str, Gathered] = {}
-    for stem in _ordered(recorded):
+    for stem in overlay.tables_in_order(recorded):
         experiment, book = recorded[stem]
-        found.experiments[stem] = experiment
+        swept.experiments[stem] = experiment
+        source = _Source(store, book, stem.removeprefix(experiment.name), gathered)
         try:
-            table, names = _table(
-                stem, experiment, _Source(store, book, stem.removeprefix(experiment.name), gathered)
-            )
+            table, names = _table(stem, experiment, source, overlay)
         except FarshoreError as error:
-            found.problems.append(f"{stem} cannot be planned again, so it has no table: {error}")
+            swept.problems.append(f"{stem} has no table because it cannot be planned: {error}")
             continue
-        found.names |= names
+        swept.names |= names
         if table.rows:
-            found.tables.append(table)
+            swept.tables.append(table)
         else:
-            found.problems.append(
-                f"{stem} is recorded here, but none of its runs has ended: it has no table"
-            )
-    return found
+            swept.problems.append(f"{stem} has no table because none of its runs has finished")
+    return swept
 
 
 @dataclass(frozen=True)
 class _Source:
-    """Finds what has run of an experiment, each once: many tables read main."""
+    """Finds the runs of an experiment and keeps them: several tables may read the same one."""
 
     store: ReadingStore
     book: Book
@@ -99,19 +67,12 @@ class _Source:
         return self.gathered[key]
 
 
-def _ordered(stems: Sequence[str] | dict[str, tuple[Experiment, Book]]) -> list[str]:
-    last = [stem for name in LAST for stem in stems if stem.partition(".")[0] == name]
-    return in_order(
-        stems, [*FIRST, *(stem for stem in stems if stem not in FIRST and stem not in last), *last]
-    )
-
-
-def _table(stem: str, experiment: Experiment, source: _Source) -> tuple[Table, set[str]]:
+def _table(
+    stem: str, experiment: Experiment, source: _Source, overlay: Overlay
+) -> tuple[Table, set[str]]:
     measure = MEASURES[experiment.table] if experiment.table is not None else TARGET
-    if experiment.name == "step_time":
-        measure = MEASURES["step time"]
     tiny = stem.endswith(TINY)
-    paper = None if tiny else paper_table(experiment.name)
+    paper = None if tiny else overlay.numbers(experiment.name)
     read = [source.find(name) for name in experiment.reads or [experiment.name]]
     entries: Entries = {}
     for one in read:
@@ -127,12 +88,13 @@ def _table(stem: str, experiment: Experiment, source: _Source) -> tuple[Table, s
         entries = {
             key: cells
             for key, cells in entries.items()
-            if method_group(key[0])[0] in ("finetune", "naive", "tailored")
+            if key[0] == overlay.baseline or method_group(key[0])[0] in ("naive", "tailored")
         }
-    columns = _columns(read, entries)
+    columns = _columns(read, entries, overlay)
     names = {name for one in read for name in one.names}
-    if experiment.name in BESIDE:
-        names |= _add_beside(experiment, entries, columns, source)
+    beside = overlay.beside(experiment.name)
+    if beside is not None:
+        names |= _add_beside(beside, entries, columns, source)
     parts = [part for one in read for part in one.experiment.parts]
     several_orders = any(len(part.orders) > 1 for part in parts)
     frame = Frame(
@@ -142,62 +104,58 @@ def _table(stem: str, experiment: Experiment, source: _Source) -> tuple[Table, s
         measure.unit,
         measure.higher_is_better,
         averaged=not any(part.vary for part in parts),
-        # One seed that was the best of several, or orders of one data set, are no ground for ranks.
+        # Neither the best seed alone nor several orders of one data set justify ranks.
         ranked=measure.ranked and not several_orders and not any(part.best_seed for part in parts),
         partial=any(one.plan.waiting or one.plan.absent for one in read),
-        notes=tuple(_notes(experiment, read, paper, tiny, several_orders)),
+        remarks=tuple(_remarks(read, paper, tiny, several_orders, overlay)),
     )
-    return assemble(frame, columns, entries, paper), names
+    return assemble(frame, columns, entries, overlay, paper), names
 
 
-def _columns(read: Sequence[Gathered], entries: Entries) -> list[Column]:
+def _columns(read: Sequence[Gathered], entries: Entries, overlay: Overlay) -> list[Column]:
     keys = {key: value for one in read for key, value in one.keys().items()}
     metrics = {key: metric for one in read for key, metric in one.metrics().items()}
     ordered = [
         key
-        for name in datasets_in_order(benchmark for benchmark, _ in keys.values())
+        for name in overlay.datasets_in_order(benchmark for benchmark, _ in keys.values())
         for key in keys
         if keys[key][0] == name
     ]
     columns = []
     for key in ordered:
         benchmark, order = keys[key]
-        label = (
-            dataset_label(benchmark)
-            if order == "listed"
-            else f"{dataset_label(benchmark)}, {order}"
-        )
+        label = overlay.dataset_label(benchmark) + ("" if order == "listed" else f", {order}")
         columns.append(
             Column(
                 key,
                 label,
                 metrics.get(key, _metric(benchmark)),
-                is_generated(entries.values(), key),
+                column_generated(entries.values(), key),
             )
         )
     absent = dict.fromkeys(name for one in read for name in one.plan.absent)
-    return [*columns, *(Column(name, dataset_label(name)) for name in absent)]
+    return [*columns, *(Column(name, overlay.dataset_label(name)) for name in absent)]
 
 
 def _add_beside(
-    experiment: Experiment, entries: Entries, columns: Sequence[Column], source: _Source
+    beside: Beside, entries: Entries, columns: Sequence[Column], source: _Source
 ) -> set[str]:
-    """Rows of main that the paper shows in the same table, where main is recorded and they have
-    run.
+    """Add the rows of another experiment that have numbers, if it is recorded; the names of its
+    runs.
     """
-    name, methods, variant = BESIDE[experiment.name]
+    variant = beside.variant
     try:
-        found = source.find(name)
+        other = source.find(beside.experiment)
     except FarshoreError:
         return set()
-    keys, given = {column.key for column in columns}, found.cells(TARGET)
-    for method in select_methods(methods):
+    keys, given = {column.key for column in columns}, other.cells(TARGET)
+    for method in select_methods(beside.methods):
         cells = {key: cell for key, cell in given.get((method, ""), {}).items() if key in keys}
         if (method, variant) not in entries and any(
             cell.mean is not None for cell in cells.values()
         ):
             entries[method, variant] = cells
-    return found.names
+    return other.names
 
 
 def _about(experiment: Experiment, measure: Measure) -> str:
@@ -207,53 +165,54 @@ def _about(experiment: Experiment, measure: Measure) -> str:
     if any(part.search is not None or part.settings_from is not None for part in experiment.parts):
         return f"{head}."
     if search.trials == 1:
-        return f"{head}; {search.seeds} seeds at the defaults."
-    seeds = "1 seed" if search.seeds == 1 else f"{search.seeds} seeds"
+        return f"{head}; {several(search.seeds, 'seed')} at the defaults."
     return (
-        f"{head}; {seeds}, of each the best of {search.trials} trials, selected by "
-        f"{experiment.selection}."
+        f"{head}; {several(search.seeds, 'seed')}, each with the best of {search.trials} trials, "
+        f"selected by {experiment.selection}."
     )
 
 
-def _notes(
-    experiment: Experiment,
+def _remarks(
     read: Sequence[Gathered],
     paper: PaperTable | None,
     tiny: bool,
     several_orders: bool,
+    overlay: Overlay,
 ) -> Iterator[str]:
     if tiny:
         yield (
-            "Tiny scale: two steps a domain on embedded data. It shows that the experiment "
-            "runs through, and its numbers mean nothing."
+            "Tiny scale: two steps per domain on embedded data. This shows that the experiment "
+            "runs; its numbers mean nothing."
         )
     if any(one.experiment.selection == "oracle" for one in read):
         yield (
-            "Selected on the target itself: this says what honest selection costs, and is no "
-            "result."
+            "Settings were selected on the target itself. This measures what honest selection "
+            "costs; it is not a result."
         )
     for one in read:
         search = one.experiment.search
         if (
             paper is not None
-            and experiment.name != "adaptation"
-            and (search.trials, search.seeds) != PAPER_SEARCH
+            and paper.search is not None
+            and paper.search != (search.trials, search.seeds)
         ):
+            trials, seeds = paper.search
             yield (
-                f"The paper searched 20 trials of 3 seeds; here {one.experiment.name} has "
-                f"{search.trials} of {search.seeds}."
+                f"The paper searched {several(trials, 'trial')} for each of "
+                f"{several(seeds, 'seed')}; {one.experiment.name} has {search.trials} for each of "
+                f"{search.seeds}."
             )
         for benchmark, (why, count) in one.plan.absent.items():
-            yield f"{benchmark}: {why}; {count} runs cannot be looked for."
+            yield f"{benchmark}: {why}; {several(count, 'run')} cannot be looked up."
         if one.plan.waiting:
             more = f" (and {len(one.plan.waiting) - 1} more)" if len(one.plan.waiting) > 1 else ""
             yield f"Not planned yet: {one.plan.waiting[0]}{more}."
     if several_orders:
         yield (
-            "Orders of the same data set are no independent observations: there are no ranks "
-            "and no tests here."
+            "Orders of the same data set are not independent observations, so there are no ranks "
+            "and no tests."
         )
-    yield from dict.fromkeys(note for one in read for note in one.notes())
+    yield from dict.fromkeys(note for one in read for note in one.notes(overlay))
 
 
 def _metric(benchmark: str) -> str:

@@ -18,16 +18,15 @@ from ..protocol import Result, Run
 from ..search.selection import Trial
 from ..settings import explain
 from .assemble import Frame, assemble
-from .measures import TARGET, Seed, data_notes, is_generated, make_cell
-from .names import dataset_label, datasets_in_order
-from .paper import paper_table
+from .measures import TARGET, Seed, column_generated, data_notes, make_cell
+from .overlay import COMPARISON, Overlay
 from .table import Cell, Column, Table
 
 UNKNOWN_PLAN = (
-    "What was planned is not recorded with these runs: a cell is held against the "
-    "fullest one of the table."
+    "What was planned is not recorded with these runs, so each cell is compared with the "
+    "fullest one in the table."
 )
-COMPARED = "All methods ran at their defaults or at the settings given, without a search."
+COMPARED = "All methods ran with their defaults or the given settings, without a search."
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Loose:
         return str(self.planned.get("experiment") or "runs")
 
 
-def loose_tables(runs: Sequence[Loose]) -> list[Table]:
+def loose_tables(runs: Sequence[Loose], overlay: Overlay) -> list[Table]:
     """A table for each experiment that is named in the runs themselves."""
     by_experiment: dict[str, list[Loose]] = {}
     for run in runs:
@@ -58,10 +57,10 @@ def loose_tables(runs: Sequence[Loose]) -> list[Table]:
             not run.result.run.left_out
         ):  # a run that judges a trial by a held-out source is no result of its own
             by_experiment.setdefault(run.experiment, []).append(run)
-    return [_table(name, found) for name, found in sorted(by_experiment.items())]
+    return [_table(name, found, overlay) for name, found in sorted(by_experiment.items())]
 
 
-def _table(name: str, runs: Sequence[Loose]) -> Table:
+def _table(name: str, runs: Sequence[Loose], overlay: Overlay) -> Table:
     seeds: dict[tuple[str, str], dict[str, dict[int, list[Trial]]]] = {}
     conditions: dict[str, set[str]] = {}
     for loose in runs:
@@ -88,28 +87,26 @@ def _table(name: str, runs: Sequence[Loose]) -> Table:
     columns = [
         Column(
             benchmark,
-            dataset_label(benchmark),
+            overlay.dataset_label(benchmark),
             metrics[benchmark],
-            is_generated(entries.values(), benchmark),
+            column_generated(entries.values(), benchmark),
         )
-        for benchmark in datasets_in_order(metrics)
+        for benchmark in overlay.datasets_in_order(metrics)
     ]
     for on in entries.values():
         for benchmark in metrics:
             on.setdefault(
                 benchmark,
-                Cell(
-                    None, seeds_planned=most_seeds, trials_planned=most_trials, notes=("missing",)
-                ),
+                Cell(None, seeds_planned=most_seeds, trials_planned=most_trials),
             )
     frame = Frame(
         name,
         f"{name}: runs without a recorded plan",
-        "Score on the unseen target (%): mean ± standard error over seeds, of each the best "
+        "Score on the unseen target (%): mean ± standard error over seeds, each with its best "
         "trial by source-validation.",
-        notes=(UNKNOWN_PLAN, *data_notes([loose.result for loose in runs])),
+        remarks=(UNKNOWN_PLAN, *data_notes([loose.result for loose in runs], overlay)),
     )
-    return assemble(frame, columns, entries, paper_table(name))
+    return assemble(frame, columns, entries, overlay, overlay.numbers(name))
 
 
 def _padded(by_seed: Mapping[int, list[Trial]], seeds: int, trials: int) -> dict[int, Seed]:
@@ -154,7 +151,7 @@ def read_comparison(path: Path) -> Comparison:
     return found
 
 
-def comparison_table(found: Comparison, name: str) -> Table:
+def comparison_table(found: Comparison, name: str, overlay: Overlay) -> Table:
     """One column, or one an order of the sources: they are no independent data sets, so several
     are not ranked.
     """
@@ -166,9 +163,9 @@ def comparison_table(found: Comparison, name: str) -> Table:
     for (method, order), results in apart.items():
         key = found.benchmark if len(words) == 1 else f"{found.benchmark} {words[order]}"
         entries.setdefault((method, ""), {})[key] = _cell(results)
-    label = dataset_label(found.benchmark)
+    label = overlay.dataset_label(found.benchmark)
     generated = any(
-        is_generated(entries.values(), key) for cells in entries.values() for key in cells
+        column_generated(entries.values(), key) for cells in entries.values() for key in cells
     )
     columns = (
         [Column(found.benchmark, label, found.metric, generated)]
@@ -188,9 +185,11 @@ def comparison_table(found: Comparison, name: str) -> Table:
         f"Score on the unseen target ({found.metric.replace('_', ' ')}, %): mean ± standard "
         f"error over {seeds} seeds.",
         ranked=len(words) == 1,
-        notes=(COMPARED, *data_notes(found.results)),
+        remarks=(COMPARED, *data_notes(found.results, overlay)),
     )
-    return assemble(frame, columns, entries, paper_table("compare") if usual else None)
+    return assemble(
+        frame, columns, entries, overlay, overlay.numbers(COMPARISON) if usual else None
+    )
 
 
 def is_usual(run: Run) -> bool:

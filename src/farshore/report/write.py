@@ -1,4 +1,4 @@
-"""A report into a file: the form is that of the file's ending."""
+"""Writes a report into a file; the ending of the file decides the form."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from pathlib import Path
 
 from ..errors import FarshoreError
 from ..state import write_atomic
+from . import printed
 from .build import build_report
-from .csv_form import as_csv
-from .latex_form import as_latex
-from .markdown_form import as_markdown
+from .overlay import NO_OVERLAY, Overlay
+from .paper import PAPER
 from .table import Report
 
-FORMS = (".html", ".md", ".csv", ".tex")
+FORMS = (".html", *printed.FORMS)
 FIGURE_FORMS = (".html", ".csv", ".json")
 DIAGRAM, DIAGRAM_FORMS = "critical-difference", (".svg", ".csv")
 
 
 def write_report(runs: Path, out: Path, *, paper: bool = True) -> list[str]:
-    """Write the report of a folder of runs; what a reader must know before the numbers is
-    returned, too.
+    """Write the report of a folder of runs, and return its problems. `paper=False` leaves out
+    the paper's numbers, labels and colours.
     """
     if out.suffix not in FORMS:
         raise FarshoreError(f"--out {str(out)!r} is not allowed: end it in {', '.join(FORMS)}")
@@ -27,26 +27,32 @@ def write_report(runs: Path, out: Path, *, paper: bool = True) -> list[str]:
         from .page import needed
 
         needed()
-    report = build_report(runs)
+    overlay = choose_overlay(paper=paper)
+    report = build_report(runs, overlay)
     if out.suffix == ".html":
         from .figures import draw_all
         from .figures.reading import read_runs
         from .page import page
 
-        text = page(report, draw_all(read_runs(runs)), paper=paper, source=str(runs))
+        text = page(report, draw_all(read_runs(runs), overlay), source=str(runs))
     else:
-        form = {".md": as_markdown, ".csv": as_csv, ".tex": as_latex}[out.suffix]
-        text = form(report, paper=paper)
+        text = printed.FORMS[out.suffix](report)
     write(out, text)
     return list(report.problems)
 
 
-def write_figure(runs: Path, name: str, out: Path) -> None:
+def choose_overlay(*, paper: bool) -> Overlay:
+    """The paper's overlay, or none."""
+    return PAPER if paper else NO_OVERLAY
+
+
+def write_figure(runs: Path, name: str, out: Path, *, paper: bool = True) -> None:
     """Write one figure: as a page of its own, its numbers as CSV, or plotly's JSON; the diagram
     of ranks as SVG or CSV.
     """
+    overlay = choose_overlay(paper=paper)
     if name == DIAGRAM:
-        write(out, _diagram(runs, out))
+        write(out, _diagram(runs, out, overlay))
         return
     if out.suffix not in FIGURE_FORMS:
         raise FarshoreError(
@@ -60,8 +66,8 @@ def write_figure(runs: Path, name: str, out: Path) -> None:
     from .page import figure_data, page
 
     check_figure(name)
-    build_report(runs)  # a folder that holds nothing is refused in the same words
-    drawing = draw_one(name, read_runs(runs))
+    build_report(runs, overlay)  # refuses an empty folder with the same message
+    drawing = draw_one(name, read_runs(runs), overlay)
     if out.suffix == ".csv":
         text = drawing.frame.to_csv(index=False)
     elif out.suffix == ".json":
@@ -71,7 +77,7 @@ def write_figure(runs: Path, name: str, out: Path) -> None:
     write(out, text)
 
 
-def _diagram(runs: Path, out: Path) -> str:
+def _diagram(runs: Path, out: Path, overlay: Overlay) -> str:
     """The critical-difference diagram of the folder's largest table."""
     if out.suffix not in DIAGRAM_FORMS:
         raise FarshoreError(
@@ -83,12 +89,12 @@ def _diagram(runs: Path, out: Path) -> str:
     needed()
     from .figures.critical_difference import diagram
 
-    frame, drawn = diagram(build_report(runs))
+    frame, drawn = diagram(build_report(runs, overlay))
     return drawn if out.suffix == ".svg" else frame.to_csv(index=False)
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
+    """Write a file completely or not at all."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, text.encode())

@@ -1,4 +1,4 @@
-"""The figures: each a file with `collect` (runs to numbers), `draw` (numbers to a picture) and
+"""The figures: one file each, with `collect` (runs to numbers), `draw` (numbers to a picture) and
 `drawing` (both, where there are data).
 """
 
@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...errors import FarshoreError, unknown
+from ..overlay import Overlay
 from . import (
     accuracy_matrix,
     critical_difference,
@@ -23,7 +24,7 @@ from .runs import Shown
 from .shape import Drawing
 
 # In the order of the page.
-FIGURES: dict[str, Callable[[Sequence[Shown]], Drawing | None]] = {
+FIGURES: dict[str, Callable[[Sequence[Shown], Overlay], Drawing | None]] = {
     module.NAME: module.drawing
     for module in (
         in_domain,
@@ -37,26 +38,24 @@ FIGURES: dict[str, Callable[[Sequence[Shown]], Drawing | None]] = {
         step_time,
     )
 }
-# What each one needs, for whoever asks for one that is not there.
+# What each one needs, for the message where its data are not there.
 NEEDS = {
     in_domain.NAME: "methods of at least two groups",
-    naive_tailored.NAME: "a tailored method and its naive form under the same conditions "
-    "(experiments/naive_vs_tailored.yaml)",
-    memory.NAME: "runs of a method with more than one size of memory (experiments/memory_50.yaml)",
-    selection.NAME: "several trials a method, of which some were not selected",
-    orders.NAME: "runs with more than one order of the sources (experiments/orders.yaml)",
-    sensitivity.NAME: "runs that vary penalty_weight or alignment_weight alone "
-    "(experiments/sensitivity.yaml)",
+    naive_tailored.NAME: "a tailored method and its naive form under the same conditions",
+    memory.NAME: "runs of a method with more than one size of memory",
+    selection.NAME: "several trials per method, of which some were not selected",
+    orders.NAME: "runs with more than one order of the sources",
+    sensitivity.NAME: "runs that vary penalty_weight or alignment_weight alone",
     accuracy_matrix.NAME: "runs over at least two domains",
-    features.NAME: "runs that saved their features (experiments/feature_space.yaml)",
+    features.NAME: "runs that saved their features",
     step_time.NAME: "runs over at least two domains",
 }
 
 
-def draw_all(runs: Sequence[Shown]) -> list[Drawing]:
+def draw_all(runs: Sequence[Shown], overlay: Overlay) -> list[Drawing]:
     """Every figure whose data are there."""
-    found = (make(runs) for make in FIGURES.values())
-    return [drawing for drawing in found if drawing is not None]
+    drawings = (make(runs, overlay) for make in FIGURES.values())
+    return [drawing for drawing in drawings if drawing is not None]
 
 
 def check_figure(name: str) -> None:
@@ -65,12 +64,13 @@ def check_figure(name: str) -> None:
         raise unknown("figure", name, [*FIGURES, critical_difference.NAME])
 
 
-def draw_one(name: str, runs: Sequence[Shown]) -> Drawing:
-    """One figure by name; what it needs is said where that is not there."""
+def draw_one(name: str, runs: Sequence[Shown], overlay: Overlay) -> Drawing:
+    """One figure by name; without its data, the error says what it needs."""
     check_figure(name)
-    drawing = FIGURES[name](runs)
+    drawing = FIGURES[name](runs, overlay)
     if drawing is None:
+        example = f" ({overlay.example(name)})" if overlay.example(name) else ""
         raise FarshoreError(
-            f"these runs hold nothing for the figure {name}: it needs {NEEDS[name]}"
+            f"these runs have no data for the figure {name}: it needs {NEEDS[name]}{example}"
         )
     return drawing

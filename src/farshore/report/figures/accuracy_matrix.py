@@ -1,5 +1,5 @@
-"""The accuracy matrix as a heat map: what the model knows of every source after each of them,
-and of the target at the end.
+"""The accuracy matrix as a heat map: the score on every source after each domain, and on the
+target at the end.
 """
 
 from __future__ import annotations
@@ -10,29 +10,30 @@ from collections.abc import Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
-from ..names import method_group, method_label, methods_in_order
+from ..names import method_group, methods_in_order
+from ..overlay import Overlay
 from .runs import Shown, average, plain
 from .shape import Drawing, View, canvas, data_set, text
 
 NAME = "accuracy-matrix"
-TITLE = "What is known after each domain"
-# From little to much, without a bright middle, so that numbers on it stay readable.
+TITLE = "Scores after each domain"
+# From low to high, without a bright middle, so that numbers on it stay readable.
 SCALE = [[0.0, "#fbf3e4"], [0.35, "#c9dcc0"], [0.7, "#6ba58f"], [1.0, "#1f5f6b"]]
 
 
 def collect(runs: Sequence[Shown]) -> pd.DataFrame:
-    """A row a data set, method, stage and scored domain: mean over the seeds, validation rows;
-    the target after the last stage.
+    """One row per data set, method, stage and scored domain: mean over the seeds on validation
+    rows; the target after the last stage.
     """
     scores: dict[tuple[str, str, int, str, int, str, bool], list[float | None]] = defaultdict(list)
     for run in plain(runs):
         matrix = run.result.matrices["validation"]
         stages = run.result.stages or list(run.result.sources[: len(matrix)])
         for number, (stage, row) in enumerate(zip(stages, matrix, strict=False)):
-            for place, (domain, score) in enumerate(zip(run.result.sources, row, strict=True)):
-                scores[(run.benchmark, run.method, number + 1, stage, place, domain, False)].append(
-                    score
-                )
+            for position, (domain, score) in enumerate(zip(run.result.sources, row, strict=True)):
+                scores[
+                    (run.benchmark, run.method, number + 1, stage, position, domain, False)
+                ].append(score)
         if run.result.target is not None and matrix:
             key = (
                 run.benchmark,
@@ -45,14 +46,14 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
             )
             scores[key].append(run.result.target_score)
     rows = []
-    for (benchmark, method, number, learned, place, domain, unseen), values in scores.items():
+    for (benchmark, method, number, learned, position, domain, unseen), values in scores.items():
         rows.append(
             {
                 "benchmark": benchmark,
                 "method": method,
                 "stage": number,
                 "learned": learned,
-                "place": place,
+                "position": position,
                 "domain": domain,
                 "unseen_target": unseen,
                 "score": average(values)[0],
@@ -65,17 +66,19 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     """Stages from top to bottom, domains from left to right, the unseen target last."""
     stages = frame.drop_duplicates("stage").sort_values("stage")
     figure = canvas(x="scored on", y="after learning", height=130 + 46 * len(stages), legend=False)
-    domains = frame.drop_duplicates("place").sort_values("place")
+    domains = frame.drop_duplicates("position").sort_values("position")
     names = [
         f"{text(name)} (unseen)" if unseen else text(name)
         for name, unseen in zip(domains["domain"], domains["unseen_target"], strict=True)
     ]
-    found = {
-        (stage, place): score
-        for stage, place, score in zip(frame["stage"], frame["place"], frame["score"], strict=True)
+    scores = {
+        (stage, position): score
+        for stage, position, score in zip(
+            frame["stage"], frame["position"], frame["score"], strict=True
+        )
     }
     table = [
-        [_percent(found.get((stage, place))) for place in domains["place"]]
+        [_percent(scores.get((stage, position))) for position in domains["position"]]
         for stage in stages["stage"]
     ]
     figure.add_heatmap(
@@ -106,7 +109,7 @@ def _percent(score: float | None) -> float | None:
 
 
 def _best(frame: pd.DataFrame, methods: Sequence[str]) -> str:
-    """The continual method with the best target score: others saw more."""
+    """The continual method with the best target score: the others have seen more data."""
     target = frame[
         frame["unseen_target"]
         & frame["method"].map(lambda name: method_group(name)[1] == "continual")
@@ -115,18 +118,17 @@ def _best(frame: pd.DataFrame, methods: Sequence[str]) -> str:
     return str(target.sort_values("score")["method"].iloc[-1]) if len(target) else methods[0]
 
 
-def drawing(runs: Sequence[Shown]) -> Drawing | None:
+def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
     """The figure, where a run learned more than one domain; the method with the best target
-    score comes first.
+    score is first.
     """
     frame = collect(runs)
     if frame.empty or frame["stage"].max() < 2:
         return None
     says = (
-        "Each line is a moment: the score on every source's validation rows after one more "
-        "domain was learned. Below the diagonal "
-        "stands what is kept of the past, above it what is known of domains to come; the last "
-        "column is the unseen target."
+        "Each line shows the scores on all sources' validation rows after one more domain was "
+        "learned. Below the diagonal are past domains, above it future ones; the last column is "
+        "the unseen target."
     )
     views = []
     for benchmark in frame["benchmark"].unique():
@@ -134,9 +136,9 @@ def drawing(runs: Sequence[Shown]) -> Drawing | None:
         methods = methods_in_order(of_benchmark["method"])
         best = _best(of_benchmark, methods)
         for method in sorted(methods, key=lambda name: name != best):
-            found = of_benchmark[of_benchmark["method"] == method]
-            label = method_label(method) + (
+            of_method = of_benchmark[of_benchmark["method"] == method]
+            label = overlay.label(method) + (
                 " (best here)" if method == best and len(methods) > 1 else ""
             )
-            views.append(View(label, draw(found), of=data_set(benchmark)))
+            views.append(View(label, draw(of_method), of=data_set(benchmark, overlay)))
     return Drawing(NAME, TITLE, says, views, frame)

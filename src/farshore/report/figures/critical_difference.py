@@ -1,5 +1,5 @@
-"""The critical-difference diagram: mean ranks on a line, and bars over methods that the test
-does not tell apart.
+"""The critical-difference diagram: mean ranks on a line, and bars across methods that the test
+does not distinguish.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ LINE, TOP, STEP = 20, 64, 9
 def diagram(report: Report) -> tuple[pd.DataFrame, str]:
     """Mean ranks of the largest table that has a diagram, and the diagram."""
     tables = sorted(report.tables, key=lambda table: -len(table.rows) * len(table.columns))
-    found = [
+    diagrams = [
         (table.significance, drawn)
         for table in tables
         if table.significance is not None and (drawn := svg(table.significance))
     ]
-    if not found:
+    if not diagrams:
         raise FarshoreError(
-            f"these runs hold nothing for the figure {NAME}: it needs a table with ranks over at "
+            f"these runs have no data for the figure {NAME}: it needs a table with ranks over at "
             "least two data sets"
         )
-    ranks = sorted(found[0][0].mean_ranks.items(), key=lambda pair: pair[1])
-    return pd.DataFrame(ranks, columns=["method", "mean_rank"]), found[0][1]
+    ranks = sorted(diagrams[0][0].mean_ranks.items(), key=lambda pair: pair[1])
+    return pd.DataFrame(ranks, columns=["method", "mean_rank"]), diagrams[0][1]
 
 
-def svg(found: Significance) -> str | None:
+def svg(test: Significance) -> str | None:
     """An SVG in the text's colour, readable in light and dark; None where there was no test."""
-    ranks = sorted(found.mean_ranks.items(), key=lambda pair: (pair[1], pair[0]))
-    if found.critical_difference is None or len(ranks) < 2:
+    ranks = sorted(test.mean_ranks.items(), key=lambda pair: (pair[1], pair[0]))
+    if test.critical_difference is None or len(ranks) < 2:
         return None
     low, high = math.floor(ranks[0][1]), math.ceil(ranks[-1][1])
     low, high = (low, high) if high > low else (low, low + 1)
@@ -45,23 +45,23 @@ def svg(found: Significance) -> str | None:
     def at(rank: float) -> float:
         return LEFT + (RIGHT - LEFT) * (rank - low) / (high - low)
 
-    bars = [clique for clique in found.cliques if len(clique) > 1]
+    bars = [clique for clique in test.cliques if len(clique) > 1]
     below = TOP + STEP * len(bars) + 16
     half = math.ceil(len(ranks) / 2)
     height = below + LINE * max(half, len(ranks) - half) + 8
-    parts = [_axis(low, high, at), _scale(found.critical_difference, high - low)]
-    for place, clique in enumerate(bars):
-        there = [found.mean_ranks[name] for name in clique if name in found.mean_ranks]
-        y = TOP + STEP * (place + 1)
+    parts = [_axis(low, high, at), _scale(test.critical_difference, high - low)]
+    for index, clique in enumerate(bars):
+        there = [test.mean_ranks[name] for name in clique if name in test.mean_ranks]
+        y = TOP + STEP * (index + 1)
         parts.append(
             f'<line class="bar" x1="{at(min(there)) - 4:.1f}" y1="{y}" '
             f'x2="{at(max(there)) + 4:.1f}" y2="{y}"/>'
         )
-    for place, (name, rank) in enumerate(ranks):
-        left = place < half
-        y = below + LINE * (place if left else len(ranks) - 1 - place)
+    for index, (name, rank) in enumerate(ranks):
+        left = index < half
+        y = below + LINE * (index if left else len(ranks) - 1 - index)
         end, anchor = (LEFT - 18, "end") if left else (RIGHT + 18, "start")
-        label = html.escape(found.labels.get(name, name))
+        label = html.escape(test.labels.get(name, name))
         parts.append(
             f'<polyline class="stem" points="{at(rank):.1f},{TOP} {at(rank):.1f},{y} {end},{y}"/>'
         )
@@ -74,12 +74,13 @@ def svg(found: Significance) -> str | None:
             f'<text x="{end + (-6 if left else 6)}" y="{y + 4}" '
             f'text-anchor="{anchor}">{shown}</text>'
         )
-    said = (
-        f"Mean ranks of {len(ranks)} methods on a line; bars join methods that are not told apart."
+    description = (
+        f"Mean ranks of {len(ranks)} methods on a line; bars join methods that are not "
+        "distinguishable."
     )
     return (
         f'<svg class="diagram" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
-        f'role="img" aria-label="{said}" '
+        f'role="img" aria-label="{description}" '
         'font-family="system-ui, sans-serif" font-size="13" fill="currentColor">'
         "<style>.diagram line,.diagram polyline{stroke:currentColor;fill:none}.diagram "
         ".stem{stroke-width:1;opacity:.55}"
@@ -100,9 +101,7 @@ def _axis(low: int, high: int, at) -> str:  # type: ignore[no-untyped-def]
 
 
 def _scale(difference: float, span: int) -> str:
-    """How long the critical difference is on this line; one longer than the line is cut and
-    said.
-    """
+    """The critical difference at the scale of the line; a longer one is cut, and labelled so."""
     length = (RIGHT - LEFT) * min(1.0, difference / span)
     longer = " (longer than this line)" if difference > span else ""
     return (

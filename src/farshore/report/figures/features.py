@@ -1,5 +1,5 @@
-"""Features of sources and target in a plane, with a number for how well the domains can be told
-apart.
+"""Features of sources and target in a plane, with a number for how distinguishable the domains
+are.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from collections.abc import Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
-from ..names import method_label, methods_in_order
+from ..names import methods_in_order
 from ..overlap import Overlap, measure, project, read_features
+from ..overlay import SERIES, Overlay
 from .runs import Shown
-from .shape import SERIES, Drawing, View, canvas, data_set, text
+from .shape import Drawing, View, canvas, data_set, text
 
 NAME = "features"
 TITLE = "Features of sources and target"
@@ -20,8 +21,8 @@ TARGET_COLOUR = "#d7263d"
 
 
 def draw(frame: pd.DataFrame) -> go.Figure:
-    """Points in the colour of their domain, the target in red; a class's number stands at its
-    centre over all sources.
+    """Points in the colour of their domain, the target in red; the number of each class is at
+    its centre over all sources.
     """
     figure = canvas(x="", y="", height=520)
     sources = 0
@@ -62,19 +63,19 @@ def draw(frame: pd.DataFrame) -> go.Figure:
 
 def points(run: Shown) -> tuple[pd.DataFrame, Overlap, str] | None:
     """The saved features of a run in a plane, the numbers, and how the plane was made; None
-    where there are none or they cannot be read.
+    where there are none or they are damaged.
     """
-    found = read_features(run.features) if run.features is not None else None
-    if found is None:
+    saved = read_features(run.features) if run.features is not None else None
+    if saved is None:
         return None
-    frame = found.frame()
-    plane, way = project(found.features)
+    frame = saved.frame()
+    plane, way = project(saved.features)
     frame[["x", "y"]] = plane.round(2)
-    return frame, measure(found), way
+    return frame, measure(saved), way
 
 
-def drawing(runs: Sequence[Shown]) -> Drawing | None:
-    """The figure, where features were saved; one run a method and data set."""
+def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
+    """The figure, where features were saved; one run per method and data set."""
     chosen: dict[tuple[str, str], Shown] = {}
     for run in runs:
         key = (run.benchmark, run.method)
@@ -87,15 +88,15 @@ def drawing(runs: Sequence[Shown]) -> Drawing | None:
     views, frames, ways = [], [], set()
     for benchmark in dict.fromkeys(name for name, _ in chosen):
         for method in methods_in_order(name for of, name in chosen if of == benchmark):
-            found = points(chosen[(benchmark, method)])
-            if found is not None:
-                frame, overlap, way = found
+            projected = points(chosen[(benchmark, method)])
+            if projected is not None:
+                frame, overlap, way = projected
                 ways.add(way)
                 views.append(
                     View(
-                        method_label(method),
+                        overlay.label(method),
                         draw(frame),
-                        of=data_set(benchmark),
+                        of=data_set(benchmark, overlay),
                         note=overlap.sentence(),
                     )
                 )
@@ -103,11 +104,10 @@ def drawing(runs: Sequence[Shown]) -> Drawing | None:
     if not views:
         return None
     says = (
-        "What the frozen model makes of the rows: features of every source (validation rows) and "
-        "of the unseen target, laid into a plane "
-        f"by {' or '.join(sorted(ways))}; numbers stand at the middle of the sources' classes. A "
-        "picture alone proves nothing, so a "
-        "classifier is asked, too: the nearer its accuracy is to chance, the less a row's "
-        "features tell where it comes from."
+        "Features that the frozen model computes for every source (validation rows) and for the "
+        f"unseen target, projected onto a plane by {' or '.join(sorted(ways))}; numbers mark the "
+        "centres of the sources' classes. A picture alone proves nothing, so a classifier tries "
+        "to predict the domain: the closer its accuracy is to chance, the less the features "
+        "reveal where a row comes from."
     )
     return Drawing(NAME, TITLE, says, views, pd.concat(frames, ignore_index=True))

@@ -1,5 +1,5 @@
-"""In-domain performance by group: how well each group's methods do on the sources they were
-trained on.
+"""In-domain performance: how well the methods of each group do on the sources they were trained
+on.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ from collections.abc import Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
-from ... import catalog
+from ..names import groups_in_order
+from ..overlay import Overlay
 from .runs import Shown, average, plain
-from .shape import FILLS, LINES, OTHER, Drawing, View, canvas, data_set, errors, group_name
+from .shape import Drawing, View, canvas, data_set, errors, group_name
 
 NAME = "in-domain"
 TITLE = "Performance on the sources, by group"
 
 
 def collect(runs: Sequence[Shown]) -> pd.DataFrame:
-    """A row a group: mean over its methods and data sets, standard error over those values, each
-    itself a mean over seeds.
+    """One row per group: mean and standard error over its methods and data sets, each a mean over
+    seeds.
     """
     cells: dict[tuple[str, str, str], list[float | None]] = defaultdict(list)
     for run in plain(runs):
@@ -34,11 +35,8 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
         if score is not None:
             groups[group].append(score)
             methods[group].add(method)
-    known = list(catalog.GROUPS)
     rows = []
-    for group in sorted(
-        groups, key=lambda name: known.index(name) if name in known else len(known)
-    ):
+    for group in groups_in_order(groups):
         score, error = average(groups[group])
         rows.append(
             {
@@ -51,18 +49,18 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def draw(frame: pd.DataFrame) -> go.Figure:
-    """A bar a group, with whiskers."""
+def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
+    """One bar per group, with whiskers."""
     figure = canvas(x="on the sources, %", y="", height=110 + 38 * len(frame), legend=False)
     groups = list(frame["group"])
     figure.add_bar(
-        y=[group_name(group) for group in groups],
+        y=[group_name(group, overlay) for group in groups],
         x=list(100 * frame["source_score"]),
         orientation="h",
         error_x=errors(list(100 * frame["standard_error"])),
         marker={
-            "color": [FILLS.get(group, OTHER) for group in groups],
-            "line": {"color": [LINES.get(group, OTHER) for group in groups], "width": 1},
+            "color": [overlay.fill(group) for group in groups],
+            "line": {"color": [overlay.line(group) for group in groups], "width": 1},
         },
         customdata=list(frame["methods"]),
         hovertemplate="%{y}: %{x:.1f}% (%{customdata} methods)<extra></extra>",
@@ -71,19 +69,18 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def _label(runs: Sequence[Shown]) -> str:
+def _label(runs: Sequence[Shown], overlay: Overlay) -> str:
     names = {run.benchmark for run in plain(runs)}
-    return data_set(names.pop()) if len(names) == 1 else f"{len(names)} data sets"
+    return data_set(names.pop(), overlay) if len(names) == 1 else f"{len(names)} data sets"
 
 
-def drawing(runs: Sequence[Shown]) -> Drawing | None:
+def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
     """The figure, where at least two groups have scores."""
     frame = collect(runs)
     if len(frame) < 2:
         return None
     says = (
-        "How well the groups do on the domains they were trained on (training rows, mean over "
-        "methods and data sets; whiskers: "
-        "standard error). It is the starting point of all, and says nothing of unseen domains."
+        "Scores on the domains that the methods were trained on (training rows, mean over "
+        "methods and data sets; whiskers: standard error). They say nothing about unseen domains."
     )
-    return Drawing(NAME, TITLE, says, [View(_label(runs), draw(frame))], frame)
+    return Drawing(NAME, TITLE, says, [View(_label(runs, overlay), draw(frame, overlay))], frame)

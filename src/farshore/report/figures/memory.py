@@ -1,4 +1,4 @@
-"""Memory at its full size and at fractions of it."""
+"""The full memory and fractions of it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from ..names import method_group, methods_in_order
+from ..overlay import Overlay
 from .runs import Shown, average, first_experiment
-from .shape import DASHES, LINES, OTHER, Drawing, View, calm, canvas, data_set, errors, named
+from .shape import DASHES, Drawing, View, calm, canvas, data_set, errors, named
 
 NAME = "memory"
 TITLE = "Less memory"
@@ -18,7 +19,7 @@ ALL = "average over data sets"
 
 
 def collect(runs: Sequence[Shown]) -> pd.DataFrame:
-    """A row a data set, method and size of the memory, for methods that ran with at least two
+    """One row per data set, method and size of the memory, for methods that ran with at least two
     sizes; the largest is 100 %.
     """
     chosen = first_experiment([run for run in runs if run.selected and run.listed])
@@ -49,11 +50,11 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def draw(frame: pd.DataFrame) -> go.Figure:
-    """A line a method over the sizes; rows of several data sets are averaged, without whiskers."""
+def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
+    """One line per method over the sizes; several data sets are averaged, without whiskers."""
     figure = canvas(x="memory, of the full size", y="on the unseen target, %")
     several = frame["benchmark"].nunique() > 1
-    places: dict[str, int] = defaultdict(int)
+    lines_drawn: dict[str, int] = defaultdict(int)
     for method in methods_in_order(frame["method"]):
         group = method_group(method)[0]
         of_method = frame[frame["method"] == method]
@@ -69,32 +70,32 @@ def draw(frame: pd.DataFrame) -> go.Figure:
             x=[f"{share:g}%" for share in shares],
             y=means,
             error_y=errors(spreads),
-            name=named(method),
+            name=named(method, overlay),
             mode="lines+markers",
             line={
-                "color": LINES.get(group, OTHER),
+                "color": overlay.line(group),
                 "width": 2,
-                "dash": DASHES[places[group] % len(DASHES)],
+                "dash": DASHES[lines_drawn[group] % len(DASHES)],
             },
-            hovertemplate=f"{named(method)}, memory %{{x}}: %{{y:.1f}}%<extra></extra>",
+            hovertemplate=f"{named(method, overlay)}, memory %{{x}}: %{{y:.1f}}%<extra></extra>",
         )
-        places[group] += 1
+        lines_drawn[group] += 1
     figure.update_xaxes(type="category")
     calm(figure)
     return figure
 
 
-def drawing(runs: Sequence[Shown]) -> Drawing | None:
+def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
     """The figure, where a method ran with more than one size of memory."""
     frame = collect(runs)
     if frame.empty:
         return None
     says = (
-        "What a smaller memory costs on the unseen target: each line is a method, searched "
-        "anew at each size."
+        "How a smaller memory changes the score on the unseen target. Each line is a method, "
+        "with its own search at each size."
     )
     views = [
-        View(data_set(benchmark), draw(frame[frame["benchmark"] == benchmark]))
+        View(data_set(benchmark, overlay), draw(frame[frame["benchmark"] == benchmark], overlay))
         for benchmark in frame["benchmark"].unique()
     ]
     if len(views) > 1:
@@ -102,5 +103,5 @@ def drawing(runs: Sequence[Shown]) -> Drawing | None:
             frame.groupby(["method", "memory_percent"])["benchmark"].transform("nunique")
             == frame["benchmark"].nunique()
         )
-        views = [View(ALL, draw(frame[complete])), *views] if complete.any() else views
+        views = [View(ALL, draw(frame[complete], overlay)), *views] if complete.any() else views
     return Drawing(NAME, TITLE, says, views, frame)

@@ -9,9 +9,10 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from ..names import methods_in_order
+from ..overlay import Overlay
 from ..page_table import number
 from .runs import Shown, average, plain
-from .shape import FILLS, LINES, Drawing, View, canvas, data_set, errors, named
+from .shape import Drawing, View, canvas, data_set, errors, named
 
 NAME = "naive-tailored"
 TITLE = "Naive against tailored"
@@ -19,9 +20,7 @@ ALL = "average over data sets"
 
 
 def collect(runs: Sequence[Shown]) -> pd.DataFrame:
-    """A row a data set and tailored method of which the naive form ran under the same
-    conditions.
-    """
+    """One row per data set and tailored method whose naive form ran under the same conditions."""
     scores: dict[tuple[str, str], list[float | None]] = defaultdict(list)
     for run in plain(runs):
         scores[(run.benchmark, run.method)].append(run.result.target_score)
@@ -47,9 +46,9 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def draw(frame: pd.DataFrame) -> go.Figure:
-    """Two bars a method. Rows of several data sets are averaged, without whiskers: their spread
-    is that of the data sets.
+def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
+    """Two bars per method. Several data sets are averaged, without whiskers: the spread would be
+    that of the data sets.
     """
     figure = canvas(x="on the unseen target, %", y="", height=120 + 58 * frame["method"].nunique())
     several = frame["benchmark"].nunique() > 1
@@ -63,33 +62,31 @@ def draw(frame: pd.DataFrame) -> go.Figure:
             error = None if several else of_method[f"{kind}_standard_error"].iloc[0]
             spreads.append(None if error is None or pd.isna(error) else 100 * error)
         figure.add_bar(
-            y=[named(method) for method in methods],
+            y=[named(method, overlay) for method in methods],
             x=means,
             orientation="h",
             name=kind,
             error_x=errors(spreads),
-            marker={"color": FILLS[kind], "line": {"color": LINES[kind], "width": 1}},
+            marker={"color": overlay.fill(kind), "line": {"color": overlay.line(kind), "width": 1}},
             hovertemplate=f"{kind} %{{y}}: %{{x:.1f}}%<extra></extra>",
         )
     figure.update_layout(barmode="group", legend={"traceorder": "reversed"})
     return figure
 
 
-def drawing(runs: Sequence[Shown]) -> Drawing | None:
+def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
     """The figure, where at least one pair is there."""
     frame = collect(runs)
     if frame.empty:
         return None
     ahead = int((frame["difference"] > 0).sum())
     says = (
-        "Each notion of invariance in its naive and its tailored form, on the unseen target. "
-        f"The tailored form is ahead in {ahead} of "
-        f"{len(frame)} pairs of method and data set; the mean difference is "
-        f"{number(100 * float(frame['difference'].mean()), sign=True)} "
-        "points."
+        "The naive and the tailored form of each notion of invariance, on the unseen target. "
+        f"The tailored form is ahead in {ahead} of {len(frame)} pairs of method and data set; the "
+        f"mean difference is {number(100 * float(frame['difference'].mean()), sign=True)} points."
     )
     views = [
-        View(data_set(benchmark), draw(frame[frame["benchmark"] == benchmark]))
+        View(data_set(benchmark, overlay), draw(frame[frame["benchmark"] == benchmark], overlay))
         for benchmark in frame["benchmark"].unique()
     ]
     if len(views) > 1:
@@ -97,5 +94,5 @@ def drawing(runs: Sequence[Shown]) -> Drawing | None:
             frame.groupby("method")["benchmark"].transform("nunique")
             == frame["benchmark"].nunique()
         )
-        views = [View(ALL, draw(frame[whole])), *views] if whole.any() else views
+        views = [View(ALL, draw(frame[whole], overlay)), *views] if whole.any() else views
     return Drawing(NAME, TITLE, says, views, frame)

@@ -1,4 +1,4 @@
-"""The score by the order in which the domains came."""
+"""The score by the order of the domains."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from ..names import methods_in_order
+from ..overlay import SERIES, Overlay
 from .runs import Shown, average, first_experiment
-from .shape import SERIES, Drawing, View, canvas, data_set, errors, named, text
+from .shape import Drawing, View, canvas, data_set, errors, named, text
 
 NAME = "orders"
 TITLE = "The order of the domains"
@@ -27,7 +28,7 @@ SYMBOLS = (
 
 
 def collect(runs: Sequence[Shown]) -> pd.DataFrame:
-    """A row a data set, method and order, for data sets on which more than one order ran."""
+    """One row per data set, method and order, for data sets on which more than one order ran."""
     chosen = first_experiment([run for run in runs if run.selected and len(run.order) > 1])
     listed = {run.benchmark: run.order for run in chosen if run.listed}
     scores: dict[tuple[str, str, tuple[str, ...], int, int], list[float | None]] = defaultdict(list)
@@ -63,11 +64,11 @@ def _word(order: tuple[str, ...], listed: tuple[str, ...] | None) -> str:
     return "other"
 
 
-def draw(frame: pd.DataFrame) -> go.Figure:
-    """A line a method, a point an order."""
+def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
+    """One line per method, one point per order."""
     methods = methods_in_order(frame["method"])[::-1]
     figure = canvas(x="on the unseen target, %", y="", height=150 + 30 * len(methods))
-    for place, order in enumerate(frame["order"].unique()):
+    for index, order in enumerate(frame["order"].unique()):
         of_order = (
             frame[frame["order"] == order]
             .set_index("method")
@@ -77,25 +78,27 @@ def draw(frame: pd.DataFrame) -> go.Figure:
         word = str(of_order["word"].iloc[0])
         figure.add_scatter(
             x=list(100 * of_order["target_score_unseen"]),
-            y=[named(method) for method in of_order.index],
+            y=[named(method, overlay) for method in of_order.index],
             error_x=errors(list(100 * of_order["standard_error"].astype(float))),
             mode="markers",
             name=text(order) if word == "other" else f"{word}: {text(order)}",
             marker={
-                "color": SERIES[place % len(SERIES)],
-                "symbol": SYMBOLS[place % len(SYMBOLS)],
+                "color": SERIES[index % len(SERIES)],
+                "symbol": SYMBOLS[index % len(SYMBOLS)],
                 "size": 10,
             },
             hovertemplate=f"%{{y}}, {text(order)}: %{{x:.1f}}%<extra></extra>",
         )
     figure.update_yaxes(
-        type="category", categoryorder="array", categoryarray=[named(method) for method in methods]
+        type="category",
+        categoryorder="array",
+        categoryarray=[named(method, overlay) for method in methods],
     )
     figure.update_layout(legend={"orientation": "v", "yanchor": "bottom", "y": 1.02, "x": 0})
     return figure
 
 
-def drawing(runs: Sequence[Shown]) -> Drawing | None:
+def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
     """The figure, where more than one order ran."""
     frame = collect(runs)
     if frame.empty:
@@ -104,12 +107,12 @@ def drawing(runs: Sequence[Shown]) -> Drawing | None:
         lambda scores: scores.max() - scores.min()
     )
     says = (
-        "The same methods with the sources in other orders. Between its best and its worst order "
-        "a method's score on the unseen target "
-        f"differs by {spread.mean():.1f} points on average."
+        "The same methods with the sources in different orders. On average, a method's score on "
+        f"the unseen target differs by {spread.mean():.1f} points between its best and its worst "
+        "order."
     )
     views = [
-        View(data_set(benchmark), draw(frame[frame["benchmark"] == benchmark]))
+        View(data_set(benchmark, overlay), draw(frame[frame["benchmark"] == benchmark], overlay))
         for benchmark in frame["benchmark"].unique()
     ]
     return Drawing(NAME, TITLE, says, views, frame)

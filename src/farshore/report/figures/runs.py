@@ -1,5 +1,5 @@
-"""The runs behind the figures: all of a folder, each with its place, and which of them were
-selected.
+"""The runs behind the figures: all of a folder, each with its experiment, seed and trial, and
+which of them were selected.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ..names import method_group
 
 @dataclass(frozen=True)
 class Shown:
-    """A run: what it gave, the experiment that carried it out, its seed and trial, and where its
-    features lie if they were saved.
+    """A run: its result, the experiment that it belongs to, its seed and trial, and the file of
+    its features if they were saved.
     """
 
     name: str
@@ -46,18 +46,18 @@ class Shown:
 
     @property
     def benchmark(self) -> str:
-        """The benchmark, with the target where it is not the usual one."""
+        """The benchmark, with the target where it is not the default one."""
         run = self.result.run
         return run.benchmark if run.target is None else f"{run.benchmark}, target {run.target}"
 
     @property
     def order(self) -> tuple[str, ...]:
-        """The order in which the sources came."""
+        """The order of the sources."""
         return tuple(self.result.sources)
 
     @property
     def listed(self) -> bool:
-        """Whether the sources came in the benchmark's own order."""
+        """Whether the sources were in the benchmark's own order."""
         run = self.result.run
         if run.order is None:
             return True
@@ -86,7 +86,7 @@ def shown(
     """Runs as the store reads them, with the selected one of each seed marked; `rules` are those
     of the experiments by name.
     """
-    found: list[Shown] = []
+    kept: list[Shown] = []
     held_out: list[Shown] = []
     for name, result, config in runs:
         planned = config.get("planned") or {}
@@ -99,8 +99,8 @@ def shown(
             trial=int(planned.get("trial") or 0),
             features=features if features is not None and features.is_file() else None,
         )
-        (held_out if result.run.left_out else found).append(run)
-    return mark_selected(found, held_out, rules or {})
+        (held_out if result.run.left_out else kept).append(run)
+    return mark_selected(kept, held_out, rules or {})
 
 
 def mark_selected(
@@ -114,15 +114,15 @@ def mark_selected(
     judging: dict[tuple[Any, ...], dict[str, Result]] = defaultdict(dict)
     for run in held_out:
         judging[_trial_key(run)][run.result.run.target or run.name] = run.result
-    places: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-    for place, run in enumerate(runs):
-        places[(run.experiment, run.method, run.condition, run.seed)].append(place)
+    by_seed: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for index, run in enumerate(runs):
+        by_seed[(run.experiment, run.method, run.condition, run.seed)].append(index)
     marked = list(runs)
-    for (experiment, *_), found in places.items():
-        in_order = sorted(found, key=lambda place: runs[place].trial)
+    for (experiment, *_), indices in by_seed.items():
+        in_order = sorted(indices, key=lambda index: runs[index].trial)
         trials = [
-            Trial(number, runs[place].result, judging.get(_trial_key(runs[place]), {}))
-            for number, place in enumerate(in_order)
+            Trial(number, runs[index].result, judging.get(_trial_key(runs[index]), {}))
+            for number, index in enumerate(in_order)
         ]
         best = select(trials, rules.get(experiment, "source-validation"))
         if best is not None:
@@ -146,8 +146,8 @@ def _trial_key(run: Shown) -> tuple[Any, ...]:
 
 
 def plain(runs: Sequence[Shown]) -> list[Shown]:
-    """The selected runs that a table is made of, one condition a benchmark: the one under which
-    most methods ran, in the listed order if that ran at all.
+    """The selected runs under one condition per benchmark: the one under which most methods ran,
+    in the listed order if there are such runs.
 
     Where experiments share a condition (an ablation repeats it with a setting fixed), the one with
     more methods counts.

@@ -1,5 +1,5 @@
-"""Target against source validation score over all trials: whether what selection looks at says
-anything of the target.
+"""Target score against source validation score over all trials: whether what selection uses
+predicts the target.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from ... import catalog
-from ..names import method_group
+from ..names import groups_in_order, method_group
+from ..overlay import Overlay
 from .runs import Shown
-from .shape import LINES, OTHER, Drawing, View, canvas, data_set, group_name, named
+from .shape import Drawing, View, canvas, data_set, group_name, named
 
 NAME = "selection"
 TITLE = "Does selection by the sources work?"
@@ -22,8 +22,8 @@ LEAST_TRIALS = 4
 
 
 def collect(runs: Sequence[Shown]) -> pd.DataFrame:
-    """A row a finished trial. Diverged ones have no scores and are left out; adaptations are
-    too, for they all start from one model.
+    """One row per finished trial. Diverged ones have no scores; adaptations are left out because
+    they all start from one model.
     """
     rows = []
     for run in runs:
@@ -50,8 +50,8 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
 
 
 def correlation(frame: pd.DataFrame) -> float | None:
-    """Spearman's correlation of the two scores: of the ranks, ties averaged; None where one of
-    them does not move.
+    """Spearman's correlation of the two scores, ties averaged; None where one of them is
+    constant.
     """
     ranks = frame[["source_validation_score", "target_score_unseen"]].rank()
     if len(frame) < 3 or (ranks.nunique() < 2).any():
@@ -60,39 +60,36 @@ def correlation(frame: pd.DataFrame) -> float | None:
 
 
 def within(frame: pd.DataFrame) -> float | None:
-    """The mean correlation inside methods: selection chooses among one method's trials, not
+    """The mean correlation within methods: selection chooses among the trials of one method, not
     among methods.
     """
-    found = [
+    correlations = [
         value
         for _, part in frame.groupby(["benchmark", "method"])
         if (value := correlation(part)) is not None
     ]
-    return float(np.mean(found)) if found else None
+    return float(np.mean(correlations)) if correlations else None
 
 
-def draw(frame: pd.DataFrame) -> go.Figure:
-    """A point a trial, in the colour of its group; the selected ones are filled."""
+def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
+    """One point per trial, in the colour of its group; the selected ones are filled."""
     figure = canvas(
         x="on the sources (validation rows), %", y="on the unseen target, %", height=440
     )
     groups: dict[str, list[str]] = defaultdict(list)
     for method in frame["method"].unique():
         groups[method_group(str(method))[0]].append(str(method))
-    known = list(catalog.GROUPS)
-    for group in sorted(
-        groups, key=lambda name: known.index(name) if name in known else len(known)
-    ):
+    for group in groups_in_order(groups):
         for chosen in (False, True):
             part = frame[frame["method"].isin(groups[group]) & (frame["selected"] == chosen)]
             if part.empty:
                 continue
-            colour = LINES.get(group, OTHER)
+            colour = overlay.line(group)
             figure.add_scatter(
                 x=[round(100 * value, 2) for value in part["source_validation_score"]],
                 y=[round(100 * value, 2) for value in part["target_score_unseen"]],
                 mode="markers",
-                name=group_name(group),
+                name=group_name(group, overlay),
                 legendgroup=group,
                 showlegend=chosen,
                 marker={
@@ -102,7 +99,8 @@ def draw(frame: pd.DataFrame) -> go.Figure:
                     "opacity": 0.85,
                 },
                 customdata=[
-                    f"{named(method)}, seed {seed}, trial {trial}{', selected' if chosen else ''}"
+                    f"{named(method, overlay)}, seed {seed}, trial {trial}"
+                    + (", selected" if chosen else "")
                     for method, seed, trial in zip(
                         part["method"], part["seed"], part["trial"], strict=True
                     )
@@ -113,21 +111,20 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def drawing(runs: Sequence[Shown]) -> Drawing | None:
+def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
     """The figure, where there was something to select from: a method with several trials."""
     frame = collect(runs)
     if frame.empty or frame["selected"].all() or len(frame) < LEAST_TRIALS:
         return None
     says = (
-        "Every trial of every method: what selection could see (the sources) against what it "
-        "could not (the target). "
-        "Filled points were selected. Where the cloud does not rise, the best trial on the "
-        "sources need not be the best one on the target."
+        "Every trial of every method: the score that selection sees (sources) against the one "
+        "that it does not (target). Filled points were selected. Where the points do not rise, "
+        "the best trial on the sources need not be the best on the target."
     )
     views = []
     for benchmark in frame["benchmark"].unique():
         part = frame[frame["benchmark"] == benchmark]
-        views.append(View(data_set(benchmark), draw(part), note=_note(part)))
+        views.append(View(data_set(benchmark, overlay), draw(part, overlay), note=_note(part)))
     return Drawing(NAME, TITLE, says, views, frame)
 
 

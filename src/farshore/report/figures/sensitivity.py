@@ -1,4 +1,4 @@
-"""Sensitivity of the weights λ and β: the score as one of them moves and all else stays."""
+"""Sensitivity to the weights λ and β: the score as one of them changes and all else is fixed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from ..names import method_group, methods_in_order
+from ..overlay import SERIES, Overlay
 from .runs import Shown, average
-from .shape import SERIES, Drawing, View, calm, canvas, data_set, named
+from .shape import Drawing, View, calm, canvas, data_set, named
 
 NAME = "sensitivity"
 TITLE = "Sensitivity to λ and β"
@@ -20,7 +21,7 @@ LEAST_VALUES = 3
 
 
 def collect(runs: Sequence[Shown]) -> pd.DataFrame:
-    """A row a data set, method, varied setting and value, found among runs of one seed and trial
+    """One row per data set, method, varied setting and value, from runs of one seed and trial
     that differ in one setting.
     """
     families: dict[tuple[Any, ...], list[Shown]] = defaultdict(list)
@@ -44,9 +45,9 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
                 key = (run.benchmark, run.method, name, float(run.result.settings[name]))
                 scores[key].append((run.result.target_score, run.result.source_score(1)))
     rows = []
-    for (benchmark, method, name, value), found in sorted(scores.items()):
-        target, error = average(score for score, _ in found)
-        validation, _ = average(score for _, score in found)
+    for (benchmark, method, name, value), pairs in sorted(scores.items()):
+        target, error = average(score for score, _ in pairs)
+        validation, _ = average(score for _, score in pairs)
         rows.append(
             {
                 "benchmark": benchmark,
@@ -68,20 +69,20 @@ def _same_but(run: Shown, usual: dict[str, str], name: str) -> bool:
     )
 
 
-def draw(frame: pd.DataFrame) -> go.Figure:
-    """A line a method over the values of one setting, on a logarithmic scale where they span it."""
+def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
+    """One line per method over the values of a setting, logarithmic where they span decades."""
     name = str(frame["setting"].iloc[0])
     figure = canvas(x=GREEK.get(name, name), y="on the unseen target, %")
-    for place, method in enumerate(methods_in_order(frame["method"])):
+    for index, method in enumerate(methods_in_order(frame["method"])):
         of_method = frame[frame["method"] == method].sort_values("value")
         figure.add_scatter(
             x=list(of_method["value"]),
             y=list(100 * of_method["target_score_unseen"]),
-            name=named(method),
+            name=named(method, overlay),
             mode="lines+markers",
-            line={"color": SERIES[place % len(SERIES)], "width": 2},
+            line={"color": SERIES[index % len(SERIES)], "width": 2},
             customdata=list(100 * of_method["source_validation_score"]),
-            hovertemplate=f"{named(method)}, %{{x:.3g}}: %{{y:.1f}}% on the target, "
+            hovertemplate=f"{named(method, overlay)}, %{{x:.3g}}: %{{y:.1f}}% on the target, "
             f"%{{customdata:.1f}}% on the sources<extra></extra>",
         )
     calm(figure)
@@ -91,18 +92,17 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def drawing(runs: Sequence[Shown]) -> Drawing | None:
+def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
     """The figure, where a weight was varied over at least three values with all else the same."""
     frame = collect([run for run in runs if method_group(run.method)[1] == "continual"])
     if frame.empty:
         return None
     says = (
-        "How the score on the unseen target moves with one weight while everything else stays as "
-        "selected: a flat line says that "
-        "the weight need not be tuned with care."
+        "How the score on the unseen target changes with one weight while everything else stays "
+        "as selected. A flat line means that the weight needs no careful tuning."
     )
     views = [
-        View(GREEK[str(name)], draw(found), of=data_set(benchmark))
-        for (benchmark, name), found in frame.groupby(["benchmark", "setting"], sort=False)
+        View(GREEK[str(name)], draw(part, overlay), of=data_set(benchmark, overlay))
+        for (benchmark, name), part in frame.groupby(["benchmark", "setting"], sort=False)
     ]
     return Drawing(NAME, TITLE, says, views, frame)

@@ -1,4 +1,4 @@
-"""What a figure is: a title, one plain sentence, one or more views to choose from, and the
+"""What a figure is: a title, a plain explanation, one or more views to choose from, and the
 numbers behind it.
 """
 
@@ -12,49 +12,19 @@ from dataclasses import dataclass
 import pandas as pd
 import plotly.graph_objects as go
 
-from ..names import dataset_label, method_label
-from ..table import COLOURS, GROUP_LABELS
+from ..overlay import Overlay
 
-# Fills are the paper's colours of the groups.
-FILLS = COLOURS
-# The paper's hues of the groups, strong enough for a line or a point on white and on black.
-LINES = {
-    "finetune": "#8a8a8a",
-    "optimization": "#dc5c86",
-    "regularization": "#b9764e",
-    "replay": "#3d8fa1",
-    "latent-replay": "#5b79c7",
-    "tailored": "#5f9a43",
-    "naive": "#9257dc",
-    "adaptation": "#cc6600",
-    "upper-bound": "#a8932b",
-}
-OTHER = "#8a8a8a"
 WHISKER = "#80868c"
-# For domains and orders, which have no group: told apart by people who do not see all colours, too.
-SERIES = (
-    "#0072b2",
-    "#e69f00",
-    "#009e73",
-    "#cc79a7",
-    "#56b4e9",
-    "#d55e00",
-    "#8f8f2a",
-    "#7a5cc0",
-    "#996633",
-    "#5c8a8a",
-)
-# Members of a group share its colour, and are told apart by these.
+# Members of a group share its colour and differ in these.
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
-# Lines of single methods are named in the legend up to here; with more of them only their groups
-# are.
+# Up to this many methods, the legend names each line; beyond, it names only the groups.
 NAMED_LINES = 8
 
 
 @dataclass(frozen=True)
 class View:
-    """One picture. `of` is what views are sorted under in the list to choose from; `note` is a
-    sentence about this view alone.
+    """One picture. `of` is its heading in the list of views; `note` is a sentence about this view
+    alone.
     """
 
     label: str
@@ -65,7 +35,7 @@ class View:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure as the page shows it. There is none where its data are not there."""
+    """A figure as the page shows it."""
 
     name: str
     title: str
@@ -75,28 +45,28 @@ class Drawing:
 
 
 def text(value: object) -> str:
-    """A name for plotly, which reads labels as HTML: names of domains come from users."""
+    """A label for plotly, which reads labels as HTML: names of domains come from users."""
     return html.escape(str(value), quote=False)
 
 
-def named(method: object) -> str:
+def named(method: object, overlay: Overlay) -> str:
     """A method as the tables name it."""
-    return text(method_label(str(method)))
+    return text(overlay.label(str(method)))
 
 
-def group_name(group: str) -> str:
+def group_name(group: str, overlay: Overlay) -> str:
     """A group as the tables name it."""
-    return text(GROUP_LABELS.get(group, group))
+    return text(overlay.group_label(group))
 
 
-def data_set(benchmark: object) -> str:
-    """A data set as the tables name it, with the target where it is not the usual one."""
+def data_set(benchmark: object, overlay: Overlay) -> str:
+    """A data set as the tables name it, with the target where it is not the default one."""
     name, comma, rest = str(benchmark).partition(", ")
-    return f"{dataset_label(name)}{comma}{rest}"
+    return f"{overlay.dataset_label(name)}{comma}{rest}"
 
 
 def canvas(*, x: str, y: str, height: int = 380, legend: bool = True) -> go.Figure:
-    """An empty figure without colours of its own: the page gives those of light or dark."""
+    """An empty figure without colours of its own: the page sets light or dark ones."""
     figure = go.Figure()
     figure.update_layout(
         template="none",
@@ -115,7 +85,7 @@ def canvas(*, x: str, y: str, height: int = 380, legend: bool = True) -> go.Figu
 
 
 def errors(values: Sequence[float | None]) -> dict[str, object]:
-    """Whiskers; where a standard error is not defined there is none."""
+    """Whiskers; none where a standard error is not defined."""
     if all(value is None or value != value for value in values):
         return {"visible": False}
     return {"type": "data", "array": list(values), "thickness": 1.4, "width": 4, "color": WHISKER}
@@ -135,6 +105,6 @@ def calm(figure: go.Figure, least: float = 10.0) -> None:
 
 
 def transparent(colour: str, share: float) -> str:
-    """A hexadecimal colour, seen through."""
-    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    """A hexadecimal colour with this opacity."""
+    red, green, blue = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
     return f"rgba({red},{green},{blue},{share})"

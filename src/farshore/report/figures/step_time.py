@@ -1,4 +1,4 @@
-"""The time of a step as domains are added."""
+"""The time per step as domains are added."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from ..names import method_group, methods_in_order
+from ..overlay import Overlay
 from .runs import Shown, average, plain
 from .shape import (
     DASHES,
-    LINES,
     NAMED_LINES,
-    OTHER,
     Drawing,
     View,
     canvas,
@@ -25,16 +24,16 @@ from .shape import (
 )
 
 NAME = "step-time"
-TITLE = "Time of a step, domain after domain"
+TITLE = "Time per step, domain after domain"
 
 
 def collect(runs: Sequence[Shown]) -> pd.DataFrame:
-    """A row a data set, method and domain: mean milliseconds a step over the seeds."""
+    """One row per data set, method and domain: mean milliseconds per step over the seeds."""
     times: dict[tuple[str, str, int], list[float | None]] = defaultdict(list)
     for run in plain(runs):
         if len(run.result.step_milliseconds) > 1 and run.result.kind != "adaptation":
-            for place, milliseconds in enumerate(run.result.step_milliseconds):
-                times[(run.benchmark, run.method, place + 1)].append(milliseconds)
+            for index, milliseconds in enumerate(run.result.step_milliseconds):
+                times[(run.benchmark, run.method, index + 1)].append(milliseconds)
     rows = []
     for (benchmark, method, domain), values in times.items():
         spent, error = average(values)
@@ -50,31 +49,32 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def draw(frame: pd.DataFrame) -> go.Figure:
-    """A line a method. With many methods each is thin, and the mean of its group, in the legend,
-    is strong.
+def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
+    """One line per method. Many methods get thin lines, and a bold one for the mean of each
+    group, which is in the legend.
     """
-    figure = canvas(x="domains learned", y="milliseconds a step")
+    figure = canvas(x="domains learned", y="milliseconds per step")
     methods = methods_in_order(frame["method"])
     many = len(methods) > NAMED_LINES
     groups: dict[str, list[str]] = defaultdict(list)
     for method in methods:
         groups[method_group(method)[0]].append(method)
     for group, members in groups.items():
-        colour = LINES.get(group, OTHER)
-        for place, method in enumerate(members):
+        colour = overlay.line(group)
+        for index, method in enumerate(members):
+            label = named(method, overlay)
             of_method = frame[frame["method"] == method].sort_values("domain")
             figure.add_scatter(
                 x=list(of_method["domain"]),
                 y=list(of_method["milliseconds_a_step"]),
-                name=named(method),
+                name=label,
                 mode="lines" if many else "lines+markers",
                 legendgroup=group if many else None,
                 showlegend=not many,
                 line={"color": transparent(colour, 0.45), "width": 1}
                 if many
-                else _line(colour, place),
-                hovertemplate=f"{named(method)}, domain %{{x}}: %{{y:.3g}} ms<extra></extra>",
+                else _line(colour, index),
+                hovertemplate=f"{label}, domain %{{x}}: %{{y:.3g}} ms<extra></extra>",
             )
         if many:
             middle = (
@@ -83,11 +83,11 @@ def draw(frame: pd.DataFrame) -> go.Figure:
             figure.add_scatter(
                 x=list(middle.index),
                 y=list(middle),
-                name=group_name(group),
+                name=group_name(group, overlay),
                 mode="lines+markers",
                 legendgroup=group,
                 line={"color": colour, "width": 3},
-                hovertemplate=f"mean of {group_name(group)}, domain %{{x}}: %{{y:.3g}} "
+                hovertemplate=f"mean of {group_name(group, overlay)}, domain %{{x}}: %{{y:.3g}} "
                 "ms<extra></extra>",
             )
     figure.update_xaxes(dtick=1, rangemode="tozero" if frame["domain"].max() > 10 else "normal")
@@ -95,22 +95,21 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def _line(colour: str, place: int) -> dict[str, object]:
-    return {"color": colour, "width": 2, "dash": DASHES[place % len(DASHES)]}
+def _line(colour: str, index: int) -> dict[str, object]:
+    return {"color": colour, "width": 2, "dash": DASHES[index % len(DASHES)]}
 
 
-def drawing(runs: Sequence[Shown]) -> Drawing | None:
+def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
     """The figure, where runs learned more than one domain."""
     frame = collect(runs)
     if frame.empty:
         return None
     says = (
         "Whether a step gets slower as more domains are remembered. Runs that share a machine "
-        "slow each other down: "
-        "compare times of runs made one at a time."
+        "slow each other down: compare only runs that were made one at a time."
     )
     views = [
-        View(data_set(benchmark), draw(frame[frame["benchmark"] == benchmark]))
+        View(data_set(benchmark, overlay), draw(frame[frame["benchmark"] == benchmark], overlay))
         for benchmark in frame["benchmark"].unique()
     ]
     return Drawing(NAME, TITLE, says, views, frame)

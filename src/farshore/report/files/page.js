@@ -3,12 +3,12 @@
   const root = document.documentElement;
   const all = (selector, inside = document) => [...inside.querySelectorAll(selector)];
   const kept = {
-    // Storage may be forbidden for files; the page then forgets its theme when it is closed.
+    // Browsers may forbid storage for files; the page then forgets its theme when it is closed.
     get: (key) => { try { return localStorage.getItem(key); } catch { return null; } },
-    set: (key, value) => { try { localStorage.setItem(key, value); } catch { /* forgotten */ } },
+    set: (key, value) => { try { localStorage.setItem(key, value); } catch { /* not stored */ } },
   };
 
-  // Light and dark: as the system says, or as was chosen.
+  // Light or dark: the setting of the system, or the choice of the user.
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const themeButton = document.getElementById("theme");
   let theme = kept.get("farshore-theme") || "auto";
@@ -34,7 +34,7 @@
 
   document.getElementById("print").addEventListener("click", () => print());
 
-  // Tables: sort inside each part, so that rows that never rank stay apart; missing numbers are always last.
+  // Tables: sort within each section, so that unranked rows stay separate; missing numbers are always last.
   const sort = (table, column, direction) => {
     for (const body of all("tbody", table)) {
       const rows = all("tr.row", body);
@@ -95,13 +95,13 @@
     filter();
   }
 
-  // The block to paste.
+  // The block of commands to copy.
   for (const button of all(".copy")) button.addEventListener("click", async () => {
     const block = document.getElementById(button.dataset.copies);
     try {
       await navigator.clipboard.writeText(block.textContent);
     } catch {
-      // Files may not write to the clipboard everywhere: select the text, and let the browser copy it.
+      // Not every browser lets files write to the clipboard: select the text and let the browser copy it.
       getSelection().selectAllChildren(block);
       document.execCommand("copy");
     }
@@ -148,14 +148,14 @@
   function recolour() { if (drawn) plots.forEach(draw); }
   for (const one of plots) if (one.select) one.select.addEventListener("change", () => draw(one));
   showTheme();
-  // One a frame, so that the page answers while they are drawn.
+  // One per frame, so that the page stays responsive while they are drawn.
   const next = (place) => {
     if (place < plots.length) draw(plots[place]).then(() => requestAnimationFrame(() => next(place + 1)));
     else { drawn = true; root.dataset.drawn = "yes"; }
   };
   next(0);
 
-  // On paper: light, and as wide as the paper.
+  // In print: light, and as wide as the paper.
   const printed = (width) => plots.forEach(({ plot }) => { if (plot.data) Plotly.relayout(plot, width ? { width, autosize: false } : { width: null, autosize: true }); });
   addEventListener("beforeprint", () => { root.dataset.theme = "light"; recolour(); printed(900); });
   addEventListener("afterprint", () => { showTheme(); printed(null); });

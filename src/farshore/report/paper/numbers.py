@@ -1,33 +1,32 @@
-"""The paper's numbers, by experiment: what stands beside our cells.
+"""The paper's numbers, by experiment.
 
-files/paper_tables.csv     every table as it is printed: table, variant, method, data set, mean,
-standard error files/paper_averages.csv   the averages and ranks that the main table prints
+- files/paper_tables.csv: every table as printed, with columns table, variant, method, data set,
+  mean and standard error;
+- files/paper_averages.csv: the averages and ranks that the main table prints.
 
-Two things are wrong in print and are put right here, with a note wherever they are shown: the
-tables of reduced memory have the columns of Covertype and CIFAR10C swapped, and the main table's
-average of URM is not that of its cells.
+Two misprints are corrected here, with a note wherever the numbers are shown: the tables of reduced
+memory have the columns of Covertype and CIFAR10C swapped, and the main table's average of URM is
+not the average of its cells.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 
-Number = tuple[float, float | None]
+from ..overlay import COMPARISON, Number, PaperTable
+from .experiments import NOT_SEARCHED, SEARCH
 
 SWAPPED = ("buffer_50", "buffer_25")
 SWAP = {"covertype": "cifar10-c", "cifar10-c": "covertype"}
 SWAP_NOTE = (
-    "The paper's table has the columns of Covertype and CIFAR10C swapped (its own main table "
-    "shows which is which); "
-    "its numbers stand here in the right columns."
+    "The paper's table has the columns of Covertype and CIFAR10C swapped, as its main table "
+    "shows; here its numbers are in the right columns."
 )
 URM_NOTE = (
-    "The paper prints 73.3 as the average of URM, where its five cells give 73.6; the "
-    "average of the cells is used here."
+    "The paper prints 73.3 as the average of URM, but its five cells give 73.6; this table "
+    "uses the average of the cells."
 )
 TABLES = {
     "target_main": "Main results: target domain performance",
@@ -64,8 +63,7 @@ SOURCES: dict[str, tuple[tuple[str, str, str], ...]] = {
     "memory_25": (("buffer_25", "", ""),),
     "other_target": (("other_target", "", ""),),
     "half_steps": (("half_budget", "", ""),),
-    # A comparison at the defaults may hold any method.
-    "compare": (
+    COMPARISON: (
         ("target_main", "", ""),
         ("target_naive", "", ""),
         ("target_vs_adaptation", "", ""),
@@ -73,30 +71,8 @@ SOURCES: dict[str, tuple[tuple[str, str, str], ...]] = {
 }
 
 
-@dataclass(frozen=True)
-class PaperTable:
-    """The paper's numbers for one of our tables, by (method, variant, data set)."""
-
-    name: str
-    title: str
-    numbers: Mapping[tuple[str, str, str], Number]
-    # What the paper prints at the end of a row: the average, and mean, geometric mean and median of
-    # the ranks.
-    averages: Mapping[str, float] = field(default_factory=dict)
-    ranks: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-    def number(self, method: str, dataset: str, variant: str = "") -> Number | None:
-        """Mean and standard error, where the paper has them."""
-        return self.numbers.get((method, variant, dataset))
-
-    def datasets(self) -> list[str]:
-        """Those it has numbers on."""
-        return list(dict.fromkeys(dataset for _, _, dataset in self.numbers))
-
-
 def paper_table(experiment: str) -> PaperTable | None:
-    """What the paper has beside an experiment; None where it has nothing."""
+    """The paper's numbers for an experiment; None where it has none."""
     sources = SOURCES.get(experiment)
     if sources is None:
         return None
@@ -115,7 +91,15 @@ def paper_table(experiment: str) -> PaperTable | None:
     if experiment == "main":
         notes.append(URM_NOTE)
         averages = {method: value for method, value in averages.items() if method != "urm"}
-    return PaperTable(sources[0][0], TABLES[sources[0][0]], numbers, averages, ranks, tuple(notes))
+    return PaperTable(
+        name=sources[0][0],
+        title=TABLES[sources[0][0]],
+        numbers=numbers,
+        averages=averages,
+        ranks=ranks,
+        notes=tuple(notes),
+        search=None if experiment in NOT_SEARCHED else SEARCH,
+    )
 
 
 def _read(name: str) -> list[dict[str, str]]:

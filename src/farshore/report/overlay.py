@@ -1,0 +1,125 @@
+"""What a report knows beyond its runs: labels, orders, colours, and published numbers.
+
+Everything that builds tables or figures receives an `Overlay`. The plain one adds nothing: methods
+and data sets keep the names that a user types. `farshore.report.paper` is the paper's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from .. import catalog
+from ..benchmarks import BENCHMARKS
+from .names import in_order
+
+# The method that others are compared with: training without any protection against forgetting.
+BASELINE = "finetune"
+# What an overlay calls the numbers of a comparison at the defaults, which may hold any method.
+COMPARISON = "compare"
+WHITE, GREY = "#ffffff", "#8a8a8a"
+# Colours that people with any colour vision can distinguish, in the order of the catalog's groups;
+# figures use them for domains and orders too.
+SERIES = (
+    "#0072b2",
+    "#e69f00",
+    "#009e73",
+    "#cc79a7",
+    "#56b4e9",
+    "#d55e00",
+    "#8f8f2a",
+    "#7a5cc0",
+    "#996633",
+    "#5c8a8a",
+)
+
+Number = tuple[float, float | None]
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """Published numbers for one of our tables, by (method, variant, data set)."""
+
+    name: str
+    title: str
+    numbers: Mapping[tuple[str, str, str], Number]
+    # What the paper prints at the end of a row: the average, and mean, geometric mean and median of
+    # the ranks.
+    averages: Mapping[str, float] = field(default_factory=dict)
+    ranks: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    # Trials and seeds of the search behind the numbers; None where there was no search.
+    search: tuple[int, int] | None = None
+
+    def number(self, method: str, dataset: str, variant: str = "") -> Number | None:
+        """Mean and standard error, where they were published."""
+        return self.numbers.get((method, variant, dataset))
+
+    def datasets(self) -> list[str]:
+        """The data sets with numbers."""
+        return list(dict.fromkeys(dataset for _, _, dataset in self.numbers))
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Rows of another experiment to show in the same table, as this variant of their methods."""
+
+    experiment: str
+    methods: tuple[str, ...]
+    variant: str = ""
+
+
+class Overlay:
+    """The plain overlay: no published numbers, names as they are typed, neutral colours."""
+
+    baseline: str = BASELINE
+
+    def numbers(self, experiment: str) -> PaperTable | None:
+        """Published numbers to show beside those of an experiment."""
+        return None
+
+    def beside(self, experiment: str) -> Beside | None:
+        """Rows of another experiment that belong into this one's table."""
+        return None
+
+    def label(self, method: str) -> str:
+        """A method as readers see it."""
+        return method
+
+    def dataset_label(self, benchmark: str) -> str:
+        """A data set as readers see it."""
+        return benchmark
+
+    def group_label(self, group: str) -> str:
+        """A group of methods as readers see it."""
+        return group.replace("-", " ").capitalize()
+
+    def datasets_in_order(self, names: Iterable[str]) -> list[str]:
+        """The columns of a table."""
+        return in_order(names, BENCHMARKS.names())
+
+    def tables_in_order(self, stems: Iterable[str]) -> list[str]:
+        """The tables of a report, by the names under which their experiments are recorded."""
+        return list(stems)
+
+    def fill(self, group: str) -> str:
+        """The background of a group's rows and bars."""
+        line = self.line(group)
+        return WHITE if line == GREY else _lighter(line)
+
+    def line(self, group: str) -> str:
+        """A group's lines and points, visible on white and on black."""
+        return SERIES[catalog.GROUPS.index(group)] if group in catalog.GROUPS else GREY
+
+    def example(self, figure: str) -> str:
+        """An experiment file whose runs a figure can be drawn from, if there is one to suggest."""
+        return ""
+
+
+NO_OVERLAY = Overlay()
+
+
+def _lighter(colour: str, share: float = 0.35) -> str:
+    """A hexadecimal colour mixed with white."""
+    parts = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
+    return "#" + "".join(f"{round(255 + share * (part - 255)):02x}" for part in parts)

@@ -1,0 +1,44 @@
+"""The paper's experiments: their order in a report, and the rows that belong into their tables."""
+
+from __future__ import annotations
+
+from ..overlay import Beside
+
+# Trials and seeds of the paper's search. Adaptations were not searched.
+SEARCH = (20, 3)
+NOT_SEARCHED = ("adaptation",)
+# A user's own experiments come between these two.
+FIRST = ("main",)
+LAST = (
+    "naive",
+    "naive_vs_tailored",
+    "adaptation",
+    "source",
+    "backward_transfer",
+    "runtime",
+    "no_alignment",
+    "dynamic_priors",
+    "memory_50",
+    "memory_25",
+    "other_target",
+    "half_steps",
+    "orders",
+    "sensitivity",
+    "step_time",
+    "feature_space",
+)
+BESIDE: dict[str, Beside] = {
+    "adaptation": Beside("main", ("finetune", "tailored")),
+    "no_alignment": Beside("main", ("tailored",), "with alignment"),
+    "dynamic_priors": Beside(
+        "main", ("cl-vrex", "cl-fishr", "cl-coral", "cl-mmd"), "static priors"
+    ),
+}
+# Experiments whose runs a figure can be drawn from.
+EXAMPLES: dict[str, str] = {
+    "naive-tailored": "experiments/naive_vs_tailored.yaml",
+    "memory": "experiments/memory_50.yaml",
+    "orders": "experiments/orders.yaml",
+    "sensitivity": "experiments/sensitivity.yaml",
+    "features": "experiments/feature_space.yaml",
+}
