@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -48,9 +48,10 @@ class Adaptation:
     # What the target score means: ONLINE or AFTERWARDS.
     measure: ClassVar[str]
     Settings: ClassVar[type[AdaptationSettings]] = AdaptationSettings
+    settings: AdaptationSettings
 
     def __init__(self, settings: AdaptationSettings) -> None:
-        self.settings: Any = settings
+        self.settings = settings
         # What a reader of the result must know.
         self.notes: list[str] = [self.measure]
 

@@ -71,6 +71,7 @@ class URM(Method):
     kind = "offline"
     reference = "Krishnamachari, Ng, Foo, TMLR 2024"
     Settings: ClassVar[type[MethodSettings]] = URMSettings
+    settings: URMSettings
 
     def prepare(self, network: Network) -> Network:
         """The activation becomes part of the features; the critic is made after the network,
