@@ -1,9 +1,9 @@
-# Everything a newcomer needs: `make demo` and `make test` each set up .venv and do the rest.
+# `make demo` and `make test` set up .venv on first use; nothing else is needed.
 VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 WORKERS ?= 2
-# One thread a worker: the workers share the cores, and numbers do not depend on how many there are.
+# One thread per worker: the workers share the cores, and numbers do not depend on their count.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .PHONY: demo test soak docs bench lint types clean
@@ -20,6 +20,7 @@ demo: $(VENV)/installed
 test: lint types
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m 'not soak'
 
+# Stress tests: slow, or with killed processes, damaged files and many domains.
 soak: $(VENV)/installed
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m soak
 

@@ -1,17 +1,26 @@
 """Farshore: continual learning that works on domains nobody has seen.
 
-The public names are imported when first used, so that `farshore --help` does not load PyTorch.
+`Learner` learns one domain after the other, `load` opens a saved one, `FarshoreClassifier` is the
+same for scikit-learn. `execute` carries out a `Run` on a `Benchmark` and measures the model on a
+target that it never saw. `farshore.methods`, `farshore.invariance`, `farshore.networks` and
+`farshore.benchmarks` hold what to extend.
+
+Public names are imported when they are first used, so that `farshore --help` does not load PyTorch.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from .benchmarks.benchmark import Benchmark as Benchmark
     from .data.domain import Domain as Domain
     from .data.scenario import Scenario as Scenario
+    from .deprecation import FarshoreDeprecationWarning as FarshoreDeprecationWarning
     from .errors import FarshoreError as FarshoreError
+    from .estimator import FarshoreClassifier as FarshoreClassifier
     from .learner import Learner as Learner
     from .learner import load as load
     from .networks.network import Network as Network
@@ -22,28 +31,23 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_PLACES = {
+EXPORTS = {
+    "Benchmark": "benchmarks.benchmark",
     "Domain": "data.domain",
-    "Scenario": "data.scenario",
     "FarshoreClassifier": "estimator",
+    "FarshoreDeprecationWarning": "deprecation",
     "FarshoreError": "errors",
     "Learner": "learner",
-    "load": "learner",
     "Network": "networks.network",
     "Observer": "observer",
     "Result": "protocol",
     "Run": "protocol",
+    "Scenario": "data.scenario",
     "execute": "protocol",
+    "load": "learner",
 }
 
-__all__ = ["__version__", *_PLACES]
+__all__ = ["__version__", *EXPORTS]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module 'farshore' has no attribute {name!r}")
-    return getattr(import_module(f".{_PLACES[name]}", __name__), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+if not TYPE_CHECKING:  # a type checker sees the imports above, and refuses any other name
+    __getattr__, __dir__ = lazy_exports(__name__, EXPORTS)

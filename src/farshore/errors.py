@@ -26,6 +26,21 @@ class DivergedError(FarshoreError):
     """Training produced weights that are not finite numbers."""
 
 
+def install(extra: str) -> str:
+    """What to type in a checkout for the packages of an extra. Never a name on a package index:
+    nothing is released there, and the name may be somebody else's.
+    """
+    return f"pip install '.[{extra}]'"
+
+
+def needs(extra: str, what: str, *, otherwise: str = "") -> FarshoreError:
+    """The error for packages that are not installed: `what` says who needs which of them,
+    `otherwise` a way out without them.
+    """
+    way_out = f", or {otherwise}" if otherwise else ""
+    return FarshoreError(f"{what}: from a checkout, {install(extra)}{way_out}")
+
+
 def nearest(word: str, allowed: Iterable[str]) -> str | None:
     """The allowed word that looks most like `word`, if any does."""
     matches = difflib.get_close_matches(word.lower(), list(allowed), n=1, cutoff=0.5)

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from . import __version__
 from .data.table import LIMIT, TablePreprocessing
-from .errors import FarshoreError
+from .errors import FarshoreError, needs
 from .learner import Learner
 
 MISSING = -1
@@ -242,9 +242,10 @@ def _write_onnx(
         import onnxruntime  # noqa: F401
         import onnxscript  # noqa: F401
     except ImportError:
-        raise FarshoreError(
-            "ONNX needs more packages: type `pip install farshore[export]`, or export to a .pt2 "
-            "file"
+        raise needs(
+            "export",
+            "an .onnx file needs onnx, onnxscript and onnxruntime",
+            otherwise="export to a .pt2 file",
         ) from None
     # It says at every export that torchvision is not there, which nothing here needs.
     logging.getLogger("torch.onnx._internal.exporter._registration").setLevel(logging.ERROR)

@@ -121,10 +121,3 @@ def test_weight_zero_and_the_first_domain_are_finetuning(blobs):
         == []
     )
     assert differences(weights(trained("ewc", blobs)), weights(trained("finetune", blobs)))
-
-
-def test_fewer_rows_for_the_fisher_is_another_estimate(blobs):
-    assert differences(
-        trained("ewc", blobs, fisher_rows=3).system.method.fisher,
-        trained("ewc", blobs).system.method.fisher,
-    )

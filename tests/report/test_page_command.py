@@ -196,5 +196,6 @@ def test_compare_without_plotly_says_how_to_install_it_and_keeps_its_results(
         tmp_path,
     )
     assert code == 0
-    assert "no report.html: the page needs plotly and Jinja2: pip install 'farshore[report]'" in out
+    assert "no report.html: the page needs plotly and Jinja2: from a checkout, pip install" in out
+    assert "'.[report]'" in out
     assert (tmp_path / "comparison.json").is_file()

@@ -66,7 +66,7 @@ def test_the_commands_give_the_same_runs_again(tmp_path: Path) -> None:
     swept(found, tmp_path / "runs")
     record_experiment(found, tmp_path / "runs", make_book(EXPERIMENTS / "none.yaml"))
     commands = list(build_report(tmp_path / "runs").provenance.commands)
-    assert commands[0].startswith("pip install 'farshore[report]==")
+    assert commands[0] == "pip install '.[report]'  # in a checkout of farshore 0.1.0"
     assert commands[-2:] == [
         "farshore sweep again/toy.yaml --runs runs-again",
         "farshore report runs-again -o report-again.html",

@@ -305,7 +305,7 @@ def test_the_command(
     assert "--search grid is not allowed: use random or optuna" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "optuna", None)
     assert typed(*few, "--dry-run", monkeypatch=monkeypatch) == 2
-    assert "pip install 'farshore[search]'" in capsys.readouterr().err
+    assert "pip install '.[search]'" in capsys.readouterr().err
 
 
 def test_engines_are_asked_for_one_trial_of_a_study_at_a_time(tmp_path: Path) -> None:

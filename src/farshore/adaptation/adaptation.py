@@ -45,6 +45,7 @@ class Adaptation(Entry):
     # What the target score means: ONLINE or AFTERWARDS.
     measure: ClassVar[str]
     Settings: ClassVar[type[AdaptationSettings]] = AdaptationSettings
+    settings: AdaptationSettings
 
     @classmethod
     def source_training(cls, settings: Mapping[str, Any]) -> SourceTraining:
@@ -61,7 +62,7 @@ class Adaptation(Entry):
         return cls(settings)
 
     def __init__(self, settings: AdaptationSettings) -> None:
-        self.settings: Any = settings
+        self.settings = settings
         # What a reader of the result must know.
         self.notes: list[str] = [self.measure]
 

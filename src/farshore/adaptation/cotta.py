@@ -26,6 +26,8 @@ from .adaptation import (
 )
 from .augmentation import as_unit, augment, in_unit_range
 
+CONFIDENCE_QUANTILE = 0.05  # by which the authors chose their threshold
+
 
 class CoTTASettings(AdaptationSettings):
     """The official repository's values for CIFAR-10-C; not searched. Its threshold, 0.92, belongs
@@ -49,10 +51,7 @@ class CoTTASettings(AdaptationSettings):
     confidence_threshold: Annotated[float, Field(ge=0, le=1)] | Literal["source"] = setting(
         "source",
         help="p_th: below this mean confidence of the source model copies are averaged; source: "
-        "a quantile of its validation rows",
-    )
-    confidence_quantile: float = setting(
-        0.05, ge=0, le=1, help="the quantile, with confidence_threshold=source"
+        "the 5% quantile of its validation rows",
     )
     flips: bool = setting(
         False,
@@ -82,6 +81,7 @@ class CoTTA(Adaptation):
     reference = "Wang et al., CVPR 2022, arXiv:2203.13591"
     measure = ONLINE
     Settings = CoTTASettings
+    settings: CoTTASettings
 
     student: Network
     teacher: Network
@@ -103,9 +103,7 @@ class CoTTA(Adaptation):
                     if len(inputs)
                 ]
             )
-            self.threshold = float(
-                confidence.double().cpu().quantile(self.settings.confidence_quantile)
-            )
+            self.threshold = float(confidence.double().cpu().quantile(CONFIDENCE_QUANTILE))
 
     def adapt(self, network: Network, target: Inputs, generator: torch.Generator) -> Tensor:
         """One pass over the target."""

@@ -32,6 +32,12 @@ from .mixmatch import confident_rows, mix, mixmatch_loss, sharpen
 
 TURNS = 4
 FLOOR = 1e-5  # inside the logarithms of the information maximisation, as in the official code
+# Labelling transfer in the official code, for all data sets alike: the factor of the features'
+# learning rate, T by which guesses are sharpened, and the weight of the unlabelled rows at the end
+# of its linear ramp.
+LABELLING_FEATURE_RATE = 0.1
+TEMPERATURE = 0.5
+UNLABELLED_WEIGHT = 100.0
 
 
 class SHOTPPSettings(AdaptationSettings):
@@ -74,20 +80,11 @@ class SHOTPPSettings(AdaptationSettings):
     labelling_batch: int = setting(
         36, ge=2, help="labelled rows, and unlabelled rows, a step of labelling transfer"
     )
-    labelling_feature_rate: float = setting(
-        0.1, ge=0, help="factor of the features' learning rate in labelling transfer"
-    )
     labelling_classifier: Literal["source", "fresh"] = setting(
         "source", help="labelling transfer starts from the carried-over classifier"
     )
-    temperature: float = setting(
-        0.5, gt=0, help="T, by which guesses for unlabelled rows are sharpened"
-    )
     mixup: float = setting(
         0.1, unless_small=(0.75, None), gt=0, help="α of the Beta distribution of mixing shares"
-    )
-    unlabelled_weight: float = setting(
-        100.0, ge=0, help="weight of the unlabelled rows at the end of its linear ramp"
     )
     stage_steps: int | None = setting(
         None, gt=0, help="at most so many steps in each stage, whatever the epochs are"
@@ -131,6 +128,7 @@ class SHOTPP(Adaptation):
     reference = "Liang et al., TPAMI 2021, arXiv:2012.07297"
     measure = AFTERWARDS
     Settings = SHOTPPSettings
+    settings: SHOTPPSettings
 
     def adapt(self, network: Network, target: Inputs, generator: torch.Generator) -> Tensor:
         """The three stages, then the logits of the whole target."""
@@ -270,7 +268,7 @@ class SHOTPP(Adaptation):
             [
                 {
                     "params": list(network.features.parameters()),
-                    "lr": rate * settings.labelling_feature_rate,
+                    "lr": rate * LABELLING_FEATURE_RATE,
                 },
                 {"params": list(network.classifier.parameters()), "lr": rate},
             ]
@@ -289,7 +287,7 @@ class SHOTPP(Adaptation):
             inputs = [view(rows, generator), view(twice, generator), view(twice, generator)]
             one_hot = functional.one_hot(predicted[known], logits.shape[1]).float()
             drawn = float(shares.beta(settings.mixup, settings.mixup))
-            weight = settings.unlabelled_weight * step / steps
+            weight = UNLABELLED_WEIGHT * step / steps
             self._mixmatch_step(
                 network, optimizer, inputs, one_hot, max(drawn, 1 - drawn), weight, generator
             )
@@ -309,7 +307,7 @@ class SHOTPP(Adaptation):
         with network.batchnorm("train"):
             with torch.no_grad(), network.batchnorm("no_update"):
                 first, second = (network(each).softmax(dim=1) for each in inputs[1:])
-                guesses = sharpen((first + second) / 2, self.settings.temperature)
+                guesses = sharpen((first + second) / 2, TEMPERATURE)
             targets = torch.cat([labels, guesses, guesses])
             order = torch.randperm(len(targets), generator=generator, device=generator.device)
             mixed, mixed_targets = mix(torch.cat(inputs), targets, share, order)

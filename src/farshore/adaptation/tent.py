@@ -34,10 +34,6 @@ class TENTSettings(AdaptationSettings):
 
     adaptation_rate: float = setting(1e-3, ge=0, help="learning rate of Adam at the target")
     adaptation_batch: int = setting(200, ge=1, help="target rows a step")
-    adaptation_steps: int = setting(
-        1, ge=1, help="steps on each batch; the prediction is the one before the last of them"
-    )
-    episodic: bool = setting(False, help="start from the source model for every batch")
     adapted: Literal["normalisation", "features", "all"] = setting(
         "normalisation",
         help="parameters that move: scale and shift of the normalisation layers, of all feature "
@@ -67,6 +63,7 @@ class TENT(Adaptation):
     reference = "Wang et al., ICLR 2021, arXiv:2006.10726"
     measure = ONLINE
     Settings = TENTSettings
+    settings: TENTSettings
 
     def adapt(self, network: Network, target: Inputs, generator: torch.Generator) -> Tensor:
         """One pass over the target."""
@@ -80,12 +77,9 @@ class TENT(Adaptation):
         network.eval().requires_grad_(False)
         for parameter in parameters:
             parameter.requires_grad_(True)
-        source = [parameter.detach().clone() for parameter in parameters]
         optimizer = Adam(parameters, lr=self.settings.adaptation_rate, fused=True)
         parts = []
         for inputs in target.batches(self.settings.adaptation_batch):
-            if self.settings.episodic:
-                restore(parameters, source, optimizer)
             parts.append(self.step(network, optimizer, inputs))
         logits = torch.cat(parts)
         self.notes += note_collapse(logits)
@@ -106,19 +100,9 @@ class TENT(Adaptation):
 
     def step(self, network: Network, optimizer: Optimizer, inputs: Tensor) -> Tensor:
         """Logits of this batch, and what they teach."""
-        logits = torch.empty(0)
-        for _ in range(self.settings.adaptation_steps):
-            with batch_statistics(network, len(inputs)):
-                logits = network(inputs)
-            optimizer.zero_grad(set_to_none=True)
-            entropy(logits).mean().backward()
-            optimizer.step()
+        with batch_statistics(network, len(inputs)):
+            logits: Tensor = network(inputs)
+        optimizer.zero_grad(set_to_none=True)
+        entropy(logits).mean().backward()
+        optimizer.step()
         return logits.detach().float()
-
-
-def restore(parameters: list[nn.Parameter], source: list[Tensor], optimizer: Optimizer) -> None:
-    """The source model again, with a fresh optimiser."""
-    optimizer.state.clear()
-    with torch.no_grad():
-        for parameter, value in zip(parameters, source, strict=True):
-            parameter.copy_(value)

@@ -1,15 +1,23 @@
-"""Benchmarks by name. Other packages add theirs under the entry-point group
-`farshore.benchmarks`.
+"""Benchmarks by name, and what a new one is made of. Other packages add theirs under the
+entry-point group `farshore.benchmarks`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..lazy import lazy_exports
 from ..registry import Registry
 
 if TYPE_CHECKING:
-    from .benchmark import Benchmark
+    from .benchmark import Benchmark as Benchmark
+
+EXPORTS = {"Benchmark": "benchmark"}
+
+__all__ = ["BENCHMARKS", *EXPORTS]
+
+if not TYPE_CHECKING:  # a type checker sees the imports above, and refuses any other name
+    __getattr__, __dir__ = lazy_exports(__name__, EXPORTS)
 
 BENCHMARKS: Registry[type[Benchmark]] = Registry(
     "benchmark",

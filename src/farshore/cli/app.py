@@ -5,9 +5,11 @@ once.
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
+from .. import __version__
 from ..errors import FarshoreError
 from .benchmarks import benchmarks
 from .compare import compare
@@ -34,6 +36,27 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def print_version(asked: bool) -> None:
+    """Answer `--version`, whatever else was typed."""
+    if asked:
+        print(f"farshore {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Options of `farshore` itself."""
+
+
 app.command()(run)
 app.command()(compare)
 app.command()(methods)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import FarshoreError
+from ..errors import FarshoreError, needs
 
 
 def results(
@@ -38,8 +38,8 @@ def results(
         try:
             import pyarrow  # noqa: F401
         except ImportError:
-            raise FarshoreError(
-                "a .parquet file needs pyarrow: pip install 'farshore[parquet]', or write a .csv"
+            raise needs(
+                "parquet", "a .parquet file needs pyarrow", otherwise="write a .csv file"
             ) from None
         held = io.BytesIO()
         frame.to_parquet(held, index=False)

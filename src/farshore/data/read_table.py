@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..errors import FarshoreError, unknown
+from ..errors import FarshoreError, needs, unknown
 from .table import TablePreprocessing
 
 READABLE = (".csv", ".tsv", ".parquet", ".pq")
@@ -43,7 +43,7 @@ def read_table(path: Path) -> pd.DataFrame:
                 skipinitialspace=True,
             )
     except ImportError:
-        raise FarshoreError(f"{path} needs pyarrow: type `pip install farshore[parquet]`") from None
+        raise needs("parquet", f"{path} needs pyarrow", otherwise="save it as .csv") from None
     except (OSError, ValueError, pd.errors.ParserError) as error:
         raise FarshoreError(
             f"{path} cannot be read as a table: {str(error).strip().splitlines()[0]}"

@@ -1,5 +1,5 @@
-"""The Ray engine: the same tasks on any number of machines that share a folder. Needs `pip install
-farshore[cluster]`.
+"""The Ray engine: the same tasks on any number of machines that share a folder. Needs the extra
+`cluster`.
 
 Ray places the tasks, starts and ends processes, and repeats a task whose node is lost; the run then
 goes on from the last finished domain in the shared folder.
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import FarshoreError
+from ..errors import FarshoreError, needs
 from ..execution import warm_up
 from .engine import ATTEMPTS, Engine
 from .work import Outcome, Task, carry_out
@@ -40,9 +40,7 @@ class RayEngine(Engine):
         try:
             import ray
         except ImportError as error:
-            raise FarshoreError(
-                f"--engine ray needs Ray: pip install 'farshore[cluster]' ({error})"
-            ) from None
+            raise needs("cluster", f"--engine ray needs Ray ({error})") from None
         self.ray: Any = ray
         self._began = not ray.is_initialized()
         if self._began:

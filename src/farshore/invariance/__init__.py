@@ -1,1 +1,18 @@
 """Notions of invariance: pure functions of tensors with a leading domain axis."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from .invariance import Invariance as Invariance
+    from .invariance import Statistic as Statistic
+
+EXPORTS = {"Invariance": "invariance", "Statistic": "invariance"}
+
+__all__ = [*EXPORTS]
+
+if not TYPE_CHECKING:  # a type checker sees the imports above, and refuses any other name
+    __getattr__, __dir__ = lazy_exports(__name__, EXPORTS)

@@ -6,9 +6,9 @@ load PyTorch.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from ..lazy import lazy_exports
 from ..registry import Registry
 
 if TYPE_CHECKING:
@@ -19,6 +19,20 @@ if TYPE_CHECKING:
     from .partitions import PartitionedMemory as PartitionedMemory
     from .reservoir import ReservoirMemory as ReservoirMemory
 
+EXPORTS = {
+    "ClassReservoirMemory": "class_reservoir",
+    "Fields": "memory",
+    "Memory": "memory",
+    "PartitionedMemory": "partitions",
+    "ReservoirMemory": "reservoir",
+    "Source": "memory",
+}
+
+__all__ = ["MEMORIES", *EXPORTS]
+
+if not TYPE_CHECKING:  # a type checker sees the imports above, and refuses any other name
+    __getattr__, __dir__ = lazy_exports(__name__, EXPORTS)
+
 MEMORIES: Registry[type[Memory]] = Registry(
     "memory",
     "farshore.memories",
@@ -28,20 +42,3 @@ MEMORIES: Registry[type[Memory]] = Registry(
         "class-reservoir": "farshore.memory.class_reservoir:ClassReservoirMemory",
     },
 )
-
-_MODULES = {
-    "ClassReservoirMemory": "class_reservoir",
-    "Fields": "memory",
-    "Memory": "memory",
-    "PartitionedMemory": "partitions",
-    "ReservoirMemory": "reservoir",
-    "Source": "memory",
-}
-
-__all__ = ["MEMORIES", *_MODULES]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_MODULES[name]}", __name__), name)

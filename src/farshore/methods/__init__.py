@@ -1,13 +1,36 @@
-"""Methods by name. Other packages add theirs under the entry-point group `farshore.methods`."""
+"""Methods by name, and what a new method is made of. Other packages add theirs under the
+entry-point group `farshore.methods`.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..lazy import lazy_exports
 from ..registry import Registry
 
 if TYPE_CHECKING:
     from ..entry import Entry
+    from .method import Method as Method
+    from .method import Replay as Replay
+    from .method import Terms as Terms
+    from .naive import Naive as Naive
+    from .tailored import Tailored as Tailored
+    from .tailored import TailoredSettings as TailoredSettings
+
+EXPORTS = {
+    "Method": "method",
+    "Naive": "naive",
+    "Replay": "method",
+    "Tailored": "tailored",
+    "TailoredSettings": "tailored",
+    "Terms": "method",
+}
+
+__all__ = ["METHODS", "continual", *EXPORTS]
+
+if not TYPE_CHECKING:  # a type checker sees the imports above, and refuses any other name
+    __getattr__, __dir__ = lazy_exports(__name__, EXPORTS)
 
 METHODS: Registry[type[Entry]] = Registry(
     "method",

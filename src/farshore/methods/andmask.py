@@ -26,6 +26,12 @@ from .gradient import (
 from .method import MakeOptimizer, Method, Replay, Terms
 from .tailored import Forward
 
+# Where τ adapts: it falls below the first density of the hard mask and rises above the second, by
+# a fixed amount per step, and stays above a least value. The paper gives no numbers.
+DENSITIES = (0.1, 0.9)
+AGREEMENT_STEP = 0.01
+LEAST_AGREEMENT = 0.05
+
 
 class NaiveCLANDMaskSettings(MethodSettings):
     """τ 1, U(0.5, 1): the paper's table."""
@@ -60,10 +66,6 @@ class CLANDMaskSettings(NaiveCLANDMaskSettings):
     adaptive_agreement: bool = setting(
         True, help="move τ when the hard mask keeps too little or too much"
     )
-    density_low: float = setting(0.1, ge=0, le=1, help="below this density τ falls")
-    density_high: float = setting(0.9, ge=0, le=1, help="above this density τ rises")
-    agreement_step: float = setting(0.01, ge=0, help="how far τ moves in a step")
-    agreement_least: float = setting(0.05, ge=0, le=1, help="τ does not fall below")
     forward: Forward = setting(
         "joint", help="BatchNorm sees the whole batch, or one domain at a time"
     )
@@ -85,6 +87,7 @@ class NaiveCLANDMask(Method):
     results_version = 2
     reference = "the paper, after Parascandolo et al., ICLR 2021"
     Settings: ClassVar[type[MethodSettings]] = NaiveCLANDMaskSettings
+    settings: NaiveCLANDMaskSettings
 
     def attach(
         self,
@@ -168,7 +171,7 @@ class CLANDMask(NaiveCLANDMask):
     Equation: g_e = ∇ L_ERM(B_e) for the current and each replayed domain; m = sigmoid((|1/s Σ
     sign(g_e)| - τ) / T); g̃ = m ∘ ḡ / (mean(m) + ε) per parameter tensor; q = ∇ 1/|E| Σ_e E ||h(x)
     - z||² on replayed rows; if <q, g̃> < 0 then q -= <q, g̃>/||g̃||² g̃; step along g̃ + α q. τ
-    moves by `agreement_step` when the hard mask's density leaves [low, high].
+    moves by 0.01 per step while the hard mask's density is outside [0.1, 0.9].
     Paper: Parascandolo et al., ICLR 2021; the paper, table 1 and appendix, row CL-ANDMask.
 
     Readings: the soft mask of the appendix rather than the hard one of table 1; domains weigh
@@ -179,6 +182,7 @@ class CLANDMask(NaiveCLANDMask):
     name = "cl-andmask"
     group = "tailored"
     Settings = CLANDMaskSettings
+    settings: CLANDMaskSettings
     replay = Replay(memory="partitions", stores=("logits",), worth_rows=16)
 
     def gradients(self, batch: Batch) -> Terms:
@@ -218,10 +222,10 @@ class CLANDMask(NaiveCLANDMask):
 
     def _adapt(self, density: Tensor) -> None:
         """τ falls when hardly anything passes and rises when nearly everything does."""
-        settings = self.settings
-        step = torch.where(density < settings.density_low, -settings.agreement_step, 0.0)
-        step = torch.where(density > settings.density_high, settings.agreement_step, step)
-        self.threshold.add_(step).clamp_(settings.agreement_least, 1.0)
+        low, high = DENSITIES
+        step = torch.where(density < low, -AGREEMENT_STEP, 0.0)
+        step = torch.where(density > high, AGREEMENT_STEP, step)
+        self.threshold.add_(step).clamp_(LEAST_AGREEMENT, 1.0)
 
     def after_domain(self, domain: str, rows: Rows) -> None:
         """Nothing: the memory holds what is needed."""

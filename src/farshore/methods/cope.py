@@ -18,11 +18,13 @@ from ..settings import Choice, MethodSettings, Uniform, setting
 from .class_sums import class_sums
 from .method import Method, Replay, Terms
 
+# D, outputs of the linear layer whose direction is compared with the prototypes: CoPE's own for
+# MNIST.
+EMBEDDING_DIM = 100
+
 
 class CoPESettings(MethodSettings):
-    """τ 1, U(0.5, 1); γ 0.9, one of {0.8, 0.9, 1}; 3 repeats, one of 1 to 5: the paper's table.
-    D 100: CoPE's own for MNIST.
-    """
+    """τ 1, U(0.5, 1); γ 0.9, one of {0.8, 0.9, 1}; 3 repeats, one of 1 to 5: the paper's table."""
 
     temperature: float = setting(1.0, Uniform(0.5, 1.0), gt=0, help="τ, divides the similarities")
     prototype_momentum: float = setting(
@@ -37,11 +39,6 @@ class CoPESettings(MethodSettings):
         Choice((1, 2, 3, 4, 5)),
         ge=1,
         help="steps on each incoming batch, each with other replayed rows",
-    )
-    embedding_dim: int = setting(
-        100,
-        ge=1,
-        help="D, outputs of the linear layer whose direction is compared with the prototypes",
     )
     reading: Literal["original", "avalanche"] = setting(
         "original",
@@ -77,6 +74,7 @@ class CoPE(Method):
     reference = "De Lange and Tuytelaars, ICCV 2021, arXiv:2009.00919"
     weighs_classes = False  # its loss compares rows with prototypes and with each other
     Settings: ClassVar[type[MethodSettings]] = CoPESettings
+    settings: CoPESettings
     replay = Replay(memory="class-reservoir", joined=False, draws=("replay",))
 
     def prepare(self, network: Network) -> Network:
@@ -85,7 +83,7 @@ class CoPE(Method):
         network.classifier = PrototypeHead(
             network.feature_dim,
             network.classes,
-            dimension=settings.embedding_dim,
+            dimension=EMBEDDING_DIM,
             temperature=settings.temperature,
             positive=settings.reading == "original",
         )

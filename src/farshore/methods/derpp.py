@@ -47,6 +47,7 @@ class DERPP(Finetune):
     results_version = 2
     reference = "Buzzega et al., NeurIPS 2020, arXiv:2004.07211"
     Settings: ClassVar[type[MethodSettings]] = DERPPSettings
+    settings: DERPPSettings
     replay = Replay(
         memory="reservoir", joined=False, draws=("distillation", "replay"), stores=("logits",)
     )

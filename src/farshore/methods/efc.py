@@ -84,6 +84,7 @@ class EFC(Method):
     group = "latent-replay"
     reference = "Magistri et al., ICLR 2024, arXiv:2402.03917"
     Settings: ClassVar[type[MethodSettings]] = EFCSettings
+    settings: EFCSettings
     reduces_to = ("finetune", {"drift_weight": 0.0, "prototype_weight": 0.0, "batchnorm": "train"})
 
     def prepare(self, network: Network) -> Network:

@@ -53,6 +53,7 @@ class ERACE(Finetune):
     results_version = 2
     reference = "Caccia et al., ICLR 2022, arXiv:2104.05025"
     Settings: ClassVar[type[MethodSettings]] = ERACESettings
+    settings: ERACESettings
     replay = Replay(memory="reservoir", joined=False, draws=("replay",))
 
     def attach(

@@ -43,11 +43,6 @@ class EWCSettings(MethodSettings):
         "weighted",
         help="squared gradients weighted by p(y|x) (Mammoth), or unweighted (empirical Fisher)",
     )
-    fisher_rows: int | None = setting(
-        None,
-        ge=1,
-        help="rows of a domain that the Fisher information is estimated on; all if not given",
-    )
 
 
 class EWC(Finetune):
@@ -70,6 +65,7 @@ class EWC(Finetune):
     group = "regularization"
     reference = "Kirkpatrick et al., PNAS 2017, arXiv:1612.00796; Schwarz et al., ICML 2018"
     Settings: ClassVar[type[MethodSettings]] = EWCSettings
+    settings: EWCSettings
     reduces_to = ("finetune", {"penalty_weight": 0})
 
     def attach(
@@ -103,9 +99,7 @@ class EWC(Finetune):
         """Add the finished domain's Fisher information."""
         if not self.settings.penalty_weight:
             return
-        order = torch.randperm(len(rows), generator=self.generator, device=self.generator.device)[
-            : self.settings.fisher_rows
-        ]
+        order = torch.randperm(len(rows), generator=self.generator, device=self.generator.device)
         new = fisher_information(self.network, rows, order, self.settings.fisher)
         self.fisher = new if self.fisher is None else self.settings.decay * self.fisher + new
 

@@ -64,6 +64,7 @@ class CLFishr(Tailored):
     reduces_to = ("er", {"penalty_weight": 0, "alignment_weight": 0, "anneal_steps": 0})
     reference = "the paper, after Rame et al., ICML 2022"
     Settings = CLFishrSettings
+    settings: CLFishrSettings
     replay = replace(Tailored.replay, least_rows=GradientVariance.least_rows)
 
     def make_invariance(self) -> GradientVariance:
@@ -91,6 +92,7 @@ class NaiveCLFishr(Naive):
     results_version = 2
     reference = "the paper, after Rame et al., ICML 2022"
     Settings = NaiveCLFishrSettings
+    settings: NaiveCLFishrSettings
 
     def make_invariance(self) -> GradientVariance:
         """Gradient variance; the naive frame has no alignment."""

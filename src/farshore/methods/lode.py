@@ -59,6 +59,7 @@ class LODE(Method):
     results_version = 2
     reference = "Liang and Li, NeurIPS 2023"
     Settings: ClassVar[type[MethodSettings]] = LODESettings
+    settings: LODESettings
     replay = Replay(memory="reservoir", joined=False, draws=("replay",))
 
     def attach(

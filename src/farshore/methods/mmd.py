@@ -49,6 +49,7 @@ class CLMMD(Tailored):
     reduces_to = ("er", {"penalty_weight": 0, "alignment_weight": 0})
     reference = "the paper, after Li et al., CVPR 2018"
     Settings = CLMMDSettings
+    settings: CLMMDSettings
 
     def make_invariance(self) -> KernelMean:
         """Kernel mean with the chosen map."""
@@ -72,6 +73,7 @@ class NaiveCLMMD(Naive):
     results_version = 2
     reference = "the paper, after Li et al., CVPR 2018"
     Settings = KernelSettings
+    settings: KernelSettings
 
     def make_invariance(self) -> KernelMean:
         """Kernel mean with the chosen map."""

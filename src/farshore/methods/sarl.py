@@ -94,6 +94,7 @@ class SARL(Method):
     results_version = 2
     reference = "Sarfraz, Arani, Zonooz, ICLR 2025"
     Settings: ClassVar[type[MethodSettings]] = SARLSettings
+    settings: SARLSettings
     replay = Replay(memory="reservoir", joined=False, draws=("replay",), stores=("logits",))
 
     def prepare(self, network: Network) -> Network:

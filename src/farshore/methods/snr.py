@@ -16,6 +16,9 @@ from .finetune import Finetune
 from .method import MakeOptimizer, Terms
 from .units import firing, resettable, restart
 
+# Batches: the longest silence that is told apart, and the largest threshold.
+LONGEST_SILENCE = 512
+
 
 class SNRSettings(MethodSettings):
     """None is in the paper's table. η and its grid, the first threshold: the authors'
@@ -33,9 +36,6 @@ class SNRSettings(MethodSettings):
         16, ge=1, help="batches of silence that reset a unit before its own past is known"
     )
     threshold_period: int = setting(100, ge=1, help="steps between two updates of the thresholds")
-    longest_silence: int = setting(
-        512, ge=1, help="batches; the longest silence that is told apart, and the largest threshold"
-    )
 
 
 class SNR(Finetune):
@@ -70,6 +70,7 @@ class SNR(Finetune):
     reference = "Farias and Jozefiak, ICLR 2025, arXiv:2410.20098"
     uncompiled = "the firing of units is noted inside the feature extractor"
     Settings: ClassVar[type[MethodSettings]] = SNRSettings
+    settings: SNRSettings
 
     def attach(
         self,
@@ -86,7 +87,7 @@ class SNR(Finetune):
             Clocks(
                 len(layer.writer.weight),
                 settings.initial_threshold,
-                settings.longest_silence,
+                LONGEST_SILENCE,
                 self.device,
             )
             for layer in self.layers

@@ -74,6 +74,7 @@ class STAR(Method):
     reference = "Eskandar et al., ICLR 2025, arXiv:2503.01595"
     uncompiled = "other weights than the network's own go through the feature extractor"
     Settings: ClassVar[type[MethodSettings]] = STARSettings
+    settings: STARSettings
     replay = Replay(
         memory="reservoir", joined=False, draws=("replay", "stability"), stores=("logits",)
     )

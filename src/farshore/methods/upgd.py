@@ -81,6 +81,7 @@ class UPGD(Finetune):
     group = "optimization"
     reference = "Elsayed and Mahmood, ICLR 2024, arXiv:2404.00781"
     Settings: ClassVar[type[MethodSettings]] = UPGDSettings
+    settings: UPGDSettings
 
     def optimizers(self, network: Network, make: MakeOptimizer) -> list[Optimizer]:
         """UPGD itself."""

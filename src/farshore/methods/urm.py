@@ -71,6 +71,7 @@ class URM(Method):
     kind = "offline"
     reference = "Krishnamachari, Ng, Foo, TMLR 2024"
     Settings: ClassVar[type[MethodSettings]] = URMSettings
+    settings: URMSettings
 
     def joint_steps(self, steps: int, domains: int) -> int:
         """As many steps as a continual method makes, or the run's steps in all."""

@@ -50,6 +50,7 @@ class CLVREX(Tailored):
     reduces_to = ("er", {"penalty_weight": 0, "alignment_weight": 0, "anneal_steps": 0})
     reference = "the paper, after Krueger et al., ICML 2021"
     Settings = CLVREXSettings
+    settings: CLVREXSettings
     weight_before_anneal = 1.0
 
     def make_invariance(self) -> Risk:
@@ -79,6 +80,7 @@ class NaiveCLVREX(Naive):
     results_version = 2
     reference = "the paper, after Krueger et al., ICML 2021"
     Settings = NaiveCLVREXSettings
+    settings: NaiveCLVREXSettings
     weight_before_anneal = 1.0
 
     def make_invariance(self) -> Risk:

@@ -1,15 +1,26 @@
-"""Networks h = g∘f by name. Other packages add theirs under the entry-point group
-`farshore.networks`.
+"""Networks h = g∘f by name, and what a new one is made of. Other packages add theirs under the
+entry-point group `farshore.networks`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
+from ..lazy import lazy_exports
 from ..registry import Registry
 
-NETWORKS: Registry[Callable[..., Any]] = Registry(
+if TYPE_CHECKING:
+    from .network import Network as Network
+
+EXPORTS = {"Network": "network"}
+
+__all__ = ["NETWORKS", *EXPORTS]
+
+if not TYPE_CHECKING:  # a type checker sees the imports above, and refuses any other name
+    __getattr__, __dir__ = lazy_exports(__name__, EXPORTS)
+
+NETWORKS: Registry[Callable[..., Network]] = Registry(
     "network",
     "farshore.networks",
     {

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
-from ..errors import FarshoreError
+from ..errors import needs
 from .answer import answer
 from .page_table import PageTable, number, page_table
 from .table import Report, Significance
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from .figures.shape import Drawing
 
 FILES = Path(__file__).parent / "files"
-INSTALL = "the page needs plotly and Jinja2: pip install 'farshore[report]'"
 
 
 def needed() -> None:
@@ -30,7 +29,7 @@ def needed() -> None:
         import jinja2  # noqa: F401
         import plotly  # noqa: F401
     except ImportError:
-        raise FarshoreError(INSTALL) from None
+        raise needs("report", "the page needs plotly and Jinja2") from None
 
 
 @dataclass(frozen=True)

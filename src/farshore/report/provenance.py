@@ -14,6 +14,7 @@ import yaml
 from ..benchmarks import BENCHMARKS
 from ..benchmarks.prepared import PreparedBenchmark
 from ..comparison import Comparison
+from ..errors import install
 from ..plan.experiment import Experiment
 from ..protocol import Result
 from .names import several
@@ -81,7 +82,7 @@ def commands(
     """A block to paste that carries everything out again and builds the same tables."""
     results = [each.result for each in used]
     lines = [
-        f"pip install 'farshore[report]=={version}'"
+        f"{install('report')}  # in a checkout of farshore {version}"
         for version in sorted({result.versions["farshore"] for result in results})[-1:]
     ]
     needed = dict.fromkeys(

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import FarshoreError
+from ..errors import needs
 from ..evaluation.transfer import Matrix
 from ..settings import Choice, Distribution, Power, UniformInt
 
@@ -101,9 +101,7 @@ def find_optuna() -> Any:
     try:
         import optuna
     except ImportError as error:
-        raise FarshoreError(
-            f"search by optuna needs Optuna: pip install 'farshore[search]' ({error})"
-        ) from None
+        raise needs("search", f"search by optuna needs Optuna ({error})") from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna
 

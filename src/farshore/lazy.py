@@ -1,0 +1,30 @@
+"""Public names of a package that are imported when they are first used, so that importing the
+package stays light.
+
+A type checker sees the same names through imports under `TYPE_CHECKING`; a test keeps the two lists
+equal.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+
+def lazy_exports(
+    package: str, modules: Mapping[str, str]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package. `modules` maps each public name to the module,
+    relative to the package, that defines it.
+    """
+
+    def get(name: str) -> object:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f".{modules[name]}", package), name)
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *modules})
+
+    return get, names
