@@ -30,6 +30,7 @@ from .networks.build import check_sizes, make_network
 from .networks.network import EVALUATION_ROWS, Network
 from .observer import Observer
 from .optimization import check_finite, find_device, make_optimizer
+from .profiles import PROFILES
 from .randomness import Generators, derive, seeded
 from .rehearsal import Rehearsal
 from .settings import RunSettings, divide
@@ -48,8 +49,8 @@ class Learner:
     settings: settings of the method and of the run by name, for example {"learning_rate": 1e-3,
     "replay_budget": "total"}.
     classes: all labels that may ever come; otherwise the first domain fixes them.
-    small, short: which of the paper's defaults hold; if not given, tables are small and short and
-    images are neither.
+    profile: the name of a settings profile, which decides the defaults; if not given, `large-data`
+    for images and `default` for tables.
     """
 
     def __init__(
@@ -64,8 +65,7 @@ class Learner:
         metric: str = "accuracy",
         seed: int = 0,
         device: str = "cpu",
-        small: bool | None = None,
-        short: bool | None = None,
+        profile: str | None = None,
         observer: Observer | None = None,
     ) -> None:
         self.method_type = METHODS.get(method)
@@ -90,7 +90,7 @@ class Learner:
         self.seed = int(seed)
         self.device = find_device(device)
         check_way(self.run, self.device)
-        self.small, self.short = small, short
+        self.profile = profile
         self.capacity = int(memory)
         self.classes = list(classes) if classes is not None else None
         self.observer = observer or Observer()
@@ -303,11 +303,10 @@ class Learner:
                 f"the first domain has one class only ({list(classes)}): give classes=[...] "
                 "naming all that may come"
             )
-        image = len(shape) == 3
-        self.small = (not image) if self.small is None else self.small
-        self.short = (not image) if self.short is None else self.short
+        if self.profile is None:
+            self.profile = "large-data" if len(shape) == 3 else "default"
         settings = self.method_type.Settings.build(
-            self._method_settings, small=self.small, short=self.short
+            self._method_settings, PROFILES.get(self.profile), self.method_type.name
         )
         self.generators = Generators.from_seed(self.seed, self.device)
         with seeded(self.generators.init):
@@ -462,8 +461,7 @@ class Learner:
             "classes": self.classes,
             "metric": self.metric,
             "seed": self.seed,
-            "small": self.small,
-            "short": self.short,
+            "profile": self.profile,
         }
         state: dict[str, Any] = {
             "config": config,

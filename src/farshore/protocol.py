@@ -21,10 +21,8 @@ from . import catalog
 from .adaptation.adaptation import Adaptation
 from .benchmarks import BENCHMARKS
 from .benchmarks.source import make_scenario
-from .data.boundaries import By
 from .data.domain import Domain
 from .data.inputs import Inputs
-from .data.own import OwnData, Preprocess
 from .data.scenario import Scenario
 from .data.seal import FrozenModel, training
 from .errors import DivergedError, FarshoreError, StateError, unknown
@@ -33,8 +31,10 @@ from .evaluation.transfer import backward_transfer, forgetting, source_performan
 from .execution import warm_up
 from .joint import ALL_SOURCES, JointLearner
 from .learner import Learner
+from .networks.build import plain_network_settings
 from .observer import Observer
 from .origin import hardware, versions
+from .profiles import PROFILES
 from .randomness import generator
 from .resume import Stages
 from .settings import MethodSettings, RunSettings, divide, explain
@@ -49,7 +49,14 @@ class Run(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     benchmark: str
+    # What the benchmark is asked for, validated by its own model.
+    options: dict[str, Any] = Field(default_factory=dict)
     method: str
+    # Of the method and of the run, by name.
+    settings: dict[str, Any] = Field(default_factory=dict)
+    # A network in place of the scenario's own, and settings of whichever is used.
+    network: str | None = None
+    network_settings: dict[str, Any] = Field(default_factory=dict)
     seed: int = 0
     scenario_seed: int = 0
     target: str | None = None
@@ -59,31 +66,39 @@ class Run(BaseModel):
     left_out: tuple[str, ...] = ()
     steps: int | None = Field(None, ge=1)
     memory: int | None = Field(None, ge=1)
-    settings: dict[str, Any] = Field(default_factory=dict)
     device: str = "cpu"
-    # The user's own data; `benchmark` is then only a name for it.
-    data: OwnData | None = None
-    preprocess: Preprocess | None = None
-    # Domain labels are hidden, and this many domains are constructed in this way instead.
-    domain_by: By | None = None
-    domains: int | None = Field(None, ge=1)
-    # Of the corruptions; what a ResNet18 starts from: imagenet, a file or none.
-    severity: int | None = Field(None, ge=1, le=5)
-    weights: str | None = None
     # A trial of a search by successive halving: it may be stopped between two domains. Part of the
     # run, so that no search that wants whole runs ever meets one that was stopped.
     halving: bool = False
 
     @classmethod
     def build(cls, **values: Any) -> Run:
-        """A run from plain values; a bad one is refused in one line."""
+        """A run from plain values, in its normal form; a bad one is refused in one line."""
         for name in values:
             if name not in cls.model_fields:
                 raise unknown("name", name, cls.model_fields)
         try:
-            return cls(**values)
+            return cls(**values).normal()
         except ValidationError as error:
             raise FarshoreError(explain(error)) from None
+
+    def normal(self) -> Run:
+        """The same run with options and settings as their models understand them, so that two
+        ways of writing a value are one run. Options at their defaults are left out. Unknown names
+        and bad values are refused.
+        """
+        kind = BENCHMARKS.get(self.benchmark)
+        of_method, of_run = divide(self.settings, catalog.find(self.method).Settings)
+        plain = catalog.find(self.method).Settings.plain(of_method) | RunSettings.plain(of_run)
+        return self.model_copy(
+            update={
+                "options": kind.Options.build(self.options, self.benchmark).plain(),
+                "settings": {name: plain[name] for name in self.settings},
+                "network_settings": plain_network_settings(
+                    self.network or kind.network, self.network_settings
+                ),
+            }
+        )
 
 
 class TargetScores(BaseModel):
@@ -103,6 +118,8 @@ class Result(BaseModel):
     """
 
     run: Run
+    # The benchmark's name, or that of the file or folder for own data.
+    title: str
     # Only continual methods rank: offline ones saw all sources at once, adaptations saw the
     # target's inputs.
     kind: catalog.Kind = "continual"
@@ -194,22 +211,17 @@ def execute(
     no, the run is pruned.
     """
     kind = catalog.find(run.method).kind
-    if run.data is None:
-        BENCHMARKS.get(run.benchmark)
+    run = run.normal()
     warm_up(run.device)
     began = time.perf_counter()  # after the imports: times exclude the start of the interpreter
     scenario = make_scenario(
         run.benchmark,
-        data=run.data,
+        run.options,
         target=run.target,
         order=run.order,
         left_out=run.left_out,
         seed=run.scenario_seed,
-        preprocess=run.preprocess,
-        domain_by=run.domain_by,
-        domains=run.domains,
-        severity=run.severity,
-        weights=run.weights,
+        network=run.network,
     )
     for note in scenario.notes:
         (observer or Observer()).note(note)
@@ -255,6 +267,7 @@ def execute(
     }
     return Result(
         run=run,
+        title=scenario.name,
         kind=kind,
         status="done" if target is not None else "pruned" if pruned else "diverged",
         message=message,
@@ -263,7 +276,7 @@ def execute(
         sources=[domain.name for domain in scenario.sources],
         settings=(adaptation or learner.method).settings.model_dump(),
         run_settings=learner.run.model_dump(),
-        network={"name": scenario.network, **scenario.network_settings},
+        network={"name": run.network or scenario.network, **network_settings(run, scenario)},
         execution=learner.way.execution,
         precision=learner.way.precision,
         steps=steps,
@@ -312,21 +325,27 @@ def make_learner(run: Run, scenario: Scenario, observer: Observer | None = None)
         shared = {*MethodSettings.model_fields, *RunSettings.model_fields}
         settings = {name: value for name, value in settings.items() if name in shared}
     learner = (JointLearner if joint else Learner)(
-        network=scenario.network,
+        network=run.network or scenario.network,
         method=method,
         memory=capacity,
         settings=settings,
-        network_settings=scenario.network_settings,
+        network_settings=network_settings(run, scenario),
         classes=scenario.classes,
         metric=scenario.metric,
         seed=run.seed,
         device=run.device,
-        small=scenario.small,
-        short=scenario.short,
+        profile=scenario.profile,
         observer=observer,
     )
     learner.preprocessing = scenario.preprocessing
     return learner
+
+
+def network_settings(run: Run, scenario: Scenario) -> dict[str, Any]:
+    """Those of the run, over the scenario's own where its network is used."""
+    if run.network is not None:
+        return dict(run.network_settings)
+    return {**scenario.network_settings, **run.network_settings}
 
 
 def make_adaptation(run: Run, scenario: Scenario) -> Adaptation | None:
@@ -335,7 +354,7 @@ def make_adaptation(run: Run, scenario: Scenario) -> Adaptation | None:
     if not issubclass(kind, Adaptation):
         return None
     values, _ = divide({**scenario.settings, **run.settings}, kind.Settings)
-    return kind(kind.Settings.build(values, small=scenario.small, short=scenario.short))
+    return kind(kind.Settings.build(values, PROFILES.get(scenario.profile), kind.name))
 
 
 class _Pruned(Exception):

@@ -46,7 +46,6 @@ class SHOTPPSettings(AdaptationSettings):
     )
     feature_rate: float = setting(
         1.0,
-        unless_small=(0.1, None),
         ge=0,
         help="factor of the features' learning rate in hypothesis transfer",
     )
@@ -57,17 +56,15 @@ class SHOTPPSettings(AdaptationSettings):
         help="passes over the target in hypothesis transfer, and in training the rotation head",
     )
     pseudo_label_weight: float = setting(
-        0.1, unless_small=(0.3, None), ge=0, help="weight of the cross-entropy to the pseudo-labels"
+        0.1, ge=0, help="weight of the cross-entropy to the pseudo-labels"
     )
     rotation_weight: float = setting(
         0.2,
-        unless_small=(0.6, None),
         ge=0,
         help="weight of telling quarter turns apart (square images only); 0 leaves it out",
     )
     labelling_epochs: int = setting(
         30,
-        unless_small=(50, None),
         ge=0,
         help="passes over the target in labelling transfer; 0 leaves it out",
     )
@@ -84,7 +81,7 @@ class SHOTPPSettings(AdaptationSettings):
         0.5, gt=0, help="T, by which guesses for unlabelled rows are sharpened"
     )
     mixup: float = setting(
-        0.1, unless_small=(0.75, None), gt=0, help="α of the Beta distribution of mixing shares"
+        0.1, gt=0, help="α of the Beta distribution of mixing shares"
     )
     unlabelled_weight: float = setting(
         100.0, ge=0, help="weight of the unlabelled rows at the end of its linear ramp"
