@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .benchmarks.benchmark import Benchmark as Benchmark
+    from .benchmarks.options import BenchmarkOptions as BenchmarkOptions
     from .data.domain import Domain as Domain
     from .data.scenario import Scenario as Scenario
     from .errors import FarshoreError as FarshoreError
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _PLACES = {
+    "Benchmark": "benchmarks.benchmark",
+    "BenchmarkOptions": "benchmarks.options",
     "Domain": "data.domain",
     "Scenario": "data.scenario",
     "FarshoreClassifier": "estimator",

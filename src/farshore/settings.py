@@ -146,11 +146,12 @@ class Settings(BaseModel):
         """Default and search distribution of every setting, as `profile` has them for the method
         of this name.
         """
-        own = cls._own()
-        first = {name: declared for kind in cls._lineage() for name, declared in kind._own().items()}
+        first: dict[str, Searched] = {}
+        for kind in cls._lineage():
+            first |= kind._own()
         return {
             name: profile.find(method, name, inherited=first[name] == declared) or declared
-            for name, declared in own.items()
+            for name, declared in cls._own().items()
         }
 
     @classmethod
@@ -159,9 +160,7 @@ class Settings(BaseModel):
         return {name: each.default for name, each in cls.searched(profile, method).items()}
 
     @classmethod
-    def distributions(
-        cls, profile: Profile = DEFAULT, method: str = ""
-    ) -> dict[str, Distribution]:
+    def distributions(cls, profile: Profile = DEFAULT, method: str = "") -> dict[str, Distribution]:
         """The search distribution of every setting that is searched."""
         return {
             name: each.search
@@ -173,7 +172,9 @@ class Settings(BaseModel):
     def build(
         cls: type[S], values: Mapping[str, Any], profile: Profile = DEFAULT, method: str = ""
     ) -> S:
-        """The profile's defaults, overridden by `values`; a bad name or value is one clear error."""
+        """The profile's defaults, overridden by `values`. A bad name or value is one clear
+        error.
+        """
         for name in values:
             if name not in cls.model_fields:
                 raise unknown("setting", name, cls.model_fields)

@@ -80,9 +80,7 @@ class SHOTPPSettings(AdaptationSettings):
     temperature: float = setting(
         0.5, gt=0, help="T, by which guesses for unlabelled rows are sharpened"
     )
-    mixup: float = setting(
-        0.1, gt=0, help="α of the Beta distribution of mixing shares"
-    )
+    mixup: float = setting(0.1, gt=0, help="α of the Beta distribution of mixing shares")
     unlabelled_weight: float = setting(
         100.0, ge=0, help="weight of the unlabelled rows at the end of its linear ramp"
     )

@@ -99,6 +99,7 @@ class Covertype(PreparedBenchmark):
             11_240_707,
         ),
     )
+
     def has_files(self, raw: Path) -> bool:
         """The official file, UCI's archive around it, or its rows as covtype.npz."""
         return (
@@ -157,9 +158,7 @@ class Covertype(PreparedBenchmark):
             )
         )
         notes = (
-            ("preprocessing was learned on all sources at once: not continual",)
-            if together
-            else ()
+            ("preprocessing was learned on all sources at once: not continual",) if together else ()
         )
         return [make_domain(name) for name in sources], lambda: make_domain(target), notes
 

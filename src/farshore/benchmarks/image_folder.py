@@ -22,9 +22,7 @@ class ImageFolderOptions(OwnOptions):
     """How the images are read; the layout of the folder says the rest."""
 
     path: str = Field(description="a folder of images: domain/class/file")
-    size: int = Field(
-        32, ge=1, le=1024, description="pixels per side that images are resized to"
-    )
+    size: int = Field(32, ge=1, le=1024, description="pixels per side that images are resized to")
 
 
 class ImageFolder(OwnBenchmark):

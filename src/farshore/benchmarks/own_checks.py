@@ -11,9 +11,7 @@ from ..data.convert import find_classes
 from ..errors import FarshoreError
 
 
-def check_classes(
-    facts: pd.DataFrame, target: str, *, known_elsewhere: bool = False
-) -> list[str]:
+def check_classes(facts: pd.DataFrame, target: str, *, known_elsewhere: bool = False) -> list[str]:
     """All classes of the sources, in order. A class that only the target has is refused, since
     nothing could learn it; with `known_elsewhere` it is one more class that no source has.
     """

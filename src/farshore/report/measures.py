@@ -74,7 +74,7 @@ def data_notes(results: Iterable[Result]) -> list[str]:
     """What a table must say of its data: that they were generated, or are a part; each once."""
     return list(
         dict.fromkeys(
-            f"{dataset_label(result.run.benchmark)}: {note}"
+            f"{dataset_label(result.title)}: {note}"
             for result in results
             for note in result.notes
             if GENERATED in note or _is_part(note)
