@@ -93,7 +93,7 @@ def test_same_seed_same_bytes(data_root: Path, tmp_path: Path) -> None:
 
 
 def test_drift_finds_the_angles_of_the_stream(data_root: Path) -> None:
-    found = make_scenario("rotated-mnist", domain_by="drift")
+    found = make_scenario("rotated-mnist", {"domain_by": "drift"})
     ends = np.cumsum([len(domain) for domain in found.sources])
     assert len(ends) == 4
     assert np.abs(ends - [14000, 28000, 42000, 56000]).max() <= 10
