@@ -78,11 +78,10 @@ def test_cifar10_c_has_the_papers_domains(few: Path) -> None:
     ]
     target = opened(made)
     assert (target.name, len(target)) == (TARGET, 50)
-    assert (made.steps, made.memory, made.small, made.short, made.metric) == (
+    assert (made.steps, made.memory, made.profile, made.metric) == (
         1200,
         5000,
-        True,
-        False,
+        "long-training",
         "accuracy",
     )
     assert "generated" in made.notes[0]
@@ -237,10 +236,9 @@ def test_forty_classes_of_tinyimagenet(
     assert made.about["file"] == "tiny-imagenet-40.zip"
     assert (
         TinyImageNetC.steps,
-        TinyImageNetC.small,
-        TinyImageNetC.short,
+        TinyImageNetC.profile,
         len(TinyImageNetC.classes),
-    ) == (2500, False, False, 200)
+    ) == (2500, "large-data", 200)
 
 
 # ---- wm811k --------------------------------------------------------------------------------------
@@ -406,7 +404,8 @@ def test_hospitals_of_camelyon17(hospitals: Path, narrow: None) -> None:
             domain.labels, torch.from_numpy(np.asarray(domain.inputs[:, 1, 0, 0]) % 2).long()
         )
     assert made.sources[0].inputs.shape[1:] == (3, 96, 96)
-    assert (made.steps, made.memory, made.small, made.short) == (1000, 5000, False, True)
+    assert (made.steps, made.memory) == (1000, 5000)
+    assert made.profile == "large-data-short-training"
     assert made.notes[0].startswith("6 patches")
     result = execute(
         Run(

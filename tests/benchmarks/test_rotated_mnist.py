@@ -72,8 +72,7 @@ def test_scenario_has_the_papers_numbers(data_root: Path) -> None:
         1000,
         "cnn",
     )
-    assert scenario.small
-    assert scenario.short
+    assert scenario.profile == "default"
     upright = RotatedMNIST().scenario(target="0", order=["75", "15", "45", "30"])
     assert [domain.name for domain in upright.sources] == ["75", "15", "45", "30"]
     assert torch.equal(upright.sources[1].train, scenario.sources[1].train)

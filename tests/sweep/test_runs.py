@@ -99,6 +99,9 @@ def test_a_name_is_what_decides_the_numbers() -> None:
         {"memory": 50},
         {"settings": {"batch_size": 9}},
         {"method": "er"},
+        {"options": {"domain_by": "blocks"}},
+        {"network": "cnn"},
+        {"network_settings": {"width": 8}},
         {"left_out": ("va",), "target": "cleveland"},
     ]
     assert (

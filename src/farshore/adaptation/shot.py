@@ -35,8 +35,8 @@ FLOOR = 1e-5  # inside the logarithms of the information maximisation, as in the
 
 
 class SHOTPPSettings(AdaptationSettings):
-    """The official repository's values: those of its digits where the scenario is small, those
-    of its objects otherwise; not searched.
+    """The official repository's values: those of its digits by default, those of its objects where
+    the data are large; not searched.
     """
 
     adaptation_rate: float = setting(

@@ -286,7 +286,9 @@ def search_by(experiment: Experiment, by: SearchBy) -> Experiment:
 def explain(error: ValidationError) -> str:
     """One line that names the key, what was given and what is allowed."""
     first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"])
+    # An entry of `benchmarks` may have two forms: their names are no keys of the file.
+    keys = [part for part in first["loc"] if not str(part).startswith(("str", "dict["))]
+    place = ".".join(map(str, keys))
     if first["type"] == "extra_forbidden":
         model = (
             Experiment
