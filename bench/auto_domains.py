@@ -36,8 +36,7 @@ def main() -> None:
                         benchmark=asked.benchmark,
                         method=method,
                         seed=seed,
-                        domain_by=way,
-                        domains=count,
+                        options={"domain_by": way, "domains": count},
                     )
                 )
                 for seed in range(asked.seeds)

@@ -27,7 +27,12 @@ def main() -> None:
     for method in ("er", "finetune"):
         for preprocess in ("first", "all-sources"):
             runs = [
-                Run(benchmark="covertype", method=method, seed=seed, preprocess=preprocess)
+                Run(
+                    benchmark="covertype",
+                    method=method,
+                    seed=seed,
+                    options={"preprocess": preprocess},
+                )
                 for seed in range(asked.seeds)
             ]
             results = [execute(run) for run in runs]

@@ -49,8 +49,7 @@ def prepared(method: str, way: str, asked: argparse.Namespace) -> Learner:
         settings=settings,
         network_settings=network,
         device=asked.device,
-        small=True,
-        short=True,
+        profile="default",
     )
     for domain in range(DOMAINS - 1):
         learner.learn_domain(images(asked.shape, domain), steps=2, classes=list(range(10)))

@@ -10,7 +10,8 @@ from pathlib import Path
 from farshore import catalog
 from farshore.adaptation.adaptation import Adaptation
 from farshore.methods.method import Method
-from farshore.settings import MethodSettings, RunSettings, Settings
+from farshore.profiles import PROFILES
+from farshore.settings import MethodSettings, RunSettings, Searched, Settings
 
 HEAD = (Path(__file__).parent / "methods-head.md").read_text()
 PLACE = Path(__file__).parent / "methods.md"
@@ -37,7 +38,7 @@ def section(kind: type[Method] | type[Adaptation]) -> str:
     origin = inspect.getdoc(kind.Settings) if own else "Only the settings of every method."
     lines = [f"### `{kind.name}`\n", f"{inspect.getdoc(kind)}\n", f"Settings: {origin}\n"]
     if own:
-        lines += [table(kind.Settings, own)]
+        lines += [table(kind.Settings, own, kind.name)]
     if issubclass(kind, Method) and kind.reduces_to is not None:
         simpler, zeros = kind.reduces_to
         lines.append(
@@ -47,21 +48,34 @@ def section(kind: type[Method] | type[Adaptation]) -> str:
     return "\n".join(lines)
 
 
-def table(settings: type[Settings], names: list[str] | None = None) -> str:
-    """Name, default, search distribution and meaning of each setting."""
+def table(settings: type[Settings], names: list[str] | None = None, method: str = "") -> str:
+    """Name, default, search distribution and meaning of each setting, and what differs in which
+    profile.
+    """
     rows = ["| setting | default | search | meaning |", "|---|---|---|---|"]
-    for name, plan in settings.plans().items():
+    profiles = [PROFILES.get(name) for name in PROFILES.names()]
+    for name, base in settings.searched().items():
         if names is not None and name not in names:
             continue
-        default = f"{plan.default}" + (
-            f" ({plan.other_default} unless {plan.flag})" if plan.flag else ""
-        )
-        searches = [plan.search, plan.other_search] if plan.flag else [plan.search]
-        search = " / ".join(str(each) if each is not None else "fixed" for each in searches)
-        rows.append(
-            f"| `{name}` | {default} | {search} | {settings.model_fields[name].description} |"
-        )
+        others: dict[Searched, list[str]] = {}
+        for profile in profiles:
+            found = settings.searched(profile, method)[name]
+            if found != base:
+                others.setdefault(found, []).append(f"`{profile.name}`")
+        default, search = str(base.default), searched(base)
+        for other, where in others.items():
+            if other.default != base.default:
+                default += f"; {other.default} in {', '.join(where)}"
+            if other.search != base.search:
+                search += f"; {searched(other)} in {', '.join(where)}"
+        meaning = settings.model_fields[name].description
+        rows.append(f"| `{name}` | {default} | {search} | {meaning} |")
     return "\n".join(rows) + "\n"
+
+
+def searched(each: Searched) -> str:
+    """A search distribution as text."""
+    return str(each.search) if each.search is not None else "fixed"
 
 
 if __name__ == "__main__":

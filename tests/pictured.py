@@ -47,6 +47,7 @@ def result(
             settings=settings or {},
             **run,
         ),
+        title=benchmark,
         kind=catalog.find(method).kind,
         status=status,
         metric="accuracy",

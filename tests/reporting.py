@@ -9,7 +9,7 @@ from typing import Any
 from sweeping import EXPERIMENTS
 
 from farshore import catalog
-from farshore.benchmarks import BENCHMARKS
+from farshore.benchmarks.source import make_benchmark
 from farshore.plan.experiment import Experiment, make_book
 from farshore.plan.plan import Plan, Planned, make_plan
 from farshore.plan.record import record_experiment
@@ -37,11 +37,12 @@ def result(
     **values: Any,
 ) -> Result:
     """What a run would give with this target score; None is a diverged run."""
-    kind = BENCHMARKS.get(run.benchmark)
-    sources = list(run.order or kind.listed(run.target or kind.default_target))
+    made_from = make_benchmark(run.benchmark, run.options)
+    unseen = made_from.choose_target(run.target)
+    sources = list(run.order or made_from.listed(unseen))
     done = score is not None
     target = TargetScores(
-        name=run.target or kind.default_target,
+        name=unseen,
         rows=10,
         scores={"accuracy": score, "macro_f1": score},
         confusion=[[1]],
@@ -51,9 +52,10 @@ def result(
     rows = [[validation] * len(sources) for _ in sources]
     made: dict[str, Any] = {
         "run": run,
+        "title": made_from.title,
         "kind": catalog.find(run.method).kind,
         "status": "done" if done else "diverged",
-        "metric": kind.metric,
+        "metric": made_from.metric,
         "classes": ["a", "b"],
         "sources": sources,
         "settings": {},

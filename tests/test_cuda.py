@@ -39,8 +39,7 @@ def learner(method: str, execution: str, precision: str, **settings: object) -> 
         settings=chosen,
         network_settings={"width": 16},
         device="cuda",
-        small=True,
-        short=True,
+        profile="default",
     )
 
 

@@ -51,14 +51,14 @@ def test_a_taken_name_is_refused_and_an_unknown_one_gets_the_nearest() -> None:
     assert made.names() == ["path"]
 
 
-@pytest.mark.parametrize("group", ["methods", "adaptations", "benchmarks", "networks"])
+@pytest.mark.parametrize("group", ["methods", "adaptations", "benchmarks", "networks", "profiles"])
 def test_the_registries_are_open(group: str) -> None:
     from farshore.adaptation import ADAPTATIONS
     from farshore.benchmarks import BENCHMARKS
     from farshore.methods import METHODS
     from farshore.networks import NETWORKS
+    from farshore.profiles import PROFILES
 
-    found = {made.group: made for made in (METHODS, ADAPTATIONS, BENCHMARKS, NETWORKS)}[
-        f"farshore.{group}"
-    ]
+    all_of_them = (METHODS, ADAPTATIONS, BENCHMARKS, NETWORKS, PROFILES)
+    found = {made.group: made for made in all_of_them}[f"farshore.{group}"]
     assert all(found.get(name) is not None for name in found.names())

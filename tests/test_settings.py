@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from farshore import catalog
+from farshore.benchmarks import BENCHMARKS
 from farshore.errors import FarshoreError
 from farshore.methods import METHODS
+from farshore.profiles import PROFILES
 from farshore.settings import (
+    DEFAULT,
     Choice,
     MethodSettings,
     Power,
+    Profile,
     RunSettings,
+    Searched,
     Uniform,
     UniformInt,
     divide,
     parse_assignments,
+    setting,
 )
 
-# The paper's table of hyper-parameters: method, setting, default, distribution (on data sets that
-# are small and short).
+# The paper's table of hyper-parameters: method, setting, default, distribution (of the default
+# profile).
 TABLE = [
     ("cl-coral", "penalty_weight", 1.0, Power(10, -1, 1)),
     ("cl-coral", "alignment_weight", 1.0, Power(10, -1, 1)),
@@ -55,30 +64,31 @@ def test_the_papers_table(method: str, name: str, default: object, search: objec
 
 
 @pytest.mark.parametrize("method", ["cl-vrex", "cl-fishr", "naive-cl-vrex", "naive-cl-fishr"])
-def test_anneal_steps_depend_on_short(method: str) -> None:
-    kind = METHODS.get(method).Settings
-    assert kind.defaults(short=True)["anneal_steps"] == 100
-    assert kind.distributions(short=True)["anneal_steps"] == UniformInt(0, 1000)
-    assert kind.defaults(short=False)["anneal_steps"] == 500
-    assert kind.distributions(short=False)["anneal_steps"] == UniformInt(0, 2500)
+def test_anneal_steps_depend_on_how_long_training_is(method: str) -> None:
+    kind, long = METHODS.get(method).Settings, PROFILES.get("long-training")
+    assert kind.defaults(DEFAULT, method)["anneal_steps"] == 100
+    assert kind.distributions(DEFAULT, method)["anneal_steps"] == UniformInt(0, 1000)
+    assert kind.defaults(long, method)["anneal_steps"] == 500
+    assert kind.distributions(long, method)["anneal_steps"] == UniformInt(0, 2500)
 
 
-def test_shared_settings_depend_on_small() -> None:
-    assert MethodSettings.defaults(small=True) == {
+def test_shared_settings_depend_on_how_large_the_data_are() -> None:
+    large = PROFILES.get("large-data-short-training")
+    assert MethodSettings.defaults() == {
         "learning_rate": 1e-3,
         "weight_decay": 0.0,
         "batch_size": 64,
     }
-    assert MethodSettings.defaults(small=False) == {
+    assert MethodSettings.defaults(large) == {
         "learning_rate": 5e-5,
         "weight_decay": 0.0,
         "batch_size": 32,
     }
-    assert MethodSettings.distributions(small=True) == {
+    assert MethodSettings.distributions() == {
         "learning_rate": Power(10, -4.5, -0.5),
         "batch_size": Power(2, 3, 8, whole=True),
     }
-    assert MethodSettings.distributions(small=False) == {
+    assert MethodSettings.distributions(large) == {
         "learning_rate": Power(10, -5, -0.5),
         "weight_decay": Power(10, -6, -2),
         "batch_size": Power(2, 3, 5, whole=True),
@@ -158,14 +168,66 @@ def test_no_setting_has_the_name_of_a_run_setting(method: str) -> None:
 def test_every_setting_is_explained_and_its_defaults_are_valid(method: str) -> None:
     kind = catalog.find(method).Settings
     assert all(field.description for field in kind.model_fields.values())
-    for small in (True, False):
-        for short in (True, False):
-            kind.build({}, small=small, short=short)
-            rng = np.random.default_rng(0)
-            for _ in range(20):
-                kind.build(
-                    {
-                        name: search.draw(rng)
-                        for name, search in kind.distributions(small=small, short=short).items()
-                    }
-                )
+    for profile in map(PROFILES.get, PROFILES.names()):
+        kind.build({}, profile, method)
+        rng = np.random.default_rng(0)
+        for _ in range(20):
+            kind.build(
+                {
+                    name: search.draw(rng)
+                    for name, search in kind.distributions(profile, method).items()
+                }
+            )
+
+
+RECORDED = json.loads((Path(__file__).parent / "settings_by_profile.json").read_text())
+
+
+@pytest.mark.parametrize("profile", [name for name in RECORDED if name != "about"])
+@pytest.mark.parametrize("method", catalog.names())
+def test_no_default_or_distribution_has_moved(profile: str, method: str) -> None:
+    expected = {**RECORDED["default"][method], **RECORDED[profile].get(method, {})}
+    searched = catalog.find(method).Settings.searched(PROFILES.get(profile), method)
+    shown = {
+        name: [each.default, str(each.search) if each.search is not None else None]
+        for name, each in searched.items()
+    }
+    assert shown == expected
+
+
+def test_which_profile_a_benchmark_uses() -> None:
+    others = {
+        name: kind.profile
+        for name in BENCHMARKS.names()
+        if (kind := BENCHMARKS.get(name)).profile != "default"
+    }
+    assert others == {
+        "cifar10-c": "long-training",
+        "tinyimagenet-c": "large-data",
+        "wm811k": "large-data",
+        "wm811k-extended": "large-data",
+        "camelyon17": "large-data-short-training",
+        "camelyon17-extended": "large-data-short-training",
+        "image-folder": "large-data",
+    }
+
+
+def test_a_profile_for_all_methods_leaves_a_methods_own_default_alone() -> None:
+    class Own(MethodSettings):
+        learning_rate: float = setting(0.5, Uniform(0, 1), gt=0, help="its own")
+
+    large = PROFILES.get("large-data")
+    assert Own.defaults(large)["learning_rate"] == 0.5
+    assert Own.defaults(large)["batch_size"] == 32
+    named = Profile("x", "", {"mine": {"learning_rate": (0.25, None)}})
+    assert Own.searched(named, "mine")["learning_rate"] == Searched(0.25, None)
+    assert Own.searched(named, "other")["learning_rate"] == Searched(0.5, Uniform(0, 1))
+
+
+def test_given_values_in_their_plain_form() -> None:
+    kind = METHODS.get("cl-mmd").Settings
+    assert kind.plain({"learning_rate": "0.01", "bandwidth": "median", "batch_size": 64}) == {
+        "learning_rate": 0.01,
+        "bandwidth": "median",
+        "batch_size": 64,
+    }

@@ -16,6 +16,7 @@ from .lazy import lazy_exports
 
 if TYPE_CHECKING:
     from .benchmarks.benchmark import Benchmark as Benchmark
+    from .benchmarks.options import BenchmarkOptions as BenchmarkOptions
     from .data.domain import Domain as Domain
     from .data.scenario import Scenario as Scenario
     from .deprecation import FarshoreDeprecationWarning as FarshoreDeprecationWarning
@@ -33,6 +34,7 @@ __version__ = "0.1.0"
 
 EXPORTS = {
     "Benchmark": "benchmarks.benchmark",
+    "BenchmarkOptions": "benchmarks.options",
     "Domain": "data.domain",
     "FarshoreClassifier": "estimator",
     "FarshoreDeprecationWarning": "deprecation",

@@ -7,17 +7,18 @@ import io
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from pydantic import BaseModel
 
 from . import catalog
-from .benchmarks import BENCHMARKS
+from .benchmarks.source import make_benchmark
 from .data.scenario import arrange
 from .entry import Kind
 from .errors import FarshoreError, unknown
@@ -119,16 +120,21 @@ def select_methods(words: Sequence[str]) -> list[str]:
 
 
 def select_orders(
-    benchmark: str, words: Sequence[str], *, target: str | None, seed: int
+    benchmark: str,
+    words: Sequence[str],
+    *,
+    target: str | None,
+    seed: int,
+    options: Mapping[str, Any] | None = None,
 ) -> list[tuple[str, ...]]:
     """`listed`, `reversed`, `random1`, `random2`, ... or names as in `45/30/0/15`, as orders of the
     sources.
 
     A random one depends on the scenario's seed alone.
     """
-    kind = BENCHMARKS.get(benchmark)
-    target = target or kind.default_target
-    listed = kind.listed(target)
+    made = make_benchmark(benchmark, options)
+    target = made.choose_target(target)
+    listed = made.listed(target)
     orders = []
     for word in words:
         if word in ("listed", "reversed"):
@@ -136,7 +142,7 @@ def select_orders(
         elif word.startswith("random") and word[6:].isdecimal() and int(word[6:]) > 0:
             orders.append(_random_order(listed, int(word[6:]), seed))
         elif BETWEEN_NAMES in word:
-            orders.append(tuple(arrange(kind.domains, target, word.split(BETWEEN_NAMES))))
+            orders.append(tuple(arrange(made.domain_names(), target, word.split(BETWEEN_NAMES))))
         else:
             names = BETWEEN_NAMES.join(listed[::-1])
             raise FarshoreError(
@@ -179,7 +185,7 @@ def compare(
             done(result)
     ordered = [results[place] for place in range(len(runs))]
     return Comparison(
-        benchmark=runs[0].benchmark,
+        benchmark=ordered[0].title,
         metric=ordered[0].metric,
         rows=rank(ordered),
         results=ordered,

@@ -43,8 +43,8 @@ class Learner:
     memory: how many rows are kept of all past domains together.
     settings: settings of the method and of the run by name, for example {"learning_rate": 1e-3}.
     classes: all labels that may ever come; otherwise the first domain fixes them.
-    small, short: which of the paper's defaults hold; if not given, tables are small and short and
-        images are neither.
+    profile: the name of a settings profile, which decides the defaults; if not given, `large-data`
+        for images and `default` for tables.
     """
 
     def __init__(
@@ -59,8 +59,7 @@ class Learner:
         metric: str = "accuracy",
         seed: int = 0,
         device: str = "cpu",
-        small: bool | None = None,
-        short: bool | None = None,
+        profile: str | None = None,
         observer: Observer | None = None,
     ) -> None:
         self.method_type: type[Entry] = METHODS.get(method)
@@ -86,7 +85,7 @@ class Learner:
         self.seed = int(seed)
         self.device = find_device(device)
         check_way(self.run, self.device)
-        self.small, self.short = small, short
+        self.profile = profile
         self.capacity = int(memory)
         self.classes = list(classes) if classes is not None else None
         self.observer = observer or Observer()
@@ -276,14 +275,12 @@ class Learner:
     def _setup(
         self, shape: tuple[int, ...], classes: Sequence[Label], *, restored: bool = False
     ) -> Setup:
-        image = len(shape) == 3
-        self.small = (not image) if self.small is None else self.small
-        self.short = (not image) if self.short is None else self.short
+        if self.profile is None:
+            self.profile = "large-data" if len(shape) == 3 else "default"
         return Setup(
             entry=self.method_type,
             settings=self._method_settings,
-            small=self.small,
-            short=self.short,
+            profile=self.profile,
             run=self.run,
             shape=shape,
             classes=len(classes),
@@ -310,8 +307,7 @@ class Learner:
             "classes": self.classes,
             "metric": self.metric,
             "seed": self.seed,
-            "small": self.small,
-            "short": self.short,
+            "profile": self.profile,
         }
 
     def state_dict(self) -> dict[str, Any]:

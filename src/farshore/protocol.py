@@ -20,10 +20,8 @@ from torch import Tensor
 from . import catalog
 from .benchmarks import BENCHMARKS
 from .benchmarks.source import make_scenario
-from .data.boundaries import By
 from .data.domain import Domain
 from .data.inputs import Inputs
-from .data.own import OwnData, Preprocess
 from .data.scenario import Scenario
 from .data.seal import FrozenModel, training
 from .entry import AtTarget, Kind, Sources, SourceTraining
@@ -32,12 +30,14 @@ from .evaluation.scores import all_scores, confusion_matrix
 from .evaluation.transfer import backward_transfer, forgetting, source_performance
 from .execution import cpu_threads, usual_threads, warm_up
 from .learner import Learner
+from .networks.build import plain_network_settings
 from .networks.network import Network
 from .observer import Observer
 from .origin import hardware, versions
+from .profiles import PROFILES
 from .randomness import generator
 from .resume import Resume
-from .settings import MethodSettings, divide, explain
+from .settings import MethodSettings, RunSettings, divide, explain
 from .state import write_atomic
 from .trainer import ALL_SOURCES
 
@@ -53,7 +53,14 @@ class Run(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     benchmark: str
+    # What the benchmark is asked for, validated by its own model.
+    options: dict[str, Any] = Field(default_factory=dict)
     method: str
+    # Of the method and of the run, by name.
+    settings: dict[str, Any] = Field(default_factory=dict)
+    # A network in place of the scenario's own, and settings of whichever is used.
+    network: str | None = None
+    network_settings: dict[str, Any] = Field(default_factory=dict)
     seed: int = 0
     scenario_seed: int = 0
     target: str | None = None
@@ -63,31 +70,39 @@ class Run(BaseModel):
     left_out: tuple[str, ...] = ()
     steps: int | None = Field(None, ge=1)
     memory: int | None = Field(None, ge=1)
-    settings: dict[str, Any] = Field(default_factory=dict)
     device: str = "cpu"
-    # The user's own data; `benchmark` is then only a name for it.
-    data: OwnData | None = None
-    preprocess: Preprocess | None = None
-    # Domain labels are hidden, and this many domains are constructed in this way instead.
-    domain_by: By | None = None
-    domains: int | None = Field(None, ge=1)
-    # Of the corruptions; what a ResNet18 starts from: imagenet, a file or none.
-    severity: int | None = Field(None, ge=1, le=5)
-    weights: str | None = None
     # A trial of a search by successive halving: it may be stopped between two domains. Part of the
     # run, so that no search that wants whole runs ever meets one that was stopped.
     halving: bool = False
 
     @classmethod
     def build(cls, **values: Any) -> Run:
-        """A run from plain values; a bad one is refused in one line."""
+        """A run from plain values, in its normal form; a bad one is refused in one line."""
         for name in values:
             if name not in cls.model_fields:
                 raise unknown("name", name, cls.model_fields)
         try:
-            return cls(**values)
+            return cls(**values).normal()
         except ValidationError as error:
             raise FarshoreError(explain(error)) from None
+
+    def normal(self) -> Run:
+        """The same run with options and settings as their models understand them, so that two
+        ways of writing a value are one run. Options at their defaults are left out. Unknown names
+        and bad values are refused.
+        """
+        kind = BENCHMARKS.get(self.benchmark)
+        of_method, of_run = divide(self.settings, catalog.find(self.method).Settings)
+        plain = catalog.find(self.method).Settings.plain(of_method) | RunSettings.plain(of_run)
+        return self.model_copy(
+            update={
+                "options": kind.Options.build(self.options, self.benchmark).plain(),
+                "settings": {name: plain[name] for name in self.settings},
+                "network_settings": plain_network_settings(
+                    self.network or kind.network, self.network_settings
+                ),
+            }
+        )
 
 
 class TargetScores(BaseModel):
@@ -107,6 +122,8 @@ class Result(BaseModel):
     """
 
     run: Run
+    # The benchmark's name, or that of the file or folder for own data.
+    title: str
     # Only continual methods rank: offline ones saw all sources at once, adaptations saw the
     # target's inputs.
     kind: Kind = "continual"
@@ -202,22 +219,17 @@ def execute(
     promising: if it says no between two domains, the run is pruned.
     """
     entry = catalog.find(run.method)
-    if run.data is None:
-        BENCHMARKS.get(run.benchmark)
+    run = run.normal()
     warm_up(run.device)
     began = time.perf_counter()  # after the imports: times exclude the start of the interpreter
     scenario = make_scenario(
         run.benchmark,
-        data=run.data,
+        run.options,
         target=run.target,
         order=run.order,
         left_out=run.left_out,
         seed=run.scenario_seed,
-        preprocess=run.preprocess,
-        domain_by=run.domain_by,
-        domains=run.domains,
-        severity=run.severity,
-        weights=run.weights,
+        network=run.network,
     )
     for note in scenario.notes:
         (observer or Observer()).note(note)
@@ -255,6 +267,7 @@ def execute(
     usage = learner.system.usage()
     return Result(
         run=run,
+        title=scenario.name,
         kind=entry.kind,
         status=status,
         message=message,
@@ -263,7 +276,7 @@ def execute(
         sources=[domain.name for domain in scenario.sources],
         settings=settings.model_dump(),
         run_settings=learner.run.model_dump(),
-        network={"name": scenario.network, **scenario.network_settings},
+        network={"name": run.network or scenario.network, **network_settings(run, scenario)},
         execution=usage.execution,
         precision=usage.precision,
         steps=steps,
@@ -295,7 +308,7 @@ def entry_settings(run: Run, scenario: Scenario) -> MethodSettings:
     """The settings of the run's method: the scenario's defaults, overridden by the run's."""
     entry = catalog.find(run.method)
     values, _ = divide({**scenario.settings, **run.settings}, entry.Settings)
-    return entry.Settings.build(values, small=scenario.small, short=scenario.short)
+    return entry.Settings.build(values, PROFILES.get(scenario.profile), entry.name)
 
 
 def make_learner(
@@ -315,21 +328,27 @@ def make_learner(
         settings = {**scenario.settings, **run.settings}
         source = catalog.find(run.method).source_training(settings)
     learner = Learner(
-        network=scenario.network,
+        network=run.network or scenario.network,
         method=source.method,
         memory=capacity,
         settings=source.settings,
-        network_settings=scenario.network_settings,
+        network_settings=network_settings(run, scenario),
         classes=scenario.classes,
         metric=scenario.metric,
         seed=run.seed,
         device=run.device,
-        small=scenario.small,
-        short=scenario.short,
+        profile=scenario.profile,
         observer=observer,
     )
     learner.preprocessing = scenario.preprocessing
     return learner
+
+
+def network_settings(run: Run, scenario: Scenario) -> dict[str, Any]:
+    """Those of the run, over the scenario's own where its network is used."""
+    if run.network is not None:
+        return dict(run.network_settings)
+    return {**scenario.network_settings, **run.network_settings}
 
 
 class _Pruned(Exception):

@@ -1,14 +1,13 @@
 """Settings: each has its default, its range and its search distribution in one place.
 
-The paper's table gives some settings another default and distribution on larger or longer data
-sets. A scenario says which it is with two flags, `small` and `short`; `setting(...,
-unless_small=...)` holds the other pair.
+A `Profile` replaces some of these pairs, for data on which other values are better; a benchmark
+names the profile it uses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -86,41 +85,53 @@ Distribution = Uniform | UniformInt | Power | Choice
 
 
 @dataclass(frozen=True)
-class Plan:
+class Searched:
     """Default and search distribution of one setting; `search` None means that it is not
     searched.
     """
 
     default: Any
-    search: Distribution | None
-    flag: Literal["small", "short"] | None = None
-    other_default: Any = None
-    other_search: Distribution | None = None
+    search: Distribution | None = None
 
-    def choose(self, *, small: bool, short: bool) -> tuple[Any, Distribution | None]:
-        """The pair that holds for a scenario with these flags."""
-        flags = {"small": small, "short": short}
-        if self.flag is not None and not flags[self.flag]:
-            return self.other_default, self.other_search
-        return self.default, self.search
+
+# In a profile: for every method that has the setting and gives it no default of its own.
+EVERY_METHOD = "*"
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Other defaults and search distributions than the methods' own.
+
+    overrides: name of a method, or `*` for all of them -> name of a setting -> (default,
+    distribution or None). What stands under the name of a method wins over `*`.
+    """
+
+    name: str
+    about: str
+    overrides: Mapping[str, Mapping[str, tuple[Any, Distribution | None]]] = field(
+        default_factory=dict
+    )
+
+    def find(self, method: str, setting: str, *, inherited: bool) -> Searched | None:
+        """What this profile says about a setting of a method, if anything; `inherited`: the method
+        gives it no default of its own.
+        """
+        of_method = self.overrides.get(method, {})
+        if setting in of_method:
+            return Searched(*of_method[setting])
+        of_all = self.overrides.get(EVERY_METHOD, {})
+        return Searched(*of_all[setting]) if inherited and setting in of_all else None
+
+
+DEFAULT = Profile("default", "the methods' own defaults: small data, short training")
 
 
 def setting(
-    default: Any,
-    search: Distribution | None = None,
-    *,
-    unless_small: tuple[Any, Distribution | None] | None = None,
-    unless_short: tuple[Any, Distribution | None] | None = None,
-    help: str = "",
-    **constraints: Any,
+    default: Any, search: Distribution | None = None, *, help: str = "", **constraints: Any
 ) -> Any:
     """A field of a Settings class. `constraints` are pydantic's (gt, ge, lt, le, multiple_of)."""
-    flag: Literal["small", "short"] | None = (
-        "small" if unless_small else "short" if unless_short else None
-    )
-    other = unless_small or unless_short or (None, None)
-    plan = Plan(default, search, flag, *other)
-    return Field(default, description=help, json_schema_extra={"plan": plan}, **constraints)  # type: ignore[dict-item]
+    extra: Any = {"searched": Searched(default, search)}
+    return Field(default, description=help, json_schema_extra=extra, **constraints)
 
 
 class Settings(BaseModel):
@@ -131,42 +142,67 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @classmethod
-    def plans(cls) -> dict[str, Plan]:
-        """The plan of every setting, by name."""
+    def searched(cls, profile: Profile = DEFAULT, method: str = "") -> dict[str, Searched]:
+        """Default and search distribution of every setting, as `profile` has them for the method
+        of this name.
+        """
+        first: dict[str, Searched] = {}
+        for kind in cls._lineage():
+            first |= kind._own()
         return {
-            name: _plan(field.json_schema_extra, field.default)
-            for name, field in cls.model_fields.items()
+            name: profile.find(method, name, inherited=first[name] == declared) or declared
+            for name, declared in cls._own().items()
         }
 
     @classmethod
-    def defaults(cls, *, small: bool = True, short: bool = True) -> dict[str, Any]:
-        """The default of every setting for a scenario with these flags."""
-        return {
-            name: plan.choose(small=small, short=short)[0] for name, plan in cls.plans().items()
-        }
+    def defaults(cls, profile: Profile = DEFAULT, method: str = "") -> dict[str, Any]:
+        """The default of every setting."""
+        return {name: each.default for name, each in cls.searched(profile, method).items()}
 
     @classmethod
-    def distributions(cls, *, small: bool = True, short: bool = True) -> dict[str, Distribution]:
+    def distributions(cls, profile: Profile = DEFAULT, method: str = "") -> dict[str, Distribution]:
         """The search distribution of every setting that is searched."""
-        chosen = {
-            name: plan.choose(small=small, short=short)[1] for name, plan in cls.plans().items()
+        return {
+            name: each.search
+            for name, each in cls.searched(profile, method).items()
+            if each.search is not None
         }
-        return {name: search for name, search in chosen.items() if search is not None}
 
     @classmethod
     def build(
-        cls: type[S], values: Mapping[str, Any], *, small: bool = True, short: bool = True
+        cls: type[S], values: Mapping[str, Any], profile: Profile = DEFAULT, method: str = ""
     ) -> S:
-        """Defaults for these flags, overridden by `values`; a bad name or value is one clear
+        """The profile's defaults, overridden by `values`. A bad name or value is one clear
         error.
         """
         for name in values:
             if name not in cls.model_fields:
                 raise unknown("setting", name, cls.model_fields)
         try:
-            return cls(**{**cls.defaults(small=small, short=short), **values})
+            return cls(**{**cls.defaults(profile, method), **values})
         except ValidationError as error:
             raise FarshoreError(explain(error)) from None
+
+    @classmethod
+    def plain(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """These values as the settings understand them, so that `0.01` and the text "0.01" are the
+        same; names that are not given stay out.
+        """
+        built = cls.build(values).model_dump(mode="json")
+        return {name: built[name] for name in values}
+
+    @classmethod
+    def _own(cls) -> dict[str, Searched]:
+        """What the class itself says, without a profile."""
+        return {
+            name: _searched(info.json_schema_extra, info.default)
+            for name, info in cls.model_fields.items()
+        }
+
+    @classmethod
+    def _lineage(cls) -> list[type[Settings]]:
+        """This class and those it inherits settings from, the most special first."""
+        return [kind for kind in cls.__mro__ if issubclass(kind, Settings)]
 
 
 def explain(error: ValidationError) -> str:
@@ -184,8 +220,9 @@ def explain(error: ValidationError) -> str:
     return f"{name} = {first['input']!r} is not allowed: it should be {allowed}"
 
 
-def _plan(extra: Any, default: Any) -> Plan:
-    return extra["plan"] if isinstance(extra, dict) and "plan" in extra else Plan(default, None)
+def _searched(extra: Any, default: Any) -> Searched:
+    found = extra.get("searched") if isinstance(extra, dict) else None
+    return found if isinstance(found, Searched) else Searched(default)
 
 
 class MethodSettings(Settings):
@@ -196,19 +233,15 @@ class MethodSettings(Settings):
     learning_rate: float = setting(
         1e-3,
         Power(10, -4.5, -0.5),
-        unless_small=(5e-5, Power(10, -5, -0.5)),
         gt=0,
         help="step size of the optimiser",
     )
-    weight_decay: float = setting(
-        0.0, None, unless_small=(0.0, Power(10, -6, -2)), ge=0, help="weight decay of the optimiser"
-    )
+    weight_decay: float = setting(0.0, ge=0, help="weight decay of the optimiser")
     batch_size: int = setting(
         64,
         Power(2, 3, 8, whole=True),
-        unless_small=(32, Power(2, 3, 5, whole=True)),
         ge=1,
-        help="rows of the current domain a step",
+        help="rows of the current domain per step",
     )
 
 
@@ -266,15 +299,17 @@ class RunSettings(Settings):
     )
 
 
-def parse_assignments(pairs: list[str]) -> dict[str, str]:
+def parse_assignments(
+    pairs: list[str], *, flag: str = "--set", example: str = "learning_rate=0.01"
+) -> dict[str, str]:
     """`name=value` texts of a command line as a dictionary."""
     values: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
             raise FarshoreError(
-                f"--set {pair!r} is not allowed: write it as name=value, for example --set "
-                "learning_rate=0.01"
+                f"{flag} {pair!r} is not allowed: write it as name=value, for example {flag} "
+                f"{example}"
             )
         values[name.strip()] = value.strip()
     return values

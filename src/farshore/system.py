@@ -37,15 +37,15 @@ SYSTEMS: Registry[type[System]] = Registry(
 class Setup:
     """What a system is built from, once the form of the inputs and the classes are known.
 
-    entry: what is learned by, from the catalog; `settings` are its settings as they were given.
+    entry: what is learned by, from the catalog; `settings` are its settings as they
+        were given, `profile` names their defaults.
     capacity: rows that may be kept of all past domains together.
     restored: the weights come from a saved state, so files of pretrained weights are not needed.
     """
 
     entry: type[Entry]
     settings: Mapping[str, Any]
-    small: bool
-    short: bool
+    profile: str
     run: RunSettings
     shape: tuple[int, ...]
     classes: int

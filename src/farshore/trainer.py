@@ -31,6 +31,7 @@ from .methods.method import Method, Terms, balanced_weights
 from .networks.build import check_sizes, make_network
 from .networks.network import EVALUATION_ROWS
 from .optimization import check_finite, make_optimizer
+from .profiles import PROFILES
 from .randomness import Generators, seeded
 from .settings import RunSettings
 from .system import Setup, System, Usage
@@ -74,7 +75,8 @@ class Trainer(System):
                 setup.network_settings,
                 restored=setup.restored,
             )
-            settings = kind.Settings.build(setup.settings, small=setup.small, short=setup.short)
+            profile = PROFILES.get(setup.profile)
+            settings = kind.Settings.build(setup.settings, profile, kind.name)
             self.method: Method = kind(settings)
             network = self.method.prepare(network).to(self.device)
         self.memory: Memory | None = None

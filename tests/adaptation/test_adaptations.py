@@ -20,6 +20,7 @@ from farshore.data.inputs import Inputs
 from farshore.errors import SealedTargetError
 from farshore.learner import load
 from farshore.methods.method import Method
+from farshore.profiles import PROFILES
 from farshore.protocol import Result, Run, execute
 from farshore.settings import MethodSettings
 
@@ -148,8 +149,8 @@ def test_settings_of_source_and_adaptation_are_told_apart(name: str) -> None:
 @ADAPTATION
 def test_only_the_source_models_settings_are_searched(name: str) -> None:
     kind = ADAPTATIONS.get(name).Settings
-    for small in (True, False):
-        assert kind.distributions(small=small) == MethodSettings.distributions(small=small)
+    for profile in map(PROFILES.get, PROFILES.names()):
+        assert kind.distributions(profile, name) == MethodSettings.distributions(profile)
 
 
 @ADAPTATION

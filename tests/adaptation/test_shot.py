@@ -14,6 +14,7 @@ from farshore.adaptation.clustering import pseudo_labels
 from farshore.adaptation.mixmatch import confident_rows, mix, mixmatch_loss, sharpen
 from farshore.adaptation.shot import SHOTPP, decay, decay_factor, descent, epochs, information
 from farshore.data.inputs import Inputs
+from farshore.profiles import PROFILES
 
 FAST = {"adaptation_batch": 10, "labelling_batch": 6, "hypothesis_epochs": 2, "labelling_epochs": 2}
 
@@ -301,7 +302,10 @@ def test_steps_can_be_bounded_and_stages_left_out() -> None:
 
 
 def test_defaults_are_the_repositorys_for_digits_and_for_objects() -> None:
-    digits, objects = SHOTPP.Settings.defaults(small=True), SHOTPP.Settings.defaults(small=False)
+    digits, objects = (
+        SHOTPP.Settings.defaults(PROFILES.get(profile), SHOTPP.name)
+        for profile in ("default", "large-data")
+    )
     names = ("pseudo_label_weight", "rotation_weight", "mixup", "labelling_epochs", "feature_rate")
     assert [digits[name] for name in names] == [0.1, 0.2, 0.1, 30, 1.0]
     assert [objects[name] for name in names] == [0.3, 0.6, 0.75, 50, 0.1]

@@ -84,13 +84,11 @@ def test_same_seed_same_bytes(data_root: Path, tmp_path: Path) -> None:
 
 
 def test_all_sources_is_named_non_continual(data_root: Path) -> None:
-    scenario = make_scenario("covertype", preprocess="all-sources")
+    scenario = make_scenario("covertype", {"preprocess": "all-sources"})
     assert any("not continual" in note for note in scenario.notes)
     assert make_scenario("covertype").notes == ()
-    with pytest.raises(
-        FarshoreError, match="--preprocess is for covertype and for your own tables"
-    ):
-        make_scenario("rotated-digits", preprocess="all-sources")
+    with pytest.raises(FarshoreError, match="unknown option of rotated-digits 'preprocess'"):
+        make_scenario("rotated-digits", {"preprocess": "all-sources"})
 
 
 def test_official_file_and_archive_are_read_alike(

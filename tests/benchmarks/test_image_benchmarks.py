@@ -67,10 +67,8 @@ def few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def scenario(**settings):
-    made = FewCIFAR10C()
-    made.weights = "none"
-    made.severity = settings.pop("severity", 5)
-    return made.scenario(**settings)
+    severity = settings.pop("severity", 5)
+    return FewCIFAR10C({"weights": "none", "severity": severity}).scenario(**settings)
 
 
 def test_cifar10_c_has_the_papers_domains(few: Path) -> None:
@@ -81,11 +79,10 @@ def test_cifar10_c_has_the_papers_domains(few: Path) -> None:
     ]
     target = opened(made)
     assert (target.name, len(target)) == (TARGET, 50)
-    assert (made.steps, made.memory, made.small, made.short, made.metric) == (
+    assert (made.steps, made.memory, made.profile, made.metric) == (
         1200,
         5000,
-        True,
-        False,
+        "long-training",
         "accuracy",
     )
     assert "generated" in made.notes[0]
@@ -157,15 +154,14 @@ def test_same_seed_same_bytes_other_severity_other_bytes(
     here, there = FewCIFAR10C().prepare(), FewCIFAR10C().prepare(other_root)
     assert here.manifest["files"] == there.manifest["files"]
     assert FewCIFAR10C().prepare(seed=1).manifest["files"] != here.manifest["files"]
-    mild = FewCIFAR10C()
-    mild.severity = 1
-    assert mild.prepare().folder != here.folder
+    assert FewCIFAR10C({"severity": 1}).prepare().folder != here.folder
+    assert FewCIFAR10C({"severity": "5"}).prepare().folder == here.folder
     with pytest.raises(FarshoreError, match="severity = 9"):
-        make_scenario("cifar10-c", severity=9, weights="none")
-    with pytest.raises(FarshoreError, match="for benchmarks of corruptions"):
-        make_scenario("heart-hospitals", severity=1)
-    with pytest.raises(FarshoreError, match="for resnet18"):
-        make_scenario("heart-hospitals", weights="none")
+        make_scenario("cifar10-c", {"severity": 9, "weights": "none"})
+    with pytest.raises(FarshoreError, match="unknown option of heart-hospitals 'severity'"):
+        make_scenario("heart-hospitals", {"severity": 1})
+    with pytest.raises(FarshoreError, match="unknown option of heart-hospitals 'weights'"):
+        make_scenario("heart-hospitals", {"weights": "none"})
 
 
 def test_published_arrays_are_used_where_they_are(few: Path) -> None:
@@ -198,7 +194,7 @@ def test_cifar10_c_runs(few: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             benchmark="cifar10-c",
             method="er",
             steps=2,
-            weights="none",
+            options={"weights": "none"},
             memory=20,
             settings={"batch_size": 4},
         )
@@ -244,10 +240,9 @@ def test_forty_classes_of_tinyimagenet(
     assert made.about["file"] == "tiny-imagenet-40.zip"
     assert (
         TinyImageNetC.steps,
-        TinyImageNetC.small,
-        TinyImageNetC.short,
+        TinyImageNetC.profile,
         len(TinyImageNetC.classes),
-    ) == (2500, False, False, 200)
+    ) == (2500, "large-data", 200)
 
 
 @pytest.mark.parametrize(("classes", "rows"), [(40, 20_000), (200, 99_999), (200, 100_000)])
@@ -281,17 +276,16 @@ def test_wafers_in_ranges_of_lots(
         )
     (tmp_path / "wm811k").symlink_to(shared / "wm811k", target_is_directory=True)
     monkeypatch.setenv("FARSHORE_DATA", str(tmp_path))
-    made = make_scenario("wm811k", weights="none")
+    made = make_scenario("wm811k", {"weights": "none"})
     counts = [len(domain) for domain in made.sources]
     assert counts == [12657, 12262, 11949, 13272]
     target = opened(made)
     assert len(target) == 11995
-    assert (made.metric, made.steps, made.memory, made.small, made.short) == (
+    assert (made.metric, made.steps, made.memory, made.profile) == (
         "macro_f1",
         500,
         5000,
-        False,
-        False,
+        "large-data",
     )
     assert made.sources[0].inputs.shape[1:] == (1, 48, 48)
     assert np.unique(made.sources[0].inputs[:200]).tolist() == [0, 128, 255]
@@ -304,8 +298,7 @@ def test_wafers_in_ranges_of_lots(
         np.concatenate([d.labels.numpy() for d in (*made.sources, target)]), minlength=9
     )
     assert by_class.sum() == 62248 - 113
-    long = WM811KExtended()
-    long.weights = "none"
+    long = WM811KExtended({"weights": "none"})
     names = [domain.name for domain in long.scenario().sources]
     assert (len(names), names[0], names[4], names[-1]) == (15, "lots-1-1", "lots-1-2", "lots-3-4")
 
@@ -370,7 +363,7 @@ def test_the_authors_pickle_is_read_without_running_it(
     (tmp_path / "wm811k").mkdir()
     (tmp_path / "wm811k" / "LSWMD.pkl").write_bytes(data)
     monkeypatch.setenv("FARSHORE_DATA", str(tmp_path))
-    made = make_scenario("wm811k", weights="none")
+    made = make_scenario("wm811k", {"weights": "none"})
     assert (
         sum(len(domain) for domain in (*made.sources, opened(made))) == 45
     )  # every fourth wafer has no label
@@ -421,7 +414,7 @@ def hospitals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_hospitals_of_camelyon17(hospitals: Path, narrow: None) -> None:
-    made = make_scenario("camelyon17", weights="none")
+    made = make_scenario("camelyon17", {"weights": "none"})
     assert [(domain.name, len(domain)) for domain in made.sources] == [
         ("center-0", 10),
         ("center-1", 12),
@@ -436,14 +429,15 @@ def test_hospitals_of_camelyon17(hospitals: Path, narrow: None) -> None:
             domain.labels, torch.from_numpy(np.asarray(domain.inputs[:, 1, 0, 0]) % 2).long()
         )
     assert made.sources[0].inputs.shape[1:] == (3, 96, 96)
-    assert (made.steps, made.memory, made.small, made.short) == (1000, 5000, False, True)
+    assert (made.steps, made.memory) == (1000, 5000)
+    assert made.profile == "large-data-short-training"
     assert made.notes[0].startswith("6 patches")
     result = execute(
         Run(
             benchmark="camelyon17",
             method="cl-coral",
             steps=2,
-            weights="none",
+            options={"weights": "none"},
             settings={"batch_size": 4},
         )
     )
@@ -457,7 +451,13 @@ def test_what_is_no_continual_method_runs_on_resnet18_too(
 ) -> None:
     settings = {"batch_size": 4, **({"stage_steps": 2} if method == "shot++" else {})}
     result = execute(
-        Run(benchmark="camelyon17", method=method, steps=2, weights="none", settings=settings)
+        Run(
+            benchmark="camelyon17",
+            method=method,
+            steps=2,
+            options={"weights": "none"},
+            settings=settings,
+        )
     )
     assert result.status == "done"
     assert result.target_score is not None
@@ -483,8 +483,7 @@ def test_a_sweep_of_an_image_benchmark(hospitals: Path, narrow: None) -> None:
 
 
 def test_extended_hospitals(hospitals: Path) -> None:
-    made = Camelyon17Extended()
-    made.weights = "none"
+    made = Camelyon17Extended({"weights": "none"})
     found = made.scenario()
     names = [domain.name for domain in found.sources]
     assert len(set(names)) == 15

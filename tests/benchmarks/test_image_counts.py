@@ -121,8 +121,8 @@ def test_published_folders_of_tiny_imagenet_c_are_read_by_class_and_name(tmp_pat
     for name in classes:
         (top / "train" / name / "images").mkdir(parents=True)
         grey(0).save(top / "train" / name / "images" / f"{name}_0.JPEG")
-    made = TinyImageNetC()
-    made.about, made.severity = {}, 3
+    made = TinyImageNetC({"severity": 3})
+    made.about = {}
     for number, (file, name) in enumerate(listed):
         grey(10).save(top / "val" / "images" / file)
         folder = raw / "Tiny-ImageNet-C" / "fog" / "3" / name

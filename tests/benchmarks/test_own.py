@@ -10,8 +10,7 @@ import torch
 from PIL import Image
 
 from farshore import Run, execute
-from farshore.benchmarks.own import own_scenario
-from farshore.data.own import OwnData
+from farshore.benchmarks.source import make_benchmark, make_scenario
 from farshore.data.scenario import Scenario
 from farshore.data.seal import FrozenModel
 from farshore.errors import FarshoreError
@@ -50,16 +49,12 @@ def scenario(frame: pd.DataFrame, tmp_path: Path, **options: Any) -> Scenario:
 
 def from_path(path: Path, **options: Any) -> Scenario:
     outer = {
-        key: options.pop(key)
-        for key in ("target", "order", "seed", "preprocess", "domain_by", "count")
-        if key in options
+        key: options.pop(key) for key in ("target", "order", "seed", "left_out") if key in options
     }
-    chosen = (
-        {"domain": "site", "label": "outcome", "drop": ("day", "patient")} | options
-        if path.is_file()
-        else options
-    )
-    return own_scenario(OwnData(path=str(path), **chosen), **outer)
+    usual = {"domain": "site", "label": "outcome", "drop": ("day", "patient")}
+    if path.is_file():
+        return make_scenario("table", {"path": str(path), **usual, **options}, **outer)
+    return make_scenario("image-folder", {"path": str(path), **options}, **outer)
 
 
 def opened(made: Scenario) -> Any:
@@ -69,11 +64,11 @@ def opened(made: Scenario) -> Any:
 def test_a_table_becomes_domains(tmp_path: Path) -> None:
     made = scenario(table(), tmp_path, target="east")
     assert [domain.name for domain in made.sources] == ["north", "south"]
-    assert (made.classes, made.network, made.small, made.short, made.steps, made.memory) == (
+    assert (made.name, made.classes, made.network, made.profile, made.steps, made.memory) == (
+        "table.csv",
         ("sick", "well"),
         "mlp",
-        True,
-        True,
+        "default",
         500,
         1000,
     )
@@ -167,14 +162,14 @@ def test_the_target_never_reaches_training(tmp_path: Path) -> None:
     weights = []
     for _ in range(2):
         frame.to_csv(tmp_path / "t.csv", index=False)
-        data = {
+        options = {
             "path": str(tmp_path / "t.csv"),
             "domain": "site",
             "label": "outcome",
             "drop": ["day", "patient"],
         }
         result = execute(
-            Run.build(benchmark="t.csv", method="er", data=data, target="east", steps=5)
+            Run.build(benchmark="table", method="er", options=options, target="east", steps=5)
         )
         assert result.target is not None
         weights.append(result.target.weights)
@@ -348,7 +343,7 @@ def test_domains_are_constructed(tmp_path: Path) -> None:
         tmp_path,
         domain="auto",
         domain_by="time",
-        count=2,
+        domains=2,
         time="day",
         drop=("site", "patient"),
     )
@@ -376,7 +371,7 @@ def test_a_folder_of_images_becomes_domains(tmp_path: Path) -> None:
     folder = images(tmp_path / "pictures", {"a": 0, "b": 20, "c": 40})
     made = from_path(folder, target="c", size=16)
     assert [domain.name for domain in made.sources] == ["a", "b"]
-    assert (made.network, made.small, made.short) == ("cnn", False, False)
+    assert (made.name, made.network, made.profile) == ("pictures", "cnn", "large-data")
     assert (made.sources[0].inputs.shape, made.sources[0].inputs.dtype) == (
         (24, 1, 16, 16),
         torch.uint8,
@@ -389,19 +384,19 @@ def test_a_folder_of_images_becomes_domains(tmp_path: Path) -> None:
 
 def test_domains_of_images_are_constructed(tmp_path: Path) -> None:
     folder = images(tmp_path / "pictures", {"a": 0, "b": 80, "c": 0})
-    made = from_path(folder, domain="auto", target="domain=c", size=8, count=2)
+    made = from_path(folder, domain="auto", target="domain=c", size=8, domains=2)
     assert len(made.sources) == 2
     assert abs(len(made.sources[0]) - 24) <= 3
     assert (made.target.name, len(opened(made))) == ("domain=c", 24)
-    plain = from_path(folder / "b", domain="auto", domain_by="blocks", count=2, size=8)
+    plain = from_path(folder / "b", domain="auto", domain_by="blocks", domains=2, size=8)
     assert (plain.target.name, [len(domain) for domain in plain.sources]) == ("last", [10, 9])
 
 
 def test_refusals_of_folders(tmp_path: Path) -> None:
     folder = images(tmp_path / "pictures", {"a": 0, "b": 20, "c": 40})
-    with pytest.raises(FarshoreError, match="--label is for tables"):
+    with pytest.raises(FarshoreError, match="unknown option of image-folder 'label'"):
         from_path(folder, target="c", label="class")
-    with pytest.raises(FarshoreError, match="--domain site is for tables"):
+    with pytest.raises(FarshoreError, match="unknown option of image-folder 'domain'"):
         from_path(folder, target="c", domain="site")
     with pytest.raises(FarshoreError, match="class/file without domains"):
         from_path(folder / "a", target="c")
@@ -435,3 +430,54 @@ def test_files_that_are_no_tables(tmp_path: Path) -> None:
     (tmp_path / "broken.parquet").write_bytes(b"no parquet")
     with pytest.raises(FarshoreError, match="cannot be read as a table"):
         from_path(tmp_path / "broken.parquet", target="a")
+
+
+def test_a_domain_that_is_left_out_takes_part_in_nothing(tmp_path: Path) -> None:
+    frame = table()
+    made = scenario(frame, tmp_path, target="south", left_out=("east",))
+    assert ([domain.name for domain in made.sources], made.target.name) == (["north"], "south")
+    frame.loc[frame["site"] == "east", ["pressure", "outcome"]] = [1e6, "never seen"]
+    asked: dict[str, Any] = {"target": "south", "left_out": ("east",), "preprocess": "all-sources"}
+    other = scenario(frame, tmp_path, **asked)
+    plain = scenario(table(), tmp_path, **asked)
+    assert other.classes == plain.classes == ("sick", "well")
+    assert torch.equal(other.sources[0].inputs, plain.sources[0].inputs)
+    assert torch.equal(opened(other).inputs, opened(plain).inputs)
+    with pytest.raises(FarshoreError, match="unknown left-out domain 'est': did you mean 'east'"):
+        scenario(frame, tmp_path, target="south", left_out=("est",))
+    with pytest.raises(FarshoreError, match="left_out cannot be used with --domain auto"):
+        scenario(frame, tmp_path, domain="auto", left_out=("east",))
+
+
+def test_a_class_of_the_held_out_source_alone_does_not_stop_a_selection(tmp_path: Path) -> None:
+    frame = change("outcome", "dead", [50, 51])(table())
+    with pytest.raises(FarshoreError, match="exists only in the target"):
+        scenario(frame, tmp_path, target="south")
+    made = scenario(frame, tmp_path, target="south", left_out=("east",))
+    assert made.classes == ("dead", "sick", "well")
+    assert int((opened(made).labels == 0).sum()) == 2
+
+
+def test_own_data_answer_from_the_file(tmp_path: Path) -> None:
+    table().to_csv(tmp_path / "t.csv", index=False)
+    options = {"path": str(tmp_path / "t.csv"), "domain": "site", "label": "outcome"}
+    made = make_benchmark("table", options)
+    assert made.domain_names() == ("north", "south", "east")
+    assert made.listed("south") == ["north", "east"]
+    assert made.title == "t.csv"
+    assert made.missing() is None
+    assert make_benchmark("table", {"path": str(tmp_path / "no.csv")}).missing() is not None
+    with pytest.raises(FarshoreError, match="constructed"):
+        make_benchmark("table", {**options, "domain": "auto"}).domain_names()
+    folder = images(tmp_path / "pictures", {"b": 0, "a": 20})
+    assert make_benchmark("image-folder", {"path": str(folder)}).domain_names() == ("a", "b")
+
+
+def test_the_path_must_be_given_and_be_of_the_right_kind(tmp_path: Path) -> None:
+    with pytest.raises(FarshoreError, match="option 'path' of table is not given"):
+        make_benchmark("table", {"label": "x"})
+    with pytest.raises(FarshoreError, match="is a folder, no table: use image-folder"):
+        make_benchmark("table", {"path": str(tmp_path)}).scenario(target="a")
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(FarshoreError, match="is a file, no folder of images: use table"):
+        make_benchmark("image-folder", {"path": str(tmp_path / "a.csv")}).scenario(target="a")

@@ -72,8 +72,7 @@ def test_scenario_has_the_papers_numbers(data_root: Path) -> None:
         1000,
         "cnn",
     )
-    assert scenario.small
-    assert scenario.short
+    assert scenario.profile == "default"
     upright = RotatedMNIST().scenario(target="0", order=["75", "15", "45", "30"])
     assert [domain.name for domain in upright.sources] == ["75", "15", "45", "30"]
     assert torch.equal(upright.sources[1].train, scenario.sources[1].train)
@@ -93,7 +92,7 @@ def test_same_seed_same_bytes(data_root: Path, tmp_path: Path) -> None:
 
 
 def test_drift_finds_the_angles_of_the_stream(data_root: Path) -> None:
-    found = make_scenario("rotated-mnist", domain_by="drift")
+    found = make_scenario("rotated-mnist", {"domain_by": "drift"})
     ends = np.cumsum([len(domain) for domain in found.sources])
     assert len(ends) == 4
     assert np.abs(ends - [14000, 28000, 42000, 56000]).max() <= 10

@@ -47,12 +47,9 @@ def test_heart_as_a_user_types_it(
     assert "target va (unseen, 200 rows)" in printed
     assert "heart.csv: 920 rows, 13 input columns" in printed
     result = Result.read(heart / "out" / "result.json")
-    assert result.run.data is not None
-    assert (result.run.data.path, result.run.data.domain, result.run.data.label) == (
-        "heart.csv",
-        "hospital",
-        "num",
-    )
+    assert (result.title, result.run.benchmark) == ("heart.csv", "table")
+    assert result.run.options == {"path": "heart.csv", "domain": "hospital", "label": "num"}
+    assert result.data["set"] == "heart.csv"
     assert result.classes == ["0", "1", "2", "3", "4"]
     assert result.sources == ["cleveland", "hungarian", "switzerland"]
     learner = farshore.load(heart / "out" / "learner")
@@ -103,8 +100,8 @@ def test_domains_are_found_as_a_user_types_it(
     )
     assert "4 found, boundaries at rows 360, 720, 1079 of 1438" in capsys.readouterr().out
     result = Result.read(tmp_path / "result.json")
-    assert (result.run.domain_by, result.sources) == (
-        "drift",
+    assert (result.run.options, result.sources) == (
+        {"domain_by": "drift"},
         ["part 1", "part 2", "part 3", "part 4"],
     )
 
@@ -123,9 +120,34 @@ def test_domains_are_found_as_a_user_types_it(
         ),
         (
             "farshore run rotated-digits er --label num",
-            "--label is for your own data: 'rotated-digits' is a benchmark",
+            "unknown option of rotated-digits 'label': known: domain_by, domains",
         ),
-        ("farshore run rotated-digits er --shared-rows keep", "--shared-rows is for your own data"),
+        (
+            "farshore run rotated-digits er --shared-rows keep",
+            "unknown option of rotated-digits 'shared_rows'",
+        ),
+        (
+            "farshore run rotated-digits er --option severty=2",
+            "unknown option of rotated-digits 'severty'",
+        ),
+        (
+            "farshore run cifar10-c er --option severty=2",
+            "unknown option of cifar10-c 'severty': did you mean 'severity'?",
+        ),
+        ("farshore run cifar10-c er --severity 2 --option severity=3", "give one of the two"),
+        ("farshore run rotated-digits er --network mpl", "unknown network 'mpl': did you mean"),
+        (
+            "farshore run rotated-digits er --network-set widht=8",
+            "unknown setting of network 'cnn' 'widht': did you mean 'width'?",
+        ),
+        (
+            "farshore run rotated-digits er --network mlp --network-set width=wide",
+            "network 'mlp': width = 'wide' is not allowed",
+        ),
+        (
+            "farshore run rotated-digits er --network-set width",
+            "write it as name=value, for example --network-set width=64",
+        ),
         ("farshore run rotated-digits er --domain-by drift", "it needs --domain auto"),
         (
             "farshore run rotated-digits er --domain auto --domain-by dirft",
@@ -141,7 +163,7 @@ def test_domains_are_found_as_a_user_types_it(
         ),
         (
             "farshore run heart.csv er --domain hospital --label num --target va --size 0",
-            "size = 0 is not allowed",
+            "unknown option of table 'size'",
         ),
         ("farshore run rotated-mnist er --root nowhere", "--root 'nowhere' is no folder"),
         ("farshore run rotated-mnist er", "type `farshore prepare rotated-mnist` first"),
@@ -220,3 +242,42 @@ def test_help_names_the_options(
         "--root",
     ):
         assert option in printed
+
+
+def test_a_network_in_place_of_the_benchmarks_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = f"farshore run rotated-digits er --steps 2 --out {tmp_path} --network mlp"
+    assert type_in(f"{line} --network-set width=16", monkeypatch) == 0
+    result = Result.read(tmp_path / "result.json")
+    assert result.network == {"name": "mlp", "width": 16}
+    assert (result.run.network, result.run.network_settings) == ("mlp", {"width": 16})
+    line = f"farshore run rotated-digits er --steps 2 --out {tmp_path}"
+    assert type_in(f"{line} --network-set width=8", monkeypatch) == 0
+    result = Result.read(tmp_path / "result.json")
+    assert result.network == {"name": "cnn", "width": 8}
+
+
+def test_own_data_stand_apart_in_the_list(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert type_in("farshore benchmarks", monkeypatch) == 0
+    named, own = capsys.readouterr().out.split("your own data")
+    assert "rotated-digits" in named
+    assert "table " not in named
+    assert "table " in own
+    assert "image-folder" in own
+    assert type_in("farshore benchmarks table", monkeypatch) == 0
+    shown = capsys.readouterr().out
+    assert all(option in shown for option in ("path", "label", "shared_rows", "preprocess"))
+
+
+def test_compare_takes_own_data(
+    heart: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = "farshore compare heart.csv --methods er,finetune --seeds 1 --workers 1 --steps 2"
+    asked = f"{line} --domain hospital --label num --target va"
+    assert type_in(asked, monkeypatch) == 0
+    assert "heart.csv: accuracy in %" in capsys.readouterr().out
+    assert type_in(f"{asked} --orders listed,reversed", monkeypatch) == 0
+    assert "switzerland hungarian cleveland" in capsys.readouterr().out

@@ -17,7 +17,7 @@ def test_drift_finds_the_true_boundaries_of_rotated_digits(seed: int) -> None:
     true = RotatedDigits().scenario(seed=seed)
     ends = np.cumsum([len(domain) for domain in true.sources])[:-1]
     assert ends.tolist() == [360, 720, 1079]
-    found = make_scenario("rotated-digits", seed=seed, domain_by="drift")
+    found = make_scenario("rotated-digits", {"domain_by": "drift"}, seed=seed)
     assert [len(domain) for domain in found.sources] == [len(domain) for domain in true.sources]
     for mine, real in zip(found.sources, true.sources, strict=True):
         assert torch.equal(mine.inputs, real.inputs)
@@ -29,7 +29,7 @@ def test_drift_finds_the_true_boundaries_of_rotated_digits(seed: int) -> None:
 
 
 def test_drift_follows_the_order_of_the_stream() -> None:
-    found = make_scenario("rotated-digits", order=["45", "0", "30", "15"], domain_by="drift")
+    found = make_scenario("rotated-digits", {"domain_by": "drift"}, order=["45", "0", "30", "15"])
     assert [len(domain) for domain in found.sources] == [359, 360, 359, 360]
 
 
@@ -103,9 +103,9 @@ def test_refusals() -> None:
     with pytest.raises(FarshoreError, match="between 1 and the number of rows"):
         construct(np.zeros((10, 2)), "blocks", count=11)
     with pytest.raises(FarshoreError, match="it needs --domain auto"):
-        make_scenario("rotated-digits", domains=3)
-    with pytest.raises(FarshoreError, match="which rotated-digits has not"):
-        make_scenario("rotated-digits", domain_by="time")
+        make_scenario("rotated-digits", {"domains": 3})
+    with pytest.raises(FarshoreError, match="which rotated-digits does not have"):
+        make_scenario("rotated-digits", {"domain_by": "time"})
 
 
 @settings(deadline=None)

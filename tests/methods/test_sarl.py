@@ -14,6 +14,7 @@ from farshore.learner import Learner, load
 from farshore.methods.class_sums import class_sums
 from farshore.methods.sarl import SARL, SARLSettings, semantic_ratio
 from farshore.networks.winners import KWinners
+from farshore.profiles import PROFILES
 from farshore.settings import Choice, UniformInt
 
 
@@ -247,6 +248,7 @@ def test_the_papers_table() -> None:
     assert [defaults[name] for name in names] == [1.0, 1.0, 1.0, 0.8, 0.01, 100]
     assert searched["logit_weight"] == searched["prototype_weight"] == Choice((0.2, 0.5, 1.0))
     assert searched["warmup_steps"] == UniformInt(0, 1000)
-    assert SARLSettings.defaults(short=False)["warmup_steps"] == 500
-    assert SARLSettings.distributions(short=False)["warmup_steps"] == UniformInt(0, 2500)
+    long = PROFILES.get("long-training")
+    assert SARLSettings.defaults(long, "sarl")["warmup_steps"] == 500
+    assert SARLSettings.distributions(long, "sarl")["warmup_steps"] == UniformInt(0, 2500)
     assert not {"stable_weight", "similarity", "semantic_weight"} & set(searched)

@@ -8,7 +8,7 @@ from pathlib import Path
 from reporting import VERSIONS, filled, result, write
 from sweeping import EXPERIMENTS, experiment, swept
 
-from farshore.benchmarks import BENCHMARKS
+from farshore.benchmarks.source import make_benchmark
 from farshore.comparison import Comparison, rank, select_orders
 from farshore.plan.experiment import make_book, read_experiment
 from farshore.plan.record import record_experiment
@@ -130,9 +130,8 @@ def test_the_command_of_a_comparison() -> None:
 
 
 def test_an_order_without_a_word_can_be_asked_for_again() -> None:
-    first, second, *rest = BENCHMARKS.get("cifar10-c").listed(
-        BENCHMARKS.get("cifar10-c").default_target
-    )
+    cifar = make_benchmark("cifar10-c")
+    first, second, *rest = cifar.listed(cifar.choose_target(None))
     made = result(
         Run(benchmark="cifar10-c", method="er", order=(second, first, *rest)), 0.5
     ).model_copy(update={"sources": [second, first, *rest]})

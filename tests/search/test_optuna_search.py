@@ -8,36 +8,38 @@ import sys
 import pytest
 
 from farshore import catalog
-from farshore.benchmarks import BENCHMARKS
+from farshore.benchmarks.benchmark import Benchmark
+from farshore.benchmarks.source import make_benchmark
 from farshore.errors import FarshoreError
+from farshore.search import space
 from farshore.search.optuna_search import Past, promising, propose, seen_scores
 from farshore.search.space import distributions, trial_settings
 from farshore.settings import Choice, Power, Uniform, UniformInt
 
-KINDS = [BENCHMARKS.get(name) for name in ("rotated-digits", "tinyimagenet-c")]
+MADE = [make_benchmark(name) for name in ("rotated-digits", "tinyimagenet-c")]
 
 
-def past_of(method: str, kind: type, trials: int = 6) -> list[Past]:
+def past_of(method: str, made: Benchmark, trials: int = 6) -> list[Past]:
     """The defaults and some random draws, with made-up scores; one of them was stopped, one
     diverged at once.
     """
     chance = random.Random(1)
-    defaults = catalog.find(method).Settings.defaults(small=kind.small, short=kind.short)
+    defaults = space.defaults(method, made)
     found = []
     for trial in range(trials):
-        drawn = trial_settings(method, kind, search_seed=0, number=0, trial=trial)
+        drawn = trial_settings(method, made, search_seed=0, number=0, trial=trial)
         scores = tuple(chance.random() for _ in range(3))
         found.append(Past({**defaults, **drawn}, scores, scores[-1]))
     return [*found, Past(found[1].settings, (0.2,), None), Past(found[2].settings, (), None)]
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_draws_of_every_system_are_settings_it_takes(kind: type) -> None:
+@pytest.mark.parametrize("made", MADE, ids=lambda made: made.name)
+def test_draws_of_every_system_are_settings_it_takes(made: Benchmark) -> None:
     for method in catalog.names():
-        searched = distributions(method, kind)
-        drawn = propose(searched, past_of(method, kind), seed=3)
+        searched = distributions(method, made)
+        drawn = propose(searched, past_of(method, made), seed=3)
         assert set(drawn) == set(searched)
-        built = catalog.find(method).Settings.build(drawn, small=kind.small, short=kind.short)
+        built = catalog.find(method).Settings.build(drawn)
         for name, search in searched.items():
             value = getattr(built, name)
             assert value == drawn[name]
@@ -50,8 +52,8 @@ def test_draws_of_every_system_are_settings_it_takes(kind: type) -> None:
 
 
 def test_a_draw_depends_on_the_past_and_the_seed_alone() -> None:
-    kind = KINDS[0]
-    searched, past = distributions("cl-coral", kind), past_of("cl-coral", kind)
+    made = MADE[0]
+    searched, past = distributions("cl-coral", made), past_of("cl-coral", made)
     first = propose(searched, past, seed=1)
     assert propose(searched, past, seed=1) == first
     assert propose(searched, past, seed=2) != first

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from farshore.benchmarks import BENCHMARKS
+from farshore.benchmarks.source import make_benchmark
 from farshore.errors import FarshoreError
 from farshore.randomness import derive
 from farshore.search.space import capped, distributions, grid, run_seed, trial_settings
 from farshore.settings import Choice, Power, Uniform, UniformInt
 
-DIGITS = BENCHMARKS.get("rotated-digits")
+DIGITS = make_benchmark("rotated-digits")
 
 
 def draw(
@@ -57,7 +57,7 @@ def test_seeds_of_runs_are_no_search_or_scenario_seeds() -> None:
 def test_bounds_hold_for_defaults_and_draws() -> None:
     assert capped("er", DIGITS, {}, {"batch_size": 16}) == {"batch_size": 16}
     assert capped("er", DIGITS, {"batch_size": 8}, {"batch_size": 16}) == {"batch_size": 8}
-    heart = BENCHMARKS.get("heart-hospitals")  # whose default batch has 32 rows
+    heart = make_benchmark("heart-hospitals")  # whose default batch has 32 rows
     assert capped("er", heart, {}, {"batch_size": 32}) == {}
 
 

@@ -15,7 +15,6 @@ from farshore.benchmarks import BENCHMARKS
 from farshore.engines.sweep import open_runs, sweep
 from farshore.errors import FarshoreError
 from farshore.plan.experiment import Experiment, make_book, read_experiment, start_from
-from farshore.plan.names import PAPER
 from farshore.plan.narrow import narrow
 from farshore.plan.plan import make_plan, select_all
 from farshore.plan.tables import derived, summary
@@ -79,7 +78,7 @@ def test_every_file_is_planned_where_no_data_are(
         assert (len(plan.unique()), plan.absent) == (29 * 2 * 4, {})
     else:
         assert not plan.runs
-        assert set(plan.absent) <= set(PAPER)
+        assert set(plan.absent) <= set(BENCHMARKS.names())
     if name == "main":
         assert sum(count for _, count in plan.absent.values()) == (18 * 6 + 5) * 60
 
@@ -174,25 +173,23 @@ def test_settings_are_varied_around_the_best_selected_run(tmp_path: Path) -> Non
     assert [each.run.settings for each in plain.runs if each.run.method == "er"] == [{}] * 3
 
 
-def test_choices_for_images_reach_those_benchmarks_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("farshore.plan.plan.missing", lambda *_, **__: None)
+def test_options_reach_the_benchmarks_that_know_them_alone(tmp_path: Path) -> None:
     part = {
         "benchmarks": ["cifar10-c", "wm811k", "heart-hospitals"],
         "methods": ["er"],
-        "severity": 3,
+        "options": {"severity": 3},
     }
     for by in ("random", "optuna"):
         found = start_from(
             experiment(search={"trials": 1, "seeds": 1, "by": by}, part=part), "mine.pth"
         )
-        runs = [each.run for each in planned(found, tmp_path).runs]
-        assert [(run.weights, run.severity) for run in runs] == [
-            ("mine.pth", 3),
-            ("mine.pth", None),
-            (None, None),
+        plan = make_plan(found, Store(tmp_path), make_book(tmp_path), here=False)
+        assert [each.run.options for each in plan.runs] == [
+            {"severity": 3, "weights": "mine.pth"},
+            {"weights": "mine.pth"},
+            {},
         ]
+        assert tiny(found).parts[0].options == {}
 
 
 def test_unfinished_searches_are_waited_for(tmp_path: Path) -> None:
@@ -254,6 +251,34 @@ GOOD = {"name": "x", "about": "y", "parts": [{"benchmarks": ["rotated-digits"], 
         ({"table": "speed"}, r"table = 'speed' is not allowed"),
         ({"selection": "target"}, r"selection = 'target' is not allowed"),
         ({"about": None}, r"about = None is not allowed"),
+        (
+            {"parts": [{**GOOD["parts"][0], "options": {"severty": 3}}]},
+            r"parts.0.options: unknown option 'severty'",
+        ),
+        (
+            {
+                "parts": [
+                    {"benchmarks": ["cifar10-c"], "methods": ["er"], "options": {"severity": 9}}
+                ]
+            },
+            r"parts.0.options: cifar10-c: severity = 9 is not allowed",
+        ),
+        (
+            {"parts": [{**GOOD["parts"][0], "network": "mpl"}]},
+            r"parts.0.network: unknown network 'mpl': did you mean 'mlp'",
+        ),
+        (
+            {"parts": [{"benchmarks": [{"table": {"label": "x"}}], "methods": ["er"]}]},
+            r"parts.0.benchmarks: option 'path' of table is not given",
+        ),
+        (
+            {"parts": [{"benchmarks": ["rotated-digits", "rotated-digits"], "methods": ["er"]}]},
+            r"parts.0.benchmarks: 'rotated-digits' stands there twice",
+        ),
+        (
+            {"parts": [{"benchmarks": [3], "methods": ["er"]}]},
+            r"parts.0.benchmarks.0 = 3 is not allowed",
+        ),
     ],
 )
 def test_what_is_wrong_is_refused_by_file_and_key(
@@ -277,12 +302,6 @@ def test_a_file_that_is_no_experiment_is_refused(tmp_path: Path) -> None:
         read_experiment(path)
 
 
-def test_the_papers_names_stay_known() -> None:
-    assert {"rotated-mnist", "covertype", "rotated-mnist-extended"} <= set(PAPER) & set(
-        BENCHMARKS.names()
-    )
-
-
 def test_orders_by_name(tmp_path: Path) -> None:
     """The listed order is the same runs by whatever name; at tiny scale, where names are others,
     one by name is the reversed.
@@ -300,3 +319,78 @@ def test_orders_by_name(tmp_path: Path) -> None:
     ]
     with pytest.raises(FarshoreError, match="unknown domain in order 'paris'"):
         planned(experiment(part={"orders": ["paris/hungarian/switzerland"]}), tmp_path)
+
+
+def own_table(folder: Path) -> Path:
+    """A table of three sites with a class that follows one column."""
+    path = folder / "mine.csv"
+    rows = [
+        f"{site},{(number + shift) % 7},{'ill' if number % 2 else 'well'}"
+        for shift, site in enumerate(("north", "south", "east"))
+        for number in range(20)
+    ]
+    path.write_text("site,level,state\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def own_entry(folder: Path) -> dict[str, object]:
+    """Own data as they stand in an experiment."""
+    return {"table": {"path": str(own_table(folder)), "domain": "site", "label": "state"}}
+
+
+def test_own_data_stand_in_an_experiment(tmp_path: Path) -> None:
+    """Read from a file, written back, planned, carried out and shown by the file's name; the
+    sources are left out in turn.
+    """
+    path = tmp_path / "mine.yaml"
+    part = {"benchmarks": [own_entry(tmp_path)], "methods": ["er"], "target": "east"}
+    asked = experiment(
+        search={"trials": 1, "seeds": 1}, selection="leave-one-source-out", part=part
+    )
+    path.write_text(yaml.safe_dump(asked.model_dump(mode="json", exclude_defaults=True)))
+    found = read_experiment(path)
+    assert found == asked
+    plan = planned(found, tmp_path / "runs")
+    assert {each.cell.benchmark for each in plan.runs} == {"mine.csv"}
+    assert [(each.run.target, each.run.left_out) for each in plan.runs] == [
+        ("east", ()),
+        ("north", ("east",)),
+        ("south", ("east",)),
+    ]
+    store = Store(tmp_path / "runs")
+    assert not sweep(plan, store, Here(), todo=open_runs(plan, store)[0]).failures
+    frame = summary(plan, store)
+    assert frame["benchmark"].tolist() == ["mine.csv"]
+    assert frame["target_score_unseen"].notna().all()
+    assert [result.title for _, result, _ in store.results()] == ["mine.csv"] * 3
+
+
+def test_orders_and_narrowing_know_own_data(tmp_path: Path) -> None:
+    entry = own_entry(tmp_path)
+    part = {"benchmarks": [entry, "rotated-digits"], "methods": ["er"], "target": None}
+    found = experiment(search={"trials": 1, "seeds": 1}, part=part)
+    only = narrow(found, ["mine.csv"], None)
+    assert only.parts[0].benchmarks == [entry]
+    ordered = only.model_copy(
+        update={
+            "parts": [
+                only.parts[0].model_copy(
+                    update={"target": "east", "orders": ["listed", "reversed"]}
+                )
+            ]
+        }
+    )
+    runs = planned(ordered, tmp_path / "runs").runs
+    assert [each.run.order for each in runs] == [None, ("south", "north")]
+    (tmp_path / "mine.csv").unlink()
+    gone = planned(ordered, tmp_path / "runs")
+    assert not gone.runs
+    assert "there is no file or folder" in gone.absent["mine.csv"][0]
+    assert tiny(found).parts[0].benchmarks == ["heart-hospitals"]
+    assert tiny(found).parts[1].benchmarks == ["rotated-digits"]
+
+
+def test_a_network_of_a_part(tmp_path: Path) -> None:
+    part = {"network": "mlp", "network_settings": {"width": "8"}, "methods": ["er"]}
+    runs = planned(experiment(part=part), tmp_path).runs
+    assert {(each.run.network, each.run.network_settings["width"]) for each in runs} == {("mlp", 8)}

@@ -99,12 +99,91 @@ def test_a_name_is_what_decides_the_numbers() -> None:
         {"memory": 50},
         {"settings": {"batch_size": 9}},
         {"method": "er"},
+        {"options": {"domain_by": "blocks"}},
+        {"network": "cnn"},
+        {"network_settings": {"width": 8}},
         {"left_out": ("va",), "target": "cleveland"},
     ]
     assert (
         len({name, *(run_name(RUN.model_copy(update=other)) for other in others)})
         == len(others) + 1
     )
+
+
+def test_two_ways_of_writing_a_run_are_one_run() -> None:
+    """A text of the command line and a number of a file; an option at its default, and none."""
+    pairs = [
+        ({"settings": {"learning_rate": "0.01"}}, {"settings": {"learning_rate": 0.01}}),
+        ({"settings": {"execution": "eager"}}, {"settings": {"execution": "eager"}}),
+        (
+            {"benchmark": "cifar10-c", "options": {"severity": "3", "weights": "imagenet"}},
+            {"benchmark": "cifar10-c", "options": {"severity": 3}},
+        ),
+        ({"options": {"domain": "auto"}}, {"options": {"domain_by": "drift"}}),
+        (
+            {"network": "mlp", "network_settings": {"width": "32"}},
+            {"network": "mlp", "network_settings": {"width": 32}},
+        ),
+    ]
+    usual = {"benchmark": "rotated-digits", "method": "er"}
+    for text, plain in pairs:
+        assert Run.build(**{**usual, **text}) == Run.build(**{**usual, **plain})
+        assert run_name(Run(**{**usual, **text})) == run_name(Run(**{**usual, **plain}))
+    given = Run.build(**usual, settings={"batch_size": "64"})
+    assert given.settings == {"batch_size": 64}  # at its default, but asked for
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"options": {"severity": 3}}, "unknown option of rotated-digits 'severity'"),
+        ({"settings": {"learning_rat": 1}}, "did you mean 'learning_rate'"),
+        ({"settings": {"learning_rate": "fast"}}, "learning_rate = 'fast' is not allowed"),
+        ({"network": "cn"}, "unknown network 'cn': did you mean 'cnn'"),
+        ({"network_settings": {"depth": 2}}, "unknown setting of network 'cnn' 'depth'"),
+        ({"severity": 3}, "unknown name 'severity'"),
+    ],
+)
+def test_a_bad_run_is_refused_before_anything_runs(values: dict[str, object], message: str) -> None:
+    with pytest.raises(FarshoreError, match=message):
+        Run.build(benchmark="rotated-digits", method="er", **values)
+
+
+def test_a_run_on_own_data_is_named_by_what_the_file_holds(tmp_path: Path) -> None:
+    def name(path: Path, **options: object) -> str:
+        given = {"path": str(path), "label": "y", "domain": "d", **options}
+        return run_name(Run.build(benchmark="table", options=given, method="er", target="a"))
+
+    here, there, other = (tmp_path / each for each in ("here.csv", "there.csv", "other.csv"))
+    here.write_text("d,x,y\na,1,2\n")
+    there.write_text("d,x,y\na,1,2\n")
+    other.write_text("d,x,y\na,1,3\n")
+    assert name(here) == name(there)
+    assert len({name(here), name(other), name(here, drop="x")}) == 3
+    assert name(here, drop="x") == name(here, drop=["x"])
+    with pytest.raises(FarshoreError, match="cannot be read"):
+        name(tmp_path / "nowhere.csv")
+
+
+def test_a_run_on_a_folder_is_named_by_names_and_bytes(tmp_path: Path) -> None:
+    def name(path: Path) -> str:
+        return run_name(
+            Run.build(
+                benchmark="image-folder", options={"path": str(path)}, method="er", target="a"
+            )
+        )
+
+    def folder(title: str, **files: bytes) -> Path:
+        for file, data in files.items():
+            path = tmp_path / title / "a" / "c" / f"{file}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        return tmp_path / title
+
+    first = name(folder("one", x=b"1", y=b"2"))
+    assert name(folder("two", x=b"1", y=b"2")) == first
+    assert name(folder("three", x=b"1", z=b"2")) != first
+    assert name(folder("four", x=b"1", y=b"3")) != first
 
 
 def test_a_raised_results_version_renames_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,13 +50,13 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_defaults_then_the_papers_draws_then_steered_ones(whole: Path) -> None:
-    from farshore.benchmarks import BENCHMARKS
+    from farshore.benchmarks.source import make_benchmark
 
     found = [each for each in planned(study(), whole).runs if each.cell.method == "cl-coral"]
     assert [each.trial for each in found] == list(range(TRIALS))
     for each in found:
         drawn = trial_settings(
-            "cl-coral", BENCHMARKS.get("heart-hospitals"), search_seed=0, number=0, trial=each.trial
+            "cl-coral", make_benchmark("heart-hospitals"), search_seed=0, number=0, trial=each.trial
         )
         rate = each.run.settings.get("learning_rate")
         assert (rate == drawn.get("learning_rate")) == (each.trial < 10)

@@ -41,8 +41,8 @@ UNLABELLED_WEIGHT = 100.0
 
 
 class SHOTPPSettings(AdaptationSettings):
-    """The official repository's values: those of its digits where the scenario is small, those
-    of its objects otherwise; not searched.
+    """The official repository's values: those of its digits by default, those of its objects where
+    the data are large; not searched.
     """
 
     adaptation_rate: float = setting(
@@ -52,7 +52,6 @@ class SHOTPPSettings(AdaptationSettings):
     )
     feature_rate: float = setting(
         1.0,
-        unless_small=(0.1, None),
         ge=0,
         help="factor of the features' learning rate in hypothesis transfer",
     )
@@ -63,17 +62,15 @@ class SHOTPPSettings(AdaptationSettings):
         help="passes over the target in hypothesis transfer, and in training the rotation head",
     )
     pseudo_label_weight: float = setting(
-        0.1, unless_small=(0.3, None), ge=0, help="weight of the cross-entropy to the pseudo-labels"
+        0.1, ge=0, help="weight of the cross-entropy to the pseudo-labels"
     )
     rotation_weight: float = setting(
         0.2,
-        unless_small=(0.6, None),
         ge=0,
         help="weight of telling quarter turns apart (square images only); 0 leaves it out",
     )
     labelling_epochs: int = setting(
         30,
-        unless_small=(50, None),
         ge=0,
         help="passes over the target in labelling transfer; 0 leaves it out",
     )
@@ -83,9 +80,7 @@ class SHOTPPSettings(AdaptationSettings):
     labelling_classifier: Literal["source", "fresh"] = setting(
         "source", help="labelling transfer starts from the carried-over classifier"
     )
-    mixup: float = setting(
-        0.1, unless_small=(0.75, None), gt=0, help="α of the Beta distribution of mixing shares"
-    )
+    mixup: float = setting(0.1, gt=0, help="α of the Beta distribution of mixing shares")
     stage_steps: int | None = setting(
         None, gt=0, help="at most so many steps in each stage, whatever the epochs are"
     )

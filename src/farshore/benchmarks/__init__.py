@@ -34,5 +34,7 @@ BENCHMARKS: Registry[type[Benchmark]] = Registry(
         "wm811k-extended": "farshore.benchmarks.wm811k:WM811KExtended",
         "camelyon17": "farshore.benchmarks.camelyon17:Camelyon17",
         "camelyon17-extended": "farshore.benchmarks.camelyon17:Camelyon17Extended",
+        "table": "farshore.benchmarks.table:Table",
+        "image-folder": "farshore.benchmarks.image_folder:ImageFolder",
     },
 )

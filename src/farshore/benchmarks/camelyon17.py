@@ -46,8 +46,7 @@ class Camelyon17(ImageBenchmark):
     default_target = "center-2"
     classes = ("normal", "tumor")
     steps = 1000
-    small = False
-    short = True
+    profile = "large-data-short-training"
     raw = "camelyon17"
     set_name = "camelyon17"
     files = ()

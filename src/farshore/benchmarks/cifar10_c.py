@@ -56,8 +56,7 @@ class CIFAR10C(CorruptedImages):
         "truck",
     )
     steps = 1200
-    small = True
-    short = False
+    profile = "long-training"
     raw = "cifar10"
     set_name = "cifar10-c"
     size = 32

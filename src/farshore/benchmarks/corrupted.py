@@ -11,14 +11,15 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from pydantic import Field
 
-from ..data.corruptions.corrupt import FROST, check_severity, corrupt, read_photographs
+from ..data.corruptions.corrupt import FROST, corrupt, read_photographs
 from ..data.domain import Domain
 from ..data.prepared import Prepared, find
 from ..data.public_files import Bar, absent, data_root, fetch
-from ..data.scenario import Scenario
 from ..randomness import derive, generator
-from .image import ImageBenchmark
+from .image import ImageBenchmark, ImageOptions
+from .options import BenchmarkOptions
 
 CLEAN = "clean"
 # Stands in the notes of every result on corruptions that are not the published ones; a report looks
@@ -34,6 +35,17 @@ PAIRS = (
 )
 
 
+USUAL_SEVERITY = 5
+
+
+class CorruptedOptions(ImageOptions):
+    """How strong the corruptions are."""
+
+    severity: int = Field(
+        USUAL_SEVERITY, ge=1, le=5, description="severity of the corruptions, 1 to 5"
+    )
+
+
 class CorruptedImages(ImageBenchmark):
     """The test images are divided once by the scenario seed: four fifths for the sources, one fifth
     for the target.
@@ -47,7 +59,8 @@ class CorruptedImages(ImageBenchmark):
 
     size: ClassVar[int]
     published: ClassVar[str]
-    severity: int = 5
+    Options: ClassVar[type[BenchmarkOptions]] = CorruptedOptions
+    options: CorruptedOptions
     # Built beside the default set when another target is asked for: the two domains whose images
     # change.
     exchanged: str | None = None
@@ -71,29 +84,21 @@ class CorruptedImages(ImageBenchmark):
     def has_clean(self, raw: Path) -> bool:
         """Whether the images are there in a form that can be read."""
 
-    @classmethod
-    def listed(cls, target: str) -> list[str]:
+    @property
+    def severity(self) -> int:
+        """Of all corruptions, 1 to 5."""
+        return self.options.severity
+
+    def listed(self, target: str) -> list[str]:
         """As listed, the former target in the place of the new one."""
         usual = super().listed(target)
-        if target == cls.default_target:
+        if target == self.default_target:
             return usual
         return [
-            cls.default_target if name == target else name
-            for name in cls.domains
-            if name != cls.default_target
+            self.default_target if name == target else name
+            for name in self.domains
+            if name != self.default_target
         ]
-
-    def scenario(
-        self,
-        *,
-        target: str | None = None,
-        order: Sequence[str] | None = None,
-        seed: int = 0,
-        left_out: Sequence[str] = (),
-    ) -> Scenario:
-        """As any image benchmark's, once the severity is known to be one."""
-        check_severity(self.severity)
-        return super().scenario(target=target, order=order, seed=seed, left_out=left_out)
 
     def build_domains(self, raw: Path, seed: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         """Divide the test images, corrupt each part by its domain's corruptions one after
@@ -143,8 +148,8 @@ class CorruptedImages(ImageBenchmark):
         prepared = self.open(seed)
         changed = None
         if target != self.default_target:
-            other = type(self)()
-            other.severity, other.exchanged = self.severity, target
+            other = type(self)(self.options)
+            other.exchanged = target
             changed = other.open(seed)
 
         def make_domain(name: str) -> Domain:
@@ -234,7 +239,7 @@ class CorruptedImages(ImageBenchmark):
             )
 
     def _folder(self, root: str | Path | None, seed: int) -> Path:
-        severity = f"-severity-{self.severity}" if self.severity != type(self).severity else ""
+        severity = f"-severity-{self.severity}" if self.severity != USUAL_SEVERITY else ""
         exchanged = f"-target-{self.exchanged}" if self.exchanged is not None else ""
         published = "-published" if self.origin == "published" else ""
         usual = super()._folder(root, seed)

@@ -7,10 +7,12 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from ..data.archives import read_gzip, unpack
@@ -19,6 +21,7 @@ from ..data.public_files import Bar, PublicFile, check
 from ..data.table import TablePreprocessing
 from ..errors import FarshoreError
 from ..randomness import derive, generator
+from .options import BenchmarkOptions, Preprocess
 from .prepared import PreparedBenchmark
 
 AREAS = ("rawah", "neota", "comanche", "cache-la-poudre")
@@ -41,6 +44,16 @@ FEATURES = (*MEASURED, *(f"soil_{number}" for number in range(1, 41)))
 LARGEST = 200_000_000
 
 
+class CovertypeOptions(BenchmarkOptions):
+    """Scales are learned on the first source and frozen; the paper does not say, and a later
+    domain must not reach back.
+    """
+
+    preprocess: Preprocess = Field(
+        "first", description="learn scales on the first source, or on all-sources (not continual)"
+    )
+
+
 class Covertype(PreparedBenchmark):
     """UCI Covertype by wilderness area: 50 features, 6 classes, each area balanced to its rarest
     class.
@@ -57,6 +70,8 @@ class Covertype(PreparedBenchmark):
         "Blackard and Dean, Computers and Electronics in Agriculture 24, 1999, doi:10.24432/C50K5N"
     )
     licence = "CC BY 4.0"
+    Options: ClassVar[type[BenchmarkOptions]] = CovertypeOptions
+    options: CovertypeOptions
     domains = AREAS
     default_target = "cache-la-poudre"
     classes = (
@@ -68,10 +83,9 @@ class Covertype(PreparedBenchmark):
         "krummholz",
     )
     network = "mlp"
+    stand_in = "heart-hospitals"
     steps = 500
     memory = 1000
-    small = True
-    short = True
     raw = "covertype"
     set_name = "covertype"
     files = (
@@ -85,9 +99,6 @@ class Covertype(PreparedBenchmark):
             11_240_707,
         ),
     )
-    # Learned on the first source and frozen; the paper does not say, and a later domain must not
-    # reach back.
-    preprocess = "first"
 
     def has_files(self, raw: Path) -> bool:
         """The official file, UCI's archive around it, or its rows as covtype.npz."""
@@ -139,16 +150,15 @@ class Covertype(PreparedBenchmark):
                 name, preprocessing.transform(frame), labels, split.train, split.validation
             )
 
-        learn_from = sources if self.preprocess == "all-sources" else sources[:1]
+        together = self.options.preprocess == "all-sources"
+        learn_from = sources if together else sources[:1]
         preprocessing.learn(
             pd.concat(
                 [frame.iloc[split.train.numpy()] for frame, _, split in map(read, learn_from)]
             )
         )
         notes = (
-            ("preprocessing was learned on all sources at once: not continual",)
-            if self.preprocess == "all-sources"
-            else ()
+            ("preprocessing was learned on all sources at once: not continual",) if together else ()
         )
         return [make_domain(name) for name in sources], lambda: make_domain(target), notes
 

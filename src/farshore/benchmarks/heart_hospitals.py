@@ -41,11 +41,10 @@ class HeartHospitals(Benchmark):
     default_target = "va"
     classes = ("healthy", "diseased")
     network = "mlp"
+    stand_in = "heart-hospitals"
     network_settings = {"width": 64}
     steps = 100
     memory = 100
-    small = True
-    short = True
     settings = {"batch_size": 32}
 
     def make(

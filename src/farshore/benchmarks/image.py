@@ -7,37 +7,53 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
+
+from pydantic import Field
 
 from ..data.public_files import Bar, fetch
 from ..data.scenario import Scenario
 from ..data.weights import RESNET18, weights_folder, weights_note
 from ..errors import FarshoreError
+from .options import BenchmarkOptions
 from .prepared import PreparedBenchmark
+
+
+class ImageOptions(BenchmarkOptions):
+    """What the network starts from."""
+
+    weights: str = Field(
+        "imagenet", description="what resnet18 starts from: imagenet, a file, or none"
+    )
 
 
 class ImageBenchmark(PreparedBenchmark):
     """The paper uses an ImageNet ResNet18 and a memory of 5,000 for all of them."""
 
+    Options: ClassVar[type[BenchmarkOptions]] = ImageOptions
+    options: ImageOptions
     network = "resnet18"
     memory = 5000
-    weights: str = "imagenet"
 
-    def scenario(
+    def named_scenario(
         self,
-        *,
-        target: str | None = None,
-        order: Sequence[str] | None = None,
-        seed: int = 0,
-        left_out: Sequence[str] = (),
+        target: str | None,
+        order: Sequence[str] | None,
+        seed: int,
+        left_out: Sequence[str],
+        network: str | None,
     ) -> Scenario:
         """As any benchmark's, with the weights that the network starts from; absent ones are
-        refused before any work.
+        refused before any work. Another network has nothing to do with them.
         """
-        note = weights_note(self.network, self.weights)
-        made = super().scenario(target=target, order=order, seed=seed, left_out=left_out)
+        if network is not None:
+            return super().named_scenario(target, order, seed, left_out, network)
+        weights = self.options.weights
+        note = weights_note(self.network, weights)
+        made = super().named_scenario(target, order, seed, left_out, network)
         return replace(
             made,
-            network_settings={**made.network_settings, "weights": self.weights},
+            network_settings={**made.network_settings, "weights": weights},
             notes=(*made.notes, note),
         )
 

@@ -11,12 +11,12 @@ from ..data.convert import find_classes
 from ..errors import FarshoreError
 
 
-def check_classes(facts: pd.DataFrame, target: str) -> list[str]:
+def check_classes(facts: pd.DataFrame, target: str, *, known_elsewhere: bool = False) -> list[str]:
     """All classes of the sources, in order. A class that only the target has is refused, since
-    nothing could learn it.
+    nothing could learn it; with `known_elsewhere` it is one more class that no source has.
     """
     inside = facts["domain"] == target
-    known = set(facts["label"][~inside])
+    known = set(facts["label"] if known_elsewhere else facts["label"][~inside])
     only = sorted(set(facts["label"][inside]) - known)
     if only:
         count = int(facts["label"][inside].isin(only).sum())

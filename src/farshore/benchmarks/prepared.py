@@ -57,8 +57,15 @@ class PreparedBenchmark(Benchmark):
         self.about = {}
         return build(folder, self._facts(seed), self.build_domains(raw, seed), self.about)
 
-    def missing(self, seed: int = 0) -> str | None:
+    @classmethod
+    def needs_preparation(cls) -> str | None:
+        """The set that this benchmark reads."""
+        return cls.set_name
+
+    def missing(self, seed: int = 0, *, plan_only: bool = False) -> str | None:
         """The command that gets the data, unless they are prepared or their files lie ready."""
+        if plan_only:
+            return None
         there = find(self._folder(None, seed), self._facts(seed)) is not None or self.has_files(
             data_root() / self.raw
         )

@@ -35,8 +35,6 @@ class RotatedDigits(Benchmark):
     network_settings = {"width": 16}
     steps = 100
     memory = 200
-    small = True
-    short = True
     settings = {"batch_size": 32}
 
     def make(

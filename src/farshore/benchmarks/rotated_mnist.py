@@ -53,8 +53,6 @@ class RotatedMNIST(PreparedBenchmark):
     network = "cnn"
     steps = 1000
     memory = 1000
-    small = True
-    short = True
     raw = "mnist"
     set_name = "rotated-mnist"
     files = (

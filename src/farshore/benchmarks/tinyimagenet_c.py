@@ -45,8 +45,7 @@ class TinyImageNetC(CorruptedImages):
     default_target = TARGET
     classes = tuple(f"class {number}" for number in range(CLASSES))
     steps = 2500
-    small = False
-    short = False
+    profile = "large-data"
     raw = "tinyimagenet"
     set_name = "tinyimagenet-c"
     size = 64

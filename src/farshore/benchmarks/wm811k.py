@@ -59,8 +59,7 @@ class WM811K(ImageBenchmark):
     classes = PATTERNS
     metric = "macro_f1"
     steps = 500
-    small = False
-    short = False
+    profile = "large-data"
     raw = "wm811k"
     set_name = "wm811k"
     files = ()

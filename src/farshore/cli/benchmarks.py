@@ -17,37 +17,27 @@ def benchmarks(
     Example: farshore benchmarks rotated-digits
     """
     from ..benchmarks import BENCHMARKS
-    from ..benchmarks.prepared import PreparedBenchmark
+    from ..benchmarks.options import BenchmarkOptions
     from .tables import make_console, plain_table
 
     console = make_console()
     if name is None:
-        rows = [
-            [kind.name, kind.summary]
-            for kind in (BENCHMARKS.get(each) for each in BENCHMARKS.names())
-        ]
-        console.print(plain_table("benchmarks", ["name", "what"], rows, text=True))
+        kinds = [BENCHMARKS.get(each) for each in BENCHMARKS.names()]
+        for title, own in (("benchmarks", False), ("your own data", True)):
+            rows = [[kind.name, kind.summary] for kind in kinds if kind.own_data == own]
+            console.print(plain_table(title, ["name", "what"], rows, text=True))
         return
     kind = BENCHMARKS.get(name)
-    settings = ", ".join(
-        f"{key} {value}" for key, value in {**kind.network_settings, **kind.settings}.items()
-    )
-    rows = [
-        ["what", kind.summary],
-        ["domains", ", ".join(kind.domains)],
-        ["default target", kind.default_target],
-        ["classes", ", ".join(kind.classes)],
-        ["metric", kind.metric],
-        ["network", f"{kind.network} ({settings})" if settings else kind.network],
-        ["steps a domain", str(kind.steps)],
-        ["memory", f"{kind.memory} rows"],
+    facts = [[what, value] for what, value in kind.facts()]
+    console.print(plain_table(kind.name, ["", ""], facts, text=True))
+    shared = BenchmarkOptions.model_fields
+    fields = sorted(kind.Options.model_fields.items(), key=lambda item: item[0] in shared)
+    options = [
         [
-            "data",
-            f"farshore prepare {kind.set_name}"
-            if issubclass(kind, PreparedBenchmark)
-            else "shipped with farshore",
-        ],
-        ["source", kind.reference],
-        ["licence", kind.licence],
+            option,
+            "required" if info.is_required() else str(info.default),
+            info.description or "",
+        ]
+        for option, info in fields
     ]
-    console.print(plain_table(kind.name, ["", ""], rows, text=True))
+    console.print(plain_table("\noptions", ["name", "default", "meaning"], options, text=True))

@@ -8,6 +8,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import FarshoreError
+from .data_options import (
+    BenchmarkArgument,
+    DomainByFlag,
+    DomainFlag,
+    DomainsFlag,
+    DropFlag,
+    GroupFlag,
+    LabelFlag,
+    NetworkFlag,
+    NetworkSetFlag,
+    OptionFlag,
+    PreprocessFlag,
+    SeverityFlag,
+    SharedRowsFlag,
+    SizeFlag,
+    TimeFlag,
+    WeightsFlag,
+    data_fields,
+)
 
 HEADER = [
     "method",
@@ -29,9 +48,7 @@ if TYPE_CHECKING:
 
 
 def compare(
-    benchmark: Annotated[
-        str, typer.Argument(help="name of a benchmark; `farshore benchmarks` lists them")
-    ],
+    benchmark: BenchmarkArgument,
     methods: Annotated[
         str,
         typer.Option(
@@ -50,13 +67,21 @@ def compare(
         str | None, typer.Option(help="the unseen domain; the others are sources")
     ] = None,
     scenario_seed: Annotated[int, typer.Option(help="seed of the data")] = 0,
-    severity: Annotated[
-        int | None, typer.Option(help="severity of the corruptions, 1 to 5; default 5")
-    ] = None,
-    weights: Annotated[
-        str | None,
-        typer.Option(help="what resnet18 starts from: imagenet (default), a file, or none"),
-    ] = None,
+    domain: DomainFlag = None,
+    label: LabelFlag = None,
+    drop: DropFlag = None,
+    time: TimeFlag = None,
+    group: GroupFlag = None,
+    preprocess: PreprocessFlag = None,
+    shared_rows: SharedRowsFlag = None,
+    size: SizeFlag = None,
+    domain_by: DomainByFlag = None,
+    domains: DomainsFlag = None,
+    severity: SeverityFlag = None,
+    weights: WeightsFlag = None,
+    option: OptionFlag = None,
+    network: NetworkFlag = None,
+    network_set: NetworkSetFlag = None,
     steps: Annotated[int | None, typer.Option(help="training steps per domain")] = None,
     memory: Annotated[
         int | None, typer.Option(help="rows kept of all past domains together")
@@ -98,13 +123,38 @@ def compare(
     if workers is not None and workers < 1:
         raise FarshoreError(f"--workers {workers} is not allowed: at least 1")
     chosen = select_methods(split_names(methods) or [])
-    arranged = select_orders(
-        benchmark, split_names(orders) or [], target=target, seed=scenario_seed
+    data = data_fields(
+        benchmark,
+        {
+            "domain": domain,
+            "label": label,
+            "drop": drop,
+            "time": time,
+            "group": group,
+            "preprocess": preprocess,
+            "shared_rows": shared_rows,
+            "size": size,
+            "domain_by": domain_by,
+            "domains": domains,
+            "severity": severity,
+            "weights": weights,
+        },
+        option=option,
+        network=network,
+        network_set=network_set,
+    )
+    words = split_names(orders) or []
+    # A run without an order has the listed one: domains that are constructed have no other.
+    arranged = (
+        [None]
+        if words == ["listed"]
+        else select_orders(
+            data["benchmark"], words, target=target, seed=scenario_seed, options=data["options"]
+        )
     )
     settings = parse_assignments(set or [])
     runs = [
         Run.build(
-            benchmark=benchmark,
             method=method,
             seed=seed,
             scenario_seed=scenario_seed,
@@ -114,14 +164,13 @@ def compare(
             memory=memory,
             settings=settings,
             device=device,
-            severity=severity,
-            weights=weights,
+            **data,
         )
         for method in chosen
         for order in arranged
         for seed in range(seeds)
     ]
-    folder = out if out is not None else Path("runs") / f"compare-{benchmark}"
+    folder = out if out is not None else Path("runs") / f"compare-{Path(benchmark).name}"
     check_writable(folder)
     console = make_console()
     with RunProgress(console, len(runs)) as progress:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from ..settings import Searched
 
 
 def methods(
@@ -18,6 +21,7 @@ def methods(
     Example: farshore methods er
     """
     from .. import catalog
+    from ..profiles import PROFILES
     from .tables import make_console, plain_table
 
     console = make_console()
@@ -34,16 +38,24 @@ def methods(
     kind = catalog.find(name)
     console.print(f"{kind.name} ({kind.group}; {kind.reference})\n", highlight=False)
     console.print(inspect.getdoc(kind) or "", highlight=False, markup=False)
-    rows = []
-    for key, plan in kind.Settings.plans().items():
-        default = (
-            f"{plan.default} ({plan.other_default} unless {plan.flag})"
-            if plan.flag
-            else f"{plan.default}"
-        )
-        searches = [plan.search, plan.other_search] if plan.flag else [plan.search]
-        search = " / ".join(str(each) if each is not None else "fixed" for each in searches)
-        rows.append([key, default, search, kind.Settings.model_fields[key].description or ""])
+    base = kind.Settings.searched()
+    rows = [
+        [key, *_pair(each), kind.Settings.model_fields[key].description or ""]
+        for key, each in base.items()
+    ]
     console.print(
         plain_table("\nsettings", ["name", "default", "search", "meaning"], rows, text=True)
     )
+    for profile in map(PROFILES.get, PROFILES.names()):
+        differs = [
+            [key, *_pair(each)]
+            for key, each in kind.Settings.searched(profile, kind.name).items()
+            if each != base[key]
+        ]
+        if differs:
+            title = f"\nprofile {profile.name} ({profile.about})"
+            console.print(plain_table(title, ["name", "default", "search"], differs, text=True))
+
+
+def _pair(each: Searched) -> tuple[str, str]:
+    return str(each.default), str(each.search) if each.search is not None else "fixed"

@@ -38,19 +38,15 @@ def prepare(
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     from ..benchmarks import BENCHMARKS
-    from ..benchmarks.image import ImageBenchmark
-    from ..benchmarks.prepared import PreparedBenchmark
-    from ..benchmarks.source import with_severity
     from .tables import make_console
 
     kind = BENCHMARKS.get(benchmark)
     console = make_console()
-    if not issubclass(kind, PreparedBenchmark):
-        console.print(f"{benchmark} is shipped with farshore: nothing to prepare", highlight=False)
+    if kind.needs_preparation() is None:
+        where = "your own data" if kind.own_data else "shipped with farshore"
+        console.print(f"{benchmark} is {where}: nothing to prepare", highlight=False)
         return
-    made = kind()
-    if severity is not None:
-        with_severity(made, severity)
+    made = kind({"severity": severity} if severity is not None else {})
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -61,11 +57,8 @@ def prepare(
         prepared = made.prepare(
             root, seed=scenario_seed, bar=lambda name: DownloadBar(progress, name)
         )
-        without = (
-            made.fetch_weights(root, bar=lambda name: DownloadBar(progress, name))
-            if isinstance(made, ImageBenchmark)
-            else None
-        )
+        without = made.fetch_weights(root, bar=lambda name: DownloadBar(progress, name))
+    assert prepared is not None
     rows = ", ".join(f"{name} {count:,}" for name, count in prepared.domains.items())
     console.print(
         f"prepared {benchmark} in {prepared.folder} ({prepared.bytes / 1e6:.1f} MB)",

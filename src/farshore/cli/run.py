@@ -8,7 +8,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import FarshoreError
-from .own_data import own_data
+from .data_options import (
+    BenchmarkArgument,
+    DomainByFlag,
+    DomainFlag,
+    DomainsFlag,
+    DropFlag,
+    GroupFlag,
+    LabelFlag,
+    NetworkFlag,
+    NetworkSetFlag,
+    OptionFlag,
+    PreprocessFlag,
+    SeverityFlag,
+    SharedRowsFlag,
+    SizeFlag,
+    TimeFlag,
+    WeightsFlag,
+    data_fields,
+)
 from .prepare import use_root
 
 if TYPE_CHECKING:
@@ -22,12 +40,7 @@ SEEN = {"continual": "unseen", "offline": "unseen", "adaptation": "inputs seen, 
 
 
 def run(
-    benchmark: Annotated[
-        str,
-        typer.Argument(
-            help="name of a benchmark, or your own table (CSV, Parquet) or folder of images"
-        ),
-    ],
+    benchmark: BenchmarkArgument,
     method: Annotated[str, typer.Argument(help="name of a method; `farshore methods` lists them")],
     seed: Annotated[
         int, typer.Option(help="seed of the run: initial weights, order of rows, memory, method")
@@ -38,49 +51,21 @@ def run(
     target: Annotated[
         str | None, typer.Option(help="the unseen domain; the others are sources")
     ] = None,
-    domain: Annotated[
-        str | None,
-        typer.Option(
-            help="column that names the domain, or auto: domains are found without labels"
-        ),
-    ] = None,
-    label: Annotated[str | None, typer.Option(help="column that holds the class")] = None,
-    drop: Annotated[
-        str | None, typer.Option(help="columns that are no inputs, for example id,name")
-    ] = None,
-    time: Annotated[
-        str | None,
-        typer.Option(help="column of time: orders the domains, and splits never look ahead"),
-    ] = None,
-    group: Annotated[
-        str | None,
-        typer.Option(help="column whose groups (patients, lots) stay on one side of every split"),
-    ] = None,
-    preprocess: Annotated[
-        str | None,
-        typer.Option(help="learn scales on the first domain, or on all-sources (not continual)"),
-    ] = None,
-    shared_rows: Annotated[
-        str | None, typer.Option(help="source rows that stand in the target too: keep or leave-out")
-    ] = None,
-    size: Annotated[
-        int | None, typer.Option(help="pixels a side that images are resized to; default 32")
-    ] = None,
-    domain_by: Annotated[
-        str | None,
-        typer.Option(help="with --domain auto: drift (default), blocks, time or cluster"),
-    ] = None,
-    domains: Annotated[
-        int | None,
-        typer.Option(help="with --domain auto: how many domains; default: as many as are found"),
-    ] = None,
-    severity: Annotated[
-        int | None, typer.Option(help="severity of the corruptions, 1 to 5; default 5")
-    ] = None,
-    weights: Annotated[
-        str | None,
-        typer.Option(help="what resnet18 starts from: imagenet (default), a file, or none"),
-    ] = None,
+    domain: DomainFlag = None,
+    label: LabelFlag = None,
+    drop: DropFlag = None,
+    time: TimeFlag = None,
+    group: GroupFlag = None,
+    preprocess: PreprocessFlag = None,
+    shared_rows: SharedRowsFlag = None,
+    size: SizeFlag = None,
+    domain_by: DomainByFlag = None,
+    domains: DomainsFlag = None,
+    severity: SeverityFlag = None,
+    weights: WeightsFlag = None,
+    option: OptionFlag = None,
+    network: NetworkFlag = None,
+    network_set: NetworkSetFlag = None,
     order: Annotated[
         str | None, typer.Option(help="order of the sources, for example 45,30,15,0")
     ] = None,
@@ -126,18 +111,27 @@ def run(
         **parse_assignments(set or []),
         **({"deterministic": True} if deterministic else {}),
     }
-    own = {
-        "domain": domain,
-        "label": label,
-        "drop": split_names(drop),
-        "time": time,
-        "group": group,
-        "shared_rows": shared_rows,
-        "size": size,
-    }
-    hidden = own_data(benchmark, own, domain_by)
+    data = data_fields(
+        benchmark,
+        {
+            "domain": domain,
+            "label": label,
+            "drop": drop,
+            "time": time,
+            "group": group,
+            "preprocess": preprocess,
+            "shared_rows": shared_rows,
+            "size": size,
+            "domain_by": domain_by,
+            "domains": domains,
+            "severity": severity,
+            "weights": weights,
+        },
+        option=option,
+        network=network,
+        network_set=network_set,
+    )
     asked = Run.build(
-        benchmark=benchmark,
         method=method,
         seed=seed,
         scenario_seed=scenario_seed,
@@ -147,11 +141,7 @@ def run(
         memory=memory,
         settings=settings,
         device=device,
-        preprocess=preprocess,
-        domains=domains,
-        severity=severity,
-        weights=weights,
-        **hidden,
+        **data,
     )
     if out is not None:
         check_writable(out)
@@ -193,7 +183,7 @@ def show(result: Result, console: Console) -> None:
     ]
     title = (
         f"{result.run.method}{' (offline)' if result.kind == 'offline' else ''} on "
-        f"{result.run.benchmark}, seed {result.run.seed}"
+        f"{result.title}, seed {result.run.seed}"
     )
     console.print(plain_table(title, ["", f"{result.metric}, %"], headline))
     console.print(

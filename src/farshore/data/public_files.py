@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,20 @@ def checksum(path: Path) -> str:
         while part := file.read(CHUNK):
             digest.update(part)
     return digest.hexdigest()
+
+
+def known_checksum(path: Path) -> str:
+    """The sha256 of a file; read again only if its size or time of change differ from last time."""
+    try:
+        facts = path.stat()
+        return _checksum_of(str(path.resolve()), facts.st_size, facts.st_mtime_ns)
+    except OSError as error:
+        raise FarshoreError(f"{path} cannot be read: {error.strerror}") from None
+
+
+@lru_cache(maxsize=1 << 17)
+def _checksum_of(path: str, size: int, changed: int) -> str:
+    return checksum(Path(path))
 
 
 def absent(files: Sequence[PublicFile], folder: Path) -> list[PublicFile]:

@@ -31,11 +31,11 @@ class Scenario:
     network_settings: Mapping[str, Any]
     steps: int
     memory: int
-    small: bool
-    short: bool
+    # The name of the settings profile whose defaults hold.
+    profile: str
     seed: int
-    # Defaults of method settings that this scenario sets otherwise than the paper's table, for
-    # example a batch size.
+    # Defaults of method settings that this scenario sets otherwise than its profile, for example a
+    # batch size.
     settings: Mapping[str, Any] = field(default_factory=dict)
     # What a reader of the result must know about the data: counts, what was left out, what was
     # generated.

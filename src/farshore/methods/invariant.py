@@ -48,7 +48,6 @@ class AnnealedSettings(InvariantSettings):
     anneal_steps: int = setting(
         100,
         UniformInt(0, 1000),
-        unless_short=(500, UniformInt(0, 2500)),
         ge=0,
         help="steps before the penalty gets its weight λ",
     )

@@ -45,7 +45,6 @@ class SARLSettings(MethodSettings):
     warmup_steps: int = setting(
         100,
         UniformInt(0, 1000),
-        unless_short=(500, UniformInt(0, 2500)),
         ge=0,
         help="steps of a domain before β and ω_sm act",
     )

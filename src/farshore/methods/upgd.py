@@ -25,7 +25,6 @@ class UPGDSettings(MethodSettings):
     learning_rate: float = setting(
         0.01,
         Power(10, -4.5, -0.5),
-        unless_small=(0.01, Power(10, -5, -0.5)),
         gt=0,
         help="η; plain descent needs a larger one than Adam",
     )

@@ -40,7 +40,6 @@ class URMSettings(MethodSettings):
     critic_rate: float = setting(
         1e-3,
         Power(10, -5.5, -3.5),
-        unless_small=(5e-5, Power(10, -6, -4.5)),
         gt=0,
         help="learning rate of the critic's Adam",
     )

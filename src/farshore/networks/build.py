@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any
+from typing import Any, get_type_hints
 
 import torch
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
 from ..errors import FarshoreError, StateError, unknown
@@ -31,12 +31,7 @@ def build_network(
     with is not needed.
     """
     builder = NETWORKS.get(name)
-    allowed = [
-        p.name for p in inspect.signature(builder).parameters.values() if p.kind is p.KEYWORD_ONLY
-    ]
-    for key in settings:
-        if key not in allowed:
-            raise unknown(f"setting of network {name!r}", key, allowed)
+    allowed = _check_names(name, settings)
     if restored and "weights" in allowed:
         settings = {**settings, "weights": "none"}
     try:
@@ -53,6 +48,41 @@ def check_network(network: object) -> None:
         NETWORKS.get(network)
     elif not isinstance(network, Network):
         raise FarshoreError("network must be a name or a farshore.Network(features, classifier)")
+
+
+def plain_network_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """These settings as the network understands them, so that 32 and the text "32" are the same.
+    An unknown network, an unknown name and a bad value are refused.
+    """
+    _check_names(name, settings)
+    try:
+        hints = get_type_hints(NETWORKS.get(name), include_extras=True)
+    except (NameError, TypeError):  # annotations of another package that cannot be looked up
+        hints = {}
+    plain: dict[str, Any] = {}
+    for key, value in settings.items():
+        if key not in hints:
+            plain[key] = value
+            continue
+        kind: TypeAdapter[Any] = TypeAdapter(hints[key])
+        try:
+            plain[key] = kind.dump_python(kind.validate_python(value), mode="json")
+        except ValidationError as error:
+            allowed = explain(error).partition("it should be ")[2]
+            raise FarshoreError(
+                f"network {name!r}: {key} = {value!r} is not allowed: it should be {allowed}"
+            ) from None
+    return plain
+
+
+def _check_names(name: str, settings: Mapping[str, Any]) -> list[str]:
+    """The settings that the network has; others are refused."""
+    parameters = inspect.signature(NETWORKS.get(name)).parameters.values()
+    allowed = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+    for key in settings:
+        if key not in allowed:
+            raise unknown(f"setting of network {name!r}", key, allowed)
+    return allowed
 
 
 def check_sizes(

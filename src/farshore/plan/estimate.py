@@ -13,6 +13,7 @@ from multiprocessing import get_context
 import torch
 
 from ..benchmarks import BENCHMARKS
+from ..benchmarks.source import make_benchmark
 from ..errors import FarshoreError
 from ..protocol import Run, execute
 from ..store.store import Store
@@ -39,13 +40,9 @@ def estimate(plan: Plan, store: Store, todo: Mapping[str, Planned]) -> Estimate:
     known = _known(plan, store, todo)
     probes: dict[str, list[Run]] = {}
     for planned in todo.values():
-        of_benchmark = probes.setdefault(planned.run.benchmark, [])
+        of_benchmark = probes.setdefault(_pair(planned.run)[0], [])
         fresh = planned.run.method not in {run.method for run in of_benchmark}
-        if (
-            (planned.run.benchmark, planned.run.method) not in known
-            and fresh
-            and len(of_benchmark) < PROBES_A_BENCHMARK
-        ):
+        if _pair(planned.run) not in known and fresh and len(of_benchmark) < PROBES_A_BENCHMARK:
             of_benchmark.append(planned.run)
     found, peak = _probe([run for runs in probes.values() for run in runs])
     by_benchmark: dict[str, list[float]] = {}
@@ -53,7 +50,7 @@ def estimate(plan: Plan, store: Store, todo: Mapping[str, Planned]) -> Estimate:
         by_benchmark.setdefault(pair[0], []).append(seconds)
     total = 0.0
     for planned in todo.values():
-        pair = (planned.run.benchmark, planned.run.method)
+        pair = _pair(planned.run)
         others = (
             by_benchmark.get(pair[0])
             or [second for each in by_benchmark.values() for second in each]
@@ -70,10 +67,15 @@ def _known(plan: Plan, store: Store, todo: Mapping[str, Planned]) -> dict[tuple[
     """Seconds of one done run of each method on each benchmark."""
     known: dict[tuple[str, str], float] = {}
     for name, planned in plan.unique().items():
-        pair = (planned.run.benchmark, planned.run.method)
+        pair = _pair(planned.run)
         if name not in todo and pair not in known and (result := store.read(name)).status == "done":
             known[pair] = result.seconds["total"]
     return known
+
+
+def _pair(run: Run) -> tuple[str, str]:
+    """The benchmark, or the file of own data, and the method."""
+    return make_benchmark(run.benchmark, run.options).title, run.method
 
 
 def _probe(runs: Sequence[Run]) -> tuple[dict[tuple[str, str], float], int]:
@@ -100,8 +102,6 @@ def probe(runs: Sequence[Run]) -> tuple[dict[tuple[str, str], float], int]:
         except FarshoreError:
             continue  # the sweep itself will name it
         whole = result.seconds["training"] * steps / min(PROBE_STEPS, steps)
-        found[run.benchmark, run.method] = (
-            result.seconds["total"] - result.seconds["training"] + whole
-        )
+        found[_pair(run)] = result.seconds["total"] - result.seconds["training"] + whole
     kilobyte = 1 if sys.platform == "darwin" else 1024
     return found, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * kilobyte

@@ -7,11 +7,14 @@ parts:
   - benchmarks: [rotated-mnist, covertype]
     methods: [fdr, er-ace, star, tailored]
     memory: 500
+
+Own data stand among the benchmarks as {table: {path: heart.csv, domain: hospital, label: num}}.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -19,12 +22,11 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..benchmarks import BENCHMARKS
-from ..benchmarks.corrupted import CorruptedImages
-from ..benchmarks.image import ImageBenchmark
+from ..benchmarks.source import make_benchmark
 from ..comparison import select_methods
 from ..errors import FarshoreError, unknown
+from ..networks.build import plain_network_settings
 from ..search.selection import Rule
-from .names import check_benchmark
 
 SearchBy = Literal["random", "optuna"]
 Table = Literal[
@@ -52,19 +54,32 @@ class Search(Spec):
     by: SearchBy = "random"
 
 
+@dataclass(frozen=True)
+class Data:
+    """An entry of `benchmarks`: a benchmark, the options that the entry itself gives, and the name
+    it has in tables.
+    """
+
+    benchmark: str
+    options: Mapping[str, Any]
+    title: str
+
+
 class Part(Spec):
     """Every method on every benchmark, under the same conditions."""
 
-    benchmarks: list[str] = Field(min_length=1)
+    # Names, or {name: options}; own data are {table: {path: ..., ...}} or {image-folder: {...}}.
+    benchmarks: list[str | dict[str, dict[str, Any]]] = Field(min_length=1)
     methods: list[str] = Field(min_length=1)
     target: str | None = None
     orders: list[str] = Field(["listed"], min_length=1)
     steps: int | None = Field(None, ge=1)
     memory: int | None = Field(None, ge=1)
-    # Of the image benchmarks among them: what resnet18 starts from, and the severity of the
-    # corruptions.
-    weights: str | None = None
-    severity: int | None = Field(None, ge=1, le=5)
+    # Of those benchmarks that know the option: severity, weights, domain_by, ...
+    options: dict[str, Any] = Field(default_factory=dict)
+    # A network in place of the benchmarks' own, and settings of whichever is used.
+    network: str | None = None
+    network_settings: dict[str, Any] = Field(default_factory=dict)
     # Settings that hold in every trial and are not searched.
     settings: dict[str, Any] = Field(default_factory=dict)
     # Upper bounds, of defaults too: at_most: {batch_size: 32}.
@@ -86,6 +101,26 @@ class Part(Spec):
     def systems(self) -> list[str]:
         """The methods by name, groups resolved."""
         return select_methods(self.methods)
+
+    @property
+    def data(self) -> list[Data]:
+        """The benchmarks, own data among them."""
+        entries: list[dict[str, dict[str, Any]]] = [
+            entry if isinstance(entry, dict) else {entry: {}} for entry in self.benchmarks
+        ]
+        return [
+            Data(name, options, make_benchmark(name, options).title)
+            for entry in entries
+            for name, options in entry.items()
+        ]
+
+    def options_of(self, data: Data) -> dict[str, Any]:
+        """What this part asks of a benchmark: those of its options that the benchmark knows, under
+        the entry's own.
+        """
+        known = BENCHMARKS.get(data.benchmark).Options.model_fields
+        shared = {name: value for name, value in self.options.items() if name in known}
+        return {**shared, **data.options}
 
 
 class Experiment(Spec):
@@ -154,8 +189,7 @@ def check(experiment: Experiment) -> None:
         raise FarshoreError("table: an experiment that reads others must name its table")
     for place, part in enumerate(experiment.parts):
         where = f"parts.{place}"
-        for benchmark in part.benchmarks:
-            check_benchmark(benchmark, f"{where}.benchmarks")
+        _check_data(part, where)
         try:
             part.systems  # noqa: B018 - an unknown method is refused here
         except FarshoreError as error:
@@ -174,6 +208,36 @@ def check(experiment: Experiment) -> None:
             _check_optuna(experiment, part, where)
 
 
+def _check_data(part: Part, where: str) -> None:
+    """Benchmarks, options and networks that must exist."""
+    try:
+        entries = part.data
+    except FarshoreError as error:
+        raise FarshoreError(f"{where}.benchmarks: {error}") from None
+    titles = [data.title for data in entries]
+    for title in titles:
+        if titles.count(title) > 1:
+            raise FarshoreError(
+                f"{where}.benchmarks: {title!r} stands there twice, and a table could not tell "
+                "the two apart: give each a part of its own, or another file name"
+            )
+    kinds = [BENCHMARKS.get(data.benchmark) for data in entries]
+    known = {name for kind in kinds for name in kind.Options.model_fields}
+    for name in part.options:
+        if name not in known:
+            raise FarshoreError(f"{where}.options: {unknown('option', name, known)}")
+    try:
+        for data, kind in zip(entries, kinds, strict=True):
+            kind.Options.build(part.options_of(data), data.benchmark)
+    except FarshoreError as error:
+        raise FarshoreError(f"{where}.options: {error}") from None
+    try:
+        for kind in kinds:
+            plain_network_settings(part.network or kind.network, part.network_settings)
+    except FarshoreError as error:
+        raise FarshoreError(f"{where}.network: {error}") from None
+
+
 def _check_optuna(experiment: Experiment, part: Part, where: str) -> None:
     """What does not go with trials that are stopped by the sources' scores."""
     if experiment.selection != "source-validation":
@@ -190,18 +254,14 @@ def _check_optuna(experiment: Experiment, part: Part, where: str) -> None:
 
 def start_from(experiment: Experiment, weights: str) -> Experiment:
     """The same experiment with other weights for the networks of its image benchmarks."""
-    return experiment.model_copy(
-        update={
-            "parts": [part.model_copy(update={"weights": weights}) for part in experiment.parts]
-        }
-    )
 
+    def other(part: Part) -> Part:
+        kinds = [BENCHMARKS.get(data.benchmark) for data in part.data]
+        if not any("weights" in kind.Options.model_fields for kind in kinds):
+            return part
+        return part.model_copy(update={"options": {**part.options, "weights": weights}})
 
-def image_choices(part: Part, benchmark: str) -> dict[str, Any]:
-    """Those of the part's choices for images that this benchmark knows."""
-    kind = BENCHMARKS.get(benchmark)
-    weights = {"weights": part.weights} if issubclass(kind, ImageBenchmark) else {}
-    return {**weights, "severity": part.severity} if issubclass(kind, CorruptedImages) else weights
+    return experiment.model_copy(update={"parts": [other(part) for part in experiment.parts]})
 
 
 def check_search(by: str) -> SearchBy:
@@ -229,7 +289,9 @@ def search_by(experiment: Experiment, by: SearchBy) -> Experiment:
 def explain(error: ValidationError) -> str:
     """One line that names the key, what was given and what is allowed."""
     first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"])
+    # An entry of `benchmarks` may have two forms: their names are no keys of the file.
+    keys = [part for part in first["loc"] if not str(part).startswith(("str", "dict["))]
+    place = ".".join(map(str, keys))
     if first["type"] == "extra_forbidden":
         model = (
             Experiment

@@ -20,7 +20,11 @@ def narrow(
     chosen = select_methods(methods) if methods is not None else None
     parts: list[Part] = []
     for part in experiment.parts:
-        on = [name for name in part.benchmarks if benchmarks is None or name in benchmarks]
+        on = [
+            entry
+            for entry, data in zip(part.benchmarks, part.data, strict=True)
+            if benchmarks is None or data.title in benchmarks or data.benchmark in benchmarks
+        ]
         of = [name for name in part.systems if chosen is None or name in chosen]
         if on and of:
             parts.append(part.model_copy(update={"benchmarks": on, "methods": of}))

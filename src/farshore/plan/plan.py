@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..benchmarks import BENCHMARKS
+from ..benchmarks.benchmark import Benchmark
+from ..benchmarks.source import make_benchmark
 from ..comparison import select_orders
 from ..data.scenario import arrange
 from ..errors import FarshoreError
@@ -15,8 +16,7 @@ from ..search.selection import Chosen, Trial, select_by_seed
 from ..search.space import capped, distributions, grid, run_seed, trial_settings
 from ..store.identity import run_name
 from ..store.store import Store
-from .experiment import Book, Experiment, Part, Search, image_choices
-from .names import missing
+from .experiment import Book, Data, Experiment, Part, Search
 from .study import Scores, Study, begin_studies
 
 
@@ -102,21 +102,22 @@ def make_plan(
     chosen: dict[str, dict[tuple[str, str], Chosen | str]] = {}
     for place, part in enumerate(experiment.parts):
         search = part.search or experiment.search
-        for benchmark in part.benchmarks:
-            absent = missing(benchmark, experiment.scenario_seed, here=here)
+        for data in part.data:
+            benchmark = make_benchmark(data.benchmark, part.options_of(data))
+            absent = benchmark.missing(experiment.scenario_seed, plan_only=not here)
             if absent is not None:
                 count = _count(part, search) + (
-                    plan.absent[benchmark][1] if benchmark in plan.absent else 0
+                    plan.absent[data.title][1] if data.title in plan.absent else 0
                 )
-                plan.absent[benchmark] = (absent, count)
+                plan.absent[data.title] = (absent, count)
                 continue
-            orders = _orders(part, benchmark, experiment.scenario_seed)
+            orders = _orders(part, data, experiment.scenario_seed)
             for method in part.systems:
                 if part.settings_from is None and search.by == "optuna":
                     for order, study in begin_studies(
-                        experiment, part, search, benchmark, method, orders, device
+                        experiment, part, search, data, method, orders, device
                     ):
-                        cell = Cell(place, benchmark, method, order)
+                        cell = Cell(place, data.title, method, order)
                         plan.studies[cell, study.seed] = study
                         plan.runs += _advance(study, cell, study.seed, store)
                     continue
@@ -127,18 +128,21 @@ def make_plan(
                         chosen[part.settings_from] = select_all(
                             book(part.settings_from), store, book, here=here
                         )
-                    found = chosen[part.settings_from].get((benchmark, method))
+                    found = chosen[part.settings_from].get((data.title, method))
                     if isinstance(found, str):
                         plan.waiting.append(
-                            f"{method} on {benchmark} waits for {part.settings_from}: {found}"
+                            f"{method} on {data.title} waits for {part.settings_from}: {found}"
                         )
                         continue
                     settings = _taken(part, search, benchmark, method, found, experiment)
                 for varied, seed, run_number, trial, values in settings:
                     for order, arranged in orders.items():
-                        cell = Cell(place, benchmark, method, order, varied)
+                        cell = Cell(place, data.title, method, order, varied)
                         run = Run.build(
-                            benchmark=benchmark,
+                            benchmark=data.benchmark,
+                            options=part.options_of(data),
+                            network=part.network,
+                            network_settings=part.network_settings,
                             method=method,
                             seed=run_number,
                             scenario_seed=experiment.scenario_seed,
@@ -148,7 +152,6 @@ def make_plan(
                             memory=part.memory,
                             settings=values,
                             device=device,
-                            **image_choices(part, benchmark),
                         )
                         plan.runs += _with_held_out(run, cell, seed, trial, experiment, part)
     return plan
@@ -167,7 +170,7 @@ def select_all(
             found.setdefault((cell.benchmark, cell.method), chosen)
     for benchmark, (why, _) in plan.absent.items():
         for part in experiment.parts:
-            if benchmark in part.benchmarks:
+            if benchmark in [data.title for data in part.data]:
                 found.update(
                     {
                         (benchmark, method): f"{benchmark} is not available here ({why})"
@@ -215,20 +218,24 @@ def _trials(runs: list[Planned], store: Store) -> dict[int, list[Trial]]:
 Settings = Iterator[tuple[str, int, int, int, dict[str, Any]]]
 
 
-def _searched(part: Part, search: Search, benchmark: str, method: str) -> Settings:
+def _searched(part: Part, search: Search, benchmark: Benchmark, method: str) -> Settings:
     """All trials of all seeds."""
-    kind = BENCHMARKS.get(benchmark)
     for seed in range(search.seeds):
         for trial in range(search.trials):
             values = trial_settings(
-                method, kind, search_seed=search.seed, number=seed, trial=trial, fixed=part.settings
+                method,
+                benchmark,
+                search_seed=search.seed,
+                number=seed,
+                trial=trial,
+                fixed=part.settings,
             )
             yield (
                 "",
                 seed,
                 run_seed(search.seed, seed),
                 trial,
-                capped(method, kind, values, part.at_most),
+                capped(method, benchmark, values, part.at_most),
             )
 
 
@@ -242,7 +249,7 @@ def _advance(study: Study, cell: Cell, seed: int, store: Store) -> list[Planned]
 def _taken(
     part: Part,
     search: Search,
-    benchmark: str,
+    benchmark: Benchmark,
     method: str,
     found: Chosen | None,
     experiment: Experiment,
@@ -250,7 +257,6 @@ def _taken(
     """The selected settings of another experiment, a seed each or the best alone; varied where
     the part says so.
     """
-    kind = BENCHMARKS.get(benchmark)
     if found is None:  # that experiment does not hold this method: its defaults
         bases = [
             (seed, run_seed(search.seed, seed), 0, dict[str, Any]()) for seed in range(search.seeds)
@@ -268,7 +274,7 @@ def _taken(
             for seed in seeds
         ]
     for seed, number, trial, settings in bases:
-        base = capped(method, kind, {**settings, **part.settings}, part.at_most)
+        base = capped(method, benchmark, {**settings, **part.settings}, part.at_most)
         if not part.vary:
             yield "", seed, number, trial, base
         for name in part.vary:
@@ -276,21 +282,27 @@ def _taken(
                 yield f"{name} = {value:.6g}", seed, number, trial, {**base, name: value}
 
 
-def _distribution(method: str, benchmark: str, name: str) -> Any:
-    found = distributions(method, BENCHMARKS.get(benchmark)).get(name)
-    if found is None:
+def _distribution(method: str, benchmark: Benchmark, name: str) -> Any:
+    search = distributions(method, benchmark).get(name)
+    if search is None:
         raise FarshoreError(f"vary: {name!r} is no searched setting of {method}")
-    return found
+    return search
 
 
-def _orders(part: Part, benchmark: str, seed: int) -> Mapping[str, tuple[str, ...] | None]:
+def _orders(part: Part, data: Data, seed: int) -> Mapping[str, tuple[str, ...] | None]:
     """The listed order is that of a run without one, so that runs are shared."""
-    listed, *found = select_orders(
-        benchmark, ["listed", *part.orders], target=part.target, seed=seed
+    if part.orders == ["listed"]:
+        return {"listed": None}
+    listed, *others = select_orders(
+        data.benchmark,
+        ["listed", *part.orders],
+        target=part.target,
+        seed=seed,
+        options=part.options_of(data),
     )
     return {
         word: None if order == listed else order
-        for word, order in zip(part.orders, found, strict=True)
+        for word, order in zip(part.orders, others, strict=True)
     }
 
 
@@ -305,9 +317,9 @@ def _with_held_out(
     planned = [Planned(run_name(run), run, cell, seed, trial, features=part.features)]
     if experiment.selection != "leave-one-source-out":
         return planned
-    kind = BENCHMARKS.get(run.benchmark)
-    target = run.target or kind.default_target
-    sources = arrange(kind.domains, target, run.order)
+    benchmark = make_benchmark(run.benchmark, run.options)
+    target = benchmark.choose_target(run.target)
+    sources = arrange(benchmark.domain_names(), target, run.order)
     for source in sources:
         order = (
             tuple(name for name in run.order if name != source) if run.order is not None else None

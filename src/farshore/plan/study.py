@@ -12,17 +12,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .. import catalog
-from ..benchmarks import BENCHMARKS
+from ..benchmarks.benchmark import Benchmark
+from ..benchmarks.source import make_benchmark
 from ..errors import StateError
 from ..evaluation.transfer import average
 from ..protocol import Run
 from ..randomness import derive
 from ..search.optuna_search import RANDOM_TRIALS, Past, find_optuna, propose, seen_scores
-from ..search.space import capped, distributions, run_seed, trial_settings
+from ..search.space import capped, defaults, distributions, run_seed, trial_settings
 from ..store.identity import run_name
 from ..store.store import Store
-from .experiment import Experiment, Part, Search, image_choices
+from .experiment import Data, Experiment, Part, Search
 
 # The scores of each earlier trial, one a source seen.
 Scores = tuple[tuple[float, ...], ...]
@@ -57,8 +57,9 @@ class Study:
         """
         while self.ahead and (self._drawn is None or self._ended(store)):
             self._drawn = self._draw()
-            kind = BENCHMARKS.get(self.run.benchmark)
-            settings = capped(self.run.method, kind, {**self._drawn, **self.fixed}, self.at_most)
+            settings = capped(
+                self.run.method, self._benchmark, {**self._drawn, **self.fixed}, self.at_most
+            )
             # The defaults have nobody to fall behind: they are run whole, as in every other search.
             run = self.run.model_copy(update={"settings": settings, "halving": self._known > 0})
             self.newest = run_name(run)
@@ -83,22 +84,22 @@ class Study:
         return True
 
     def _draw(self) -> dict[str, Any]:
-        method, kind, trial = self.run.method, BENCHMARKS.get(self.run.benchmark), len(self._past)
+        method, benchmark, trial = self.run.method, self._benchmark, len(self._past)
         searched = {
             name: search
-            for name, search in distributions(method, kind).items()
+            for name, search in distributions(method, benchmark).items()
             if name not in self.fixed
         }
         if trial < RANDOM_TRIALS or not searched:
             return trial_settings(
                 method,
-                kind,
+                benchmark,
                 search_seed=self.search_seed,
                 number=self.seed,
                 trial=trial,
                 fixed=self.fixed,
             )
-        condition = (kind.name, method, self.run.target or "", ",".join(self.run.order or ()))
+        condition = (benchmark.name, method, self.run.target or "", ",".join(self.run.order or ()))
         return propose(
             searched,
             self._past,
@@ -107,18 +108,18 @@ class Study:
 
     def _standing(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
         """Drawn settings; of the first trial, the defaults."""
-        kind = BENCHMARKS.get(self.run.benchmark)
-        defaults = catalog.find(self.run.method).Settings.defaults(
-            small=kind.small, short=kind.short
-        )
-        return {**defaults, **kind.settings, **drawn}
+        return {**defaults(self.run.method, self._benchmark), **drawn}
+
+    @property
+    def _benchmark(self) -> Benchmark:
+        return make_benchmark(self.run.benchmark, self.run.options)
 
 
 def begin_studies(
     experiment: Experiment,
     part: Part,
     search: Search,
-    benchmark: str,
+    data: Data,
     method: str,
     orders: Mapping[str, tuple[str, ...] | None],
     device: str,
@@ -128,7 +129,10 @@ def begin_studies(
     for seed in range(search.seeds):
         for order, arranged in orders.items():
             run = Run.build(
-                benchmark=benchmark,
+                benchmark=data.benchmark,
+                options=part.options_of(data),
+                network=part.network,
+                network_settings=part.network_settings,
                 method=method,
                 seed=run_seed(search.seed, seed),
                 scenario_seed=experiment.scenario_seed,
@@ -137,6 +141,5 @@ def begin_studies(
                 steps=part.steps,
                 memory=part.memory,
                 device=device,
-                **image_choices(part, benchmark),
             )
             yield order, Study(run, seed, search.trials, search.seed, part.settings, part.at_most)

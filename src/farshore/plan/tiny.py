@@ -7,7 +7,6 @@ from __future__ import annotations
 from ..benchmarks import BENCHMARKS
 from ..comparison import BETWEEN_NAMES
 from .experiment import Experiment, Part, Search
-from .names import embedded
 
 STEPS = 2
 BATCH = 16
@@ -36,11 +35,16 @@ def _orders(words: list[str]) -> list[str]:
 
 def _parts(part: Part) -> list[Part]:
     """A part for each stand-in, since another target has another name in each."""
-    names = dict.fromkeys(embedded(name) for name in part.benchmarks)
+    names = dict.fromkeys(BENCHMARKS.get(data.benchmark).stand_in for data in part.data)
     return [
         part.model_copy(
             update={
                 "benchmarks": [name],
+                "options": {
+                    option: value
+                    for option, value in part.options.items()
+                    if option in BENCHMARKS.get(name).Options.model_fields
+                },
                 "target": BENCHMARKS.get(name).domains[0] if part.target is not None else None,
                 "orders": _orders(part.orders),
                 "steps": STEPS if part.steps is None else STEPS // 2,

@@ -12,11 +12,10 @@ from typing import Any
 import yaml
 
 from ..benchmarks import BENCHMARKS
-from ..benchmarks.prepared import PreparedBenchmark
 from ..comparison import Comparison
 from ..errors import install
 from ..plan.experiment import Experiment
-from ..protocol import Result
+from ..protocol import Result, Run
 from .names import several
 from .table import Provenance
 from .unplanned import order_words
@@ -85,10 +84,7 @@ def commands(
         f"{install('report')}  # in a checkout of farshore {version}"
         for version in sorted({result.versions["farshore"] for result in results})[-1:]
     ]
-    needed = dict.fromkeys(
-        result.run.benchmark for result in results if _prepared(result.run.benchmark)
-    )
-    lines += [f"farshore prepare {name}" for name in needed]
+    lines += dict.fromkeys(_prepare(result.run) for result in results if _prepare(result.run))
     device = (
         " --device cuda" if any(result.run.device.startswith("cuda") for result in results) else ""
     )
@@ -131,15 +127,15 @@ def compare_command(found: Comparison) -> str:
     seeds = len({result.run.seed for result in found.results})
     parts = [
         "farshore compare",
-        found.benchmark,
+        run.benchmark,
         f"--methods {methods}",
         f"--seeds {seeds}",
         f"--orders {','.join(order_words(found).values())}",
     ]
-    given = {
-        name: getattr(run, name) for name in ("target", "steps", "memory", "severity", "weights")
-    }
+    given = {name: getattr(run, name) for name in ("target", "steps", "memory", "network")}
     parts += [f"--{name} {value}" for name, value in given.items() if value is not None]
+    parts += [f"--option {name}={_text(value)}" for name, value in run.options.items()]
+    parts += [f"--network-set {name}={value}" for name, value in run.network_settings.items()]
     parts += [f"--scenario-seed {run.scenario_seed}"] if run.scenario_seed else []
     parts += [f"--set {name}={value}" for name, value in run.settings.items()]
     parts += [f"--device {run.device}"] if run.device != "cpu" else []
@@ -197,7 +193,7 @@ def _data(results: Sequence[Result]) -> list[tuple[str, str]]:
     facts = []
     by_benchmark: dict[str, list[Result]] = {}
     for result in results:
-        by_benchmark.setdefault(result.run.benchmark, []).append(result)
+        by_benchmark.setdefault(result.title, []).append(result)
     for benchmark, found in by_benchmark.items():
         sets = _counted(_set(result) for result in found)
         corruptions = _counted(
@@ -275,5 +271,13 @@ def _depth(experiment: Experiment) -> int:
     )
 
 
-def _prepared(benchmark: str) -> bool:
-    return benchmark in BENCHMARKS and issubclass(BENCHMARKS.get(benchmark), PreparedBenchmark)
+def _prepare(run: Run) -> str:
+    """The command that gets the data of a run, if one is needed."""
+    if run.benchmark not in BENCHMARKS or BENCHMARKS.get(run.benchmark).needs_preparation() is None:
+        return ""
+    return f"farshore prepare {run.benchmark}"
+
+
+def _text(value: Any) -> str:
+    """A value as the command line takes it."""
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

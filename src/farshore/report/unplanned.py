@@ -64,11 +64,11 @@ def _table(name: str, runs: Sequence[Loose], overlay: Overlay) -> Table:
     seeds: dict[tuple[str, str], dict[str, dict[int, list[Trial]]]] = {}
     conditions: dict[str, set[str]] = {}
     for loose in runs:
-        conditions.setdefault(loose.result.run.benchmark, set()).add(condition(loose.result.run))
+        conditions.setdefault(loose.result.title, set()).add(condition(loose.result.run))
     for loose in runs:
-        run = loose.result.run
-        variant = condition(run) if len(conditions[run.benchmark]) > 1 else ""
-        of_seed = seeds.setdefault((run.method, variant), {}).setdefault(run.benchmark, {})
+        run, title = loose.result.run, loose.result.title
+        variant = condition(run) if len(conditions[title]) > 1 else ""
+        of_seed = seeds.setdefault((run.method, variant), {}).setdefault(title, {})
         trials = of_seed.setdefault(int(loose.planned.get("seed", run.seed)), [])
         trials.append(Trial(int(loose.planned.get("trial", len(trials))), loose.result))
     cells = [by_seed for by_benchmark in seeds.values() for by_seed in by_benchmark.values()]
@@ -83,7 +83,7 @@ def _table(name: str, runs: Sequence[Loose], overlay: Overlay) -> Table:
         }
         for key, on in seeds.items()
     }
-    metrics = {loose.result.run.benchmark: loose.result.metric for loose in runs}
+    metrics = {loose.result.title: loose.result.metric for loose in runs}
     columns = [
         Column(
             benchmark,
@@ -118,23 +118,15 @@ def _padded(by_seed: Mapping[int, list[Trial]], seeds: int, trials: int) -> dict
 
 def condition(run: Run) -> str:
     """What a run was asked for beside benchmark, method, seed and settings."""
-    given = run.model_dump(
-        include={
-            "target",
-            "order",
-            "steps",
-            "memory",
-            "severity",
-            "weights",
-            "domain_by",
-            "domains",
-        },
-        exclude_defaults=True,
-        mode="json",
+    asked = {"target", "order", "steps", "memory", "network"}
+    given = run.model_dump(include=asked, exclude_defaults=True, mode="json")
+    paths = (
+        BENCHMARKS.get(run.benchmark).path_options if run.benchmark in BENCHMARKS else frozenset()
     )
+    options = {name: value for name, value in run.options.items() if name not in paths}
     return ", ".join(
         f"{name} {'>'.join(value) if isinstance(value, list) else value}"
-        for name, value in given.items()
+        for name, value in {**given, **options, **run.network_settings}.items()
     )
 
 
@@ -196,11 +188,8 @@ def is_usual(run: Run) -> bool:
     """Whether a run has the paper's conditions: nothing was asked for but method, seed and
     order.
     """
-    return (
-        not run.settings
-        and not condition(run.model_copy(update={"order": None}))
-        and run.data is None
-    )
+    own = run.benchmark in BENCHMARKS and BENCHMARKS.get(run.benchmark).own_data
+    return not own and not run.settings and not condition(run.model_copy(update={"order": None}))
 
 
 def order_words(found: Comparison) -> dict[tuple[str, ...], str]:
@@ -209,11 +198,15 @@ def order_words(found: Comparison) -> dict[tuple[str, ...], str]:
     """
     first = found.results[0].run
     known: dict[tuple[str, ...], str] = {}
-    if found.benchmark in BENCHMARKS:
+    if first.benchmark in BENCHMARKS:
         for word in ("listed", "reversed", *(f"random{number}" for number in range(1, 33))):
             try:
                 order = select_orders(
-                    found.benchmark, [word], target=first.target, seed=first.scenario_seed
+                    first.benchmark,
+                    [word],
+                    target=first.target,
+                    seed=first.scenario_seed,
+                    options=first.options,
                 )[0]
             except FarshoreError:
                 break

@@ -16,6 +16,7 @@ import numpy as np
 from .. import catalog
 from ..benchmarks.benchmark import Benchmark
 from ..errors import FarshoreError
+from ..profiles import PROFILES
 from ..randomness import derive
 from ..settings import Choice, Distribution, Power, UniformInt
 
@@ -29,7 +30,7 @@ def run_seed(search_seed: int, number: int) -> int:
 
 def trial_settings(
     method: str,
-    benchmark: type[Benchmark],
+    benchmark: Benchmark,
     *,
     search_seed: int,
     number: int,
@@ -51,23 +52,26 @@ def trial_settings(
     return drawn | fixed
 
 
-def distributions(method: str, benchmark: type[Benchmark]) -> dict[str, Distribution]:
+def distributions(method: str, benchmark: Benchmark) -> dict[str, Distribution]:
     """What is searched for this method on this benchmark."""
-    return catalog.find(method).Settings.distributions(small=benchmark.small, short=benchmark.short)
+    profile = PROFILES.get(benchmark.profile)
+    return catalog.find(method).Settings.distributions(profile, method)
+
+
+def defaults(method: str, benchmark: Benchmark) -> dict[str, Any]:
+    """The settings of this method on this benchmark, where nothing is asked for."""
+    profile = PROFILES.get(benchmark.profile)
+    return {**catalog.find(method).Settings.defaults(profile, method), **benchmark.settings}
 
 
 def capped(
     method: str,
-    benchmark: type[Benchmark],
+    benchmark: Benchmark,
     settings: Mapping[str, Any],
     at_most: Mapping[str, float],
 ) -> dict[str, Any]:
     """The settings with some of them, defaults too, held at an upper bound."""
-    standing = {
-        **catalog.find(method).Settings.defaults(small=benchmark.small, short=benchmark.short),
-        **benchmark.settings,
-        **settings,
-    }
+    standing = {**defaults(method, benchmark), **settings}
     bounded = {
         name: type(standing[name])(bound)
         for name, bound in at_most.items()

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from .. import catalog
-from ..benchmarks import BENCHMARKS
+from ..benchmarks.source import make_benchmark
 from ..protocol import Run
 
 
@@ -16,16 +16,26 @@ def description(run: Run) -> dict[str, Any]:
     device, nor the commit.
 
     Values that stand at their defaults are left out, so that a new field of a run renames no old
-    one.
+    one. Own data are described by what the files hold, not by where they lie.
     """
-    described = run.model_dump(mode="json", exclude_defaults=True, exclude={"device"})
-    of_benchmark = 1 if run.data is not None else BENCHMARKS.get(run.benchmark).results_version
-    return described | {
-        "results_versions": {
-            "method": catalog.find(run.method).results_version,
-            "benchmark": of_benchmark,
-        }
+    run = run.normal()
+    benchmark = make_benchmark(run.benchmark, run.options)
+    described = run.model_dump(mode="json", exclude_defaults=True, exclude={"device", "options"})
+    options = {
+        name: value for name, value in run.options.items() if name not in benchmark.path_options
     }
+    digest = benchmark.data_digest()
+    return (
+        described
+        | ({"options": options} if options else {})
+        | ({"data": digest} if digest else {})
+        | {
+            "results_versions": {
+                "method": catalog.find(run.method).results_version,
+                "benchmark": benchmark.results_version,
+            }
+        }
+    )
 
 
 def run_name(run: Run) -> str:

@@ -83,7 +83,7 @@ def row(name: str, result: Result, config: dict[str, Any]) -> dict[str, Any]:
     planned = config.get("planned", {})
     return {
         "run": name,
-        "benchmark": run.benchmark,
+        "benchmark": result.title,
         "method": run.method,
         "kind": result.kind,
         "status": result.status,
@@ -96,7 +96,9 @@ def row(name: str, result: Result, config: dict[str, Any]) -> dict[str, Any]:
         "order": ",".join(result.sources),
         "steps_a_domain": result.steps,
         "memory_rows": result.memory,
+        "options": json.dumps(run.options, sort_keys=True),
         "settings": json.dumps(run.settings, sort_keys=True),
+        "network": result.network["name"],
         "metric": result.metric,
         "target_score_unseen": result.target_score,
         **{

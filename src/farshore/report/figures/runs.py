@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ...benchmarks import BENCHMARKS
+from ...benchmarks.source import make_benchmark
 from ...comparison import mean, standard_error
 from ...protocol import Result
 from ...search.selection import Rule, Trial, select
@@ -47,8 +48,8 @@ class Shown:
     @property
     def benchmark(self) -> str:
         """The benchmark, with the target where it is not the default one."""
-        run = self.result.run
-        return run.benchmark if run.target is None else f"{run.benchmark}, target {run.target}"
+        run, title = self.result.run, self.result.title
+        return title if run.target is None else f"{title}, target {run.target}"
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -61,10 +62,12 @@ class Shown:
         run = self.result.run
         if run.order is None:
             return True
-        if run.data is not None or run.benchmark not in BENCHMARKS:
+        if run.benchmark not in BENCHMARKS:
             return False
-        kind = BENCHMARKS.get(run.benchmark)
-        return tuple(kind.listed(run.target or kind.default_target)) == tuple(run.order)
+        benchmark = make_benchmark(run.benchmark, run.options)
+        if benchmark.missing(plan_only=True) is not None:  # its order is not known without it
+            return False
+        return tuple(benchmark.listed(benchmark.choose_target(run.target))) == tuple(run.order)
 
     @property
     def condition(self) -> tuple[Any, ...]:
@@ -135,7 +138,7 @@ def _trial_key(run: Shown) -> tuple[Any, ...]:
     of = run.result.run
     return (
         run.experiment,
-        of.benchmark,
+        run.result.title,
         of.method,
         of.seed,
         of.scenario_seed,

@@ -1,0 +1,76 @@
+"""image-folder: a user's own images, as domain/class/file."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from ..data.image_folder import list_images, read_images
+from ..data.public_files import known_checksum
+from ..errors import FarshoreError
+from .options import BenchmarkOptions
+from .own import OwnBenchmark, OwnOptions
+from .own_rows import OwnRows
+
+
+class ImageFolderOptions(OwnOptions):
+    """How the images are read; the layout of the folder says the rest."""
+
+    path: str = Field(description="a folder of images: domain/class/file")
+    size: int = Field(32, ge=1, le=1024, description="pixels per side that images are resized to")
+
+
+class ImageFolder(OwnBenchmark):
+    """Images of any size; grey stays grey unless one image is in colour."""
+
+    name = "image-folder"
+    summary = "a folder of images: domain/class/file"
+    Options: ClassVar[type[BenchmarkOptions]] = ImageFolderOptions
+    options: ImageFolderOptions
+    network = "cnn"
+    profile = "large-data"
+
+    def data_digest(self) -> str:
+        """A sha256 over the names of the images, without the folder's own, and their bytes."""
+        files, _ = self._list()
+        digest = hashlib.sha256()
+        for file in sorted(files["file"]):
+            path = Path(file)
+            digest.update(f"{path.relative_to(self.path).as_posix()}\0".encode())
+            digest.update(known_checksum(path).encode())
+        return digest.hexdigest()
+
+    def read_facts(self) -> pd.DataFrame:
+        """The folders' names."""
+        return self._list()[0].rename(columns={"class": "label"}).drop(columns="file")
+
+    def read(self) -> OwnRows:
+        """Every image, decoded once and kept as bytes."""
+        files, notes = self._list()
+        images, preprocessing = read_images(files["file"].tolist(), self.options.size)
+        digest = (
+            hashlib.sha256(np.ascontiguousarray(images).data).hexdigest()
+            if not isinstance(images, np.memmap)
+            else "not computed"
+        )
+        facts = files.rename(columns={"class": "label"}).drop(columns="file")
+        colour = "grey" if preprocessing.channels == 1 else "RGB"
+        form = f"{preprocessing.size}x{preprocessing.size} {colour}"
+        note = f"{self.title}: {len(files)} images as {form}, sha256 {digest[:16]}"
+        return OwnRows(facts, None, images, preprocessing, [note, *notes])
+
+    def _list(self) -> tuple[pd.DataFrame, list[str]]:
+        if self.path.is_file():
+            raise FarshoreError(f"{self.path} is a file, no folder of images: use table")
+        files, notes = list_images(self.path)
+        if "domain" not in files and self.options.domain_by is None:
+            raise FarshoreError(
+                f"{self.path} holds class/file without domains: put a folder per domain around "
+                "them, or add --domain auto"
+            )
+        return files, notes

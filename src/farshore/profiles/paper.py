@@ -1,0 +1,52 @@
+"""The paper's defaults by data set: its table of hyper-parameters gives some settings another
+default and distribution where the data are large, and others where training is long. SHOT++ has
+such values in its official repository: those of its digits, and those of its objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..settings import EVERY_METHOD, Distribution, Power, Profile, UniformInt
+
+Overrides = Mapping[str, Mapping[str, tuple[Any, Distribution | None]]]
+
+_LARGE: Overrides = {
+    EVERY_METHOD: {
+        "learning_rate": (5e-5, Power(10, -5, -0.5)),
+        "weight_decay": (0.0, Power(10, -6, -2)),
+        "batch_size": (32, Power(2, 3, 5, whole=True)),
+    },
+    "upgd": {"learning_rate": (0.01, Power(10, -5, -0.5))},
+    "urm": {"critic_rate": (5e-5, Power(10, -6, -4.5))},
+    "shot++": {
+        "feature_rate": (0.1, None),
+        "pseudo_label_weight": (0.3, None),
+        "rotation_weight": (0.6, None),
+        "labelling_epochs": (50, None),
+        "mixup": (0.75, None),
+    },
+}
+_LONG: Overrides = {
+    EVERY_METHOD: {"anneal_steps": (500, UniformInt(0, 2500))},
+    "sarl": {"warmup_steps": (500, UniformInt(0, 2500))},
+}
+
+
+def _joined(first: Overrides, second: Overrides) -> Overrides:
+    return {
+        method: {**first.get(method, {}), **second.get(method, {})}
+        for method in dict.fromkeys([*first, *second])
+    }
+
+
+LARGE_DATA = Profile(
+    "large-data",
+    "large data, long training: tinyimagenet-c, wm811k and other images",
+    _joined(_LARGE, _LONG),
+)
+LARGE_DATA_SHORT_TRAINING = Profile(
+    "large-data-short-training", "large data, short training: camelyon17", _LARGE
+)
+LONG_TRAINING = Profile("long-training", "small data, long training: cifar10-c", _LONG)
