@@ -16,8 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from farshore.engines.local import LocalEngine
 from farshore.engines.sweep import open_runs, sweep
+
+from farshore.engines.local import LocalEngine
 from farshore.plan.experiment import Experiment
 from farshore.plan.plan import Cell, Plan, Planned
 from farshore.protocol import Run

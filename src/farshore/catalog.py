@@ -13,6 +13,8 @@ from .methods import METHODS
 from .methods.method import Method
 
 Kind = Literal["continual", "offline", "adaptation"]
+# The order of a table's sections; only the first is ranked.
+KINDS: tuple[Kind, ...] = ("continual", "offline", "adaptation")
 # In the order of the paper's tables.
 GROUPS = (
     "finetune",

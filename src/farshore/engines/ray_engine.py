@@ -1,5 +1,5 @@
 """The Ray engine: the same tasks on any number of machines that share a folder. Needs `pip install
-farshore[cluster]`.
+'.[cluster]'`.
 
 Ray places the tasks, starts and ends processes, and repeats a task whose node is lost; the run then
 goes on from the last finished domain in the shared folder.
@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import FarshoreError
 from ..execution import warm_up
 from .engine import ATTEMPTS, Engine
-from .work import Outcome, Task, carry_out
+from .work import Outcome, Task, carry_out_task
 
 
 def _in_one_thread(task: Task) -> Outcome:
@@ -21,7 +21,7 @@ def _in_one_thread(task: Task) -> Outcome:
 
     torch.set_num_threads(1)
     warm_up("cpu")
-    return carry_out(task)
+    return carry_out_task(task)
 
 
 class RayEngine(Engine):
@@ -41,7 +41,7 @@ class RayEngine(Engine):
             import ray
         except ImportError as error:
             raise FarshoreError(
-                f"--engine ray needs Ray: pip install 'farshore[cluster]' ({error})"
+                f"--engine ray needs Ray: pip install '.[cluster]' from a checkout ({error})"
             ) from None
         self.ray: Any = ray
         self._began = not ray.is_initialized()
@@ -97,11 +97,7 @@ class RayEngine(Engine):
             first = (
                 str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             )
-            return Outcome(
-                task.name,
-                "failed",
-                f"run {task.name} ({task.run.method} on {task.run.benchmark}): {first}",
-            )
+            return Outcome(task.name, "failed", first)
         return outcome
 
     def close(self) -> None:

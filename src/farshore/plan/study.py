@@ -19,7 +19,7 @@ from ..evaluation.transfer import average
 from ..protocol import Run
 from ..randomness import derive
 from ..search.optuna_search import RANDOM_TRIALS, Past, find_optuna, propose, seen_scores
-from ..search.space import capped, distributions, run_seed, trial_settings
+from ..search.space import capped, distributions, trial_settings
 from ..store.identity import run_name
 from ..store.store import Store
 from .experiment import Experiment, Part, Search, image_choices
@@ -125,12 +125,12 @@ def begin_studies(
 ) -> Iterator[tuple[str, Study]]:
     """A study for each seed and order."""
     find_optuna()  # if it is absent, that is said before anything runs
-    for seed in range(search.seeds):
+    for seed, number in search.run_seeds.items():
         for order, arranged in orders.items():
             run = Run.build(
                 benchmark=benchmark,
                 method=method,
-                seed=run_seed(search.seed, seed),
+                seed=number,
                 scenario_seed=experiment.scenario_seed,
                 target=part.target,
                 order=arranged,

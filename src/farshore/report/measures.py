@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..benchmarks.corrupted import GENERATED
-from ..comparison import mean, standard_error
+from ..evaluation.averages import mean, standard_error
 from ..protocol import Result
 from ..search.selection import Rule, Trial, select
 from .names import dataset_label

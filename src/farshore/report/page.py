@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .figures.shape import Drawing
 
 FILES = Path(__file__).parent / "files"
-INSTALL = "the page needs plotly and Jinja2: pip install 'farshore[report]'"
+INSTALL = "the page needs plotly and Jinja2: pip install '.[report]' from a checkout"
 
 
 def needed() -> None:

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..benchmarks import BENCHMARKS
-from ..comparison import select_methods
 from ..errors import FarshoreError
 from ..plan.experiment import Book, Experiment
 from ..plan.record import TINY, recorded_experiments
+from ..plan.select import select_methods
 from .assemble import Frame, assemble
+from .compared import COMPARED, paper_name
 from .measures import MEASURES, TARGET, Measure, is_generated
-from .names import dataset_label, datasets_in_order, in_order, method_group
+from .names import dataset_label, datasets_in_order, in_order, method_group, several
 from .paper import PaperTable, paper_table
 from .planned import Entries, Gathered, gather
 from .reading import ReadingStore
@@ -58,12 +59,14 @@ class Swept:
     problems: list[str] = field(default_factory=list)
 
 
-def swept_tables(store: ReadingStore) -> Swept:
-    """A table for each recorded experiment that has runs."""
+def swept_tables(store: ReadingStore, only: str | None = None) -> Swept:
+    """A table for each recorded experiment that has runs, or for the one called `only`."""
     found = Swept()
     recorded = recorded_experiments(store.runs, found.problems)
     gathered: dict[str, Gathered] = {}
     for stem in _ordered(recorded):
+        if only not in (None, stem):
+            continue
         experiment, book = recorded[stem]
         found.experiments[stem] = experiment
         try:
@@ -111,7 +114,7 @@ def _table(stem: str, experiment: Experiment, source: _Source) -> tuple[Table, s
     if experiment.name == "step_time":
         measure = MEASURES["step time"]
     tiny = stem.endswith(TINY)
-    paper = None if tiny else paper_table(experiment.name)
+    paper = None if tiny else paper_table(paper_name(experiment))
     read = [source.find(name) for name in experiment.reads or [experiment.name]]
     entries: Entries = {}
     for one in read:
@@ -134,7 +137,8 @@ def _table(stem: str, experiment: Experiment, source: _Source) -> tuple[Table, s
     if experiment.name in BESIDE:
         names |= _add_beside(experiment, entries, columns, source)
     parts = [part for one in read for part in one.experiment.parts]
-    several_orders = any(len(part.orders) > 1 for part in parts)
+    orders = {(name, order) for part in parts for name in part.benchmarks for order in part.orders}
+    several_orders = len(orders) > len({name for name, _ in orders})
     frame = Frame(
         stem,
         _first(experiment.about),
@@ -206,9 +210,11 @@ def _about(experiment: Experiment, measure: Measure) -> str:
     search = experiment.search
     if any(part.search is not None or part.settings_from is not None for part in experiment.parts):
         return f"{head}."
+    seeds = several(len(search.run_seeds), "seed")
+    if experiment.command == "compare":
+        return f"{head}; {seeds}."
     if search.trials == 1:
-        return f"{head}; {search.seeds} seeds at the defaults."
-    seeds = "1 seed" if search.seeds == 1 else f"{search.seeds} seeds"
+        return f"{head}; {seeds} at the defaults."
     return (
         f"{head}; {seeds}, of each the best of {search.trials} trials, selected by "
         f"{experiment.selection}."
@@ -232,22 +238,26 @@ def _notes(
             "Selected on the target itself: this says what honest selection costs, and is no "
             "result."
         )
+    if experiment.command == "compare":
+        yield COMPARED
     for one in read:
         search = one.experiment.search
+        seeds = len(search.run_seeds)
         if (
             paper is not None
             and experiment.name != "adaptation"
-            and (search.trials, search.seeds) != PAPER_SEARCH
+            and experiment.command == "sweep"
+            and (search.trials, seeds) != PAPER_SEARCH
         ):
             yield (
                 f"The paper searched 20 trials of 3 seeds; here {one.experiment.name} has "
-                f"{search.trials} of {search.seeds}."
+                f"{search.trials} of {seeds}."
             )
-        for benchmark, (why, count) in one.plan.absent.items():
-            yield f"{benchmark}: {why}; {count} runs cannot be looked for."
+        for benchmark, absent in one.plan.absent.items():
+            yield f"{benchmark}: {absent.why}; {absent.runs} runs cannot be looked for."
         if one.plan.waiting:
             more = f" (and {len(one.plan.waiting) - 1} more)" if len(one.plan.waiting) > 1 else ""
-            yield f"Not planned yet: {one.plan.waiting[0]}{more}."
+            yield f"Not planned yet: {one.plan.waiting[0].sentence}{more}."
     if several_orders:
         yield (
             "Orders of the same data set are no independent observations: there are no ranks "

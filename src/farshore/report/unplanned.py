@@ -1,25 +1,16 @@
-"""Tables of runs that no recorded experiment names, and of comparisons: what was planned is not
-known there.
-"""
+"""Tables of runs that no recorded experiment names: what was planned is not known there."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from ..benchmarks import BENCHMARKS
-from ..comparison import BETWEEN_NAMES, Comparison, select_orders
-from ..errors import FarshoreError, StateError
 from ..protocol import Result, Run
 from ..search.selection import Trial
-from ..settings import explain
 from .assemble import Frame, assemble
 from .measures import TARGET, Seed, data_notes, is_generated, make_cell
-from .names import dataset_label, datasets_in_order
+from .names import dataset_label, datasets_in_order, method_label
 from .paper import paper_table
 from .table import Cell, Column, Table
 
@@ -27,11 +18,12 @@ UNKNOWN_PLAN = (
     "What was planned is not recorded with these runs: a cell is held against the "
     "fullest one of the table."
 )
-COMPARED = "All methods ran at their defaults or at the settings given, without a search."
+# The name of the table of runs that belong to no experiment.
+NO_EXPERIMENT = "runs"
 
 
 @dataclass(frozen=True)
-class Loose:
+class UnplannedRun:
     """A run that no recorded experiment names."""
 
     name: str
@@ -40,38 +32,48 @@ class Loose:
 
     @property
     def planned(self) -> Mapping[str, Any]:
-        """Its place in the experiment that swept it, if that was written down."""
-        found = self.config.get("planned", {})
-        return found if isinstance(found, Mapping) else {}
+        """Its position in the experiment that planned it, if that was written down."""
+        position = self.config.get("planned", {})
+        return position if isinstance(position, Mapping) else {}
 
     @property
     def experiment(self) -> str:
-        """The experiment that swept it."""
-        return str(self.planned.get("experiment") or "runs")
+        """The experiment that planned it."""
+        return str(self.planned.get("experiment") or NO_EXPERIMENT)
+
+    @property
+    def condition(self) -> str:
+        """What the run was asked for beside benchmark, method and seed. Settings count where
+        nobody searched them.
+        """
+        run = self.result.run
+        settings = [f"{name} {value}" for name, value in run.settings.items()]
+        return ", ".join(
+            filter(None, [condition(run), *(settings if self.experiment == NO_EXPERIMENT else [])])
+        )
 
 
-def loose_tables(runs: Sequence[Loose]) -> list[Table]:
+def unplanned_tables(runs: Sequence[UnplannedRun]) -> list[Table]:
     """A table for each experiment that is named in the runs themselves."""
-    by_experiment: dict[str, list[Loose]] = {}
+    by_experiment: dict[str, list[UnplannedRun]] = {}
     for run in runs:
-        if (
-            not run.result.run.left_out
-        ):  # a run that judges a trial by a held-out source is no result of its own
+        # A run that judges a trial by a held-out source is no result of its own.
+        if not run.result.run.left_out:
             by_experiment.setdefault(run.experiment, []).append(run)
-    return [_table(name, found) for name, found in sorted(by_experiment.items())]
+    return [_table(name, of_name) for name, of_name in sorted(by_experiment.items())]
 
 
-def _table(name: str, runs: Sequence[Loose]) -> Table:
+def _table(name: str, runs: Sequence[UnplannedRun]) -> Table:
     seeds: dict[tuple[str, str], dict[str, dict[int, list[Trial]]]] = {}
     conditions: dict[str, set[str]] = {}
-    for loose in runs:
-        conditions.setdefault(loose.result.run.benchmark, set()).add(condition(loose.result.run))
-    for loose in runs:
-        run = loose.result.run
-        variant = condition(run) if len(conditions[run.benchmark]) > 1 else ""
+    for each in runs:
+        conditions.setdefault(each.result.run.benchmark, set()).add(each.condition)
+    for each in runs:
+        run = each.result.run
+        variant = each.condition if len(conditions[run.benchmark]) > 1 else ""
         of_seed = seeds.setdefault((run.method, variant), {}).setdefault(run.benchmark, {})
-        trials = of_seed.setdefault(int(loose.planned.get("seed", run.seed)), [])
-        trials.append(Trial(int(loose.planned.get("trial", len(trials))), loose.result))
+        trials = of_seed.setdefault(int(each.planned.get("seed", run.seed)), [])
+        trials.append(Trial(int(each.planned.get("trial", len(trials))), each.result))
     cells = [by_seed for by_benchmark in seeds.values() for by_seed in by_benchmark.values()]
     most_seeds = max(len(by_seed) for by_seed in cells)
     most_trials = max(len(trials) for by_seed in cells for trials in by_seed.values())
@@ -84,7 +86,7 @@ def _table(name: str, runs: Sequence[Loose]) -> Table:
         }
         for key, on in seeds.items()
     }
-    metrics = {loose.result.run.benchmark: loose.result.metric for loose in runs}
+    metrics = {each.result.run.benchmark: each.result.metric for each in runs}
     columns = [
         Column(
             benchmark,
@@ -102,19 +104,32 @@ def _table(name: str, runs: Sequence[Loose]) -> Table:
                     None, seeds_planned=most_seeds, trials_planned=most_trials, notes=("missing",)
                 ),
             )
-    frame = Frame(
+    return assemble(_frame(name, runs, most_trials), columns, entries, paper_table(name))
+
+
+def _frame(name: str, runs: Sequence[UnplannedRun], trials: int) -> Frame:
+    notes = data_notes([each.result for each in runs])
+    if len(runs) == 1:
+        run = runs[0].result.run
+        return Frame(
+            name,
+            f"{method_label(run.method)} on {dataset_label(run.benchmark)}",
+            f"Score on the unseen target (%) of a single run, seed {run.seed}.",
+            ranked=False,
+            notes=tuple(notes),
+        )
+    of_each = ", of each the best trial by source-validation" if trials > 1 else ""
+    return Frame(
         name,
         f"{name}: runs without a recorded plan",
-        "Score on the unseen target (%): mean ± standard error over seeds, of each the best "
-        "trial by source-validation.",
-        notes=(UNKNOWN_PLAN, *data_notes([loose.result for loose in runs])),
+        f"Score on the unseen target (%): mean ± standard error over seeds{of_each}.",
+        notes=(UNKNOWN_PLAN, *notes),
     )
-    return assemble(frame, columns, entries, paper_table(name))
 
 
 def _padded(by_seed: Mapping[int, list[Trial]], seeds: int, trials: int) -> dict[int, Seed]:
     """The seeds that are there, and as many empty ones as are missing against the fullest cell."""
-    there = {seed: Seed(found, trials) for seed, found in by_seed.items()}
+    there = {seed: Seed(of_seed, trials) for seed, of_seed in by_seed.items()}
     empty = (-1 - number for number in range(seeds - len(there)))
     return there | {seed: Seed((), trials) for seed in empty}
 
@@ -139,91 +154,3 @@ def condition(run: Run) -> str:
         f"{name} {'>'.join(value) if isinstance(value, list) else value}"
         for name, value in given.items()
     )
-
-
-def read_comparison(path: Path) -> Comparison:
-    """What `farshore compare` wrote; a damaged one is refused by name."""
-    try:
-        found = Comparison.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise StateError(f"{path} cannot be read: {error.strerror or error}") from None
-    except ValidationError as error:
-        raise StateError(f"{path} is not a whole comparison: {explain(error)}") from None
-    if not found.results:
-        raise StateError(f"{path} is not a whole comparison: it holds no results")
-    return found
-
-
-def comparison_table(found: Comparison, name: str) -> Table:
-    """One column, or one an order of the sources: they are no independent data sets, so several
-    are not ranked.
-    """
-    words = order_words(found)
-    entries: dict[tuple[str, str], dict[str, Cell]] = {}
-    apart: dict[tuple[str, tuple[str, ...]], list[Result]] = {}
-    for result in found.results:
-        apart.setdefault((result.run.method, tuple(result.sources)), []).append(result)
-    for (method, order), results in apart.items():
-        key = found.benchmark if len(words) == 1 else f"{found.benchmark} {words[order]}"
-        entries.setdefault((method, ""), {})[key] = _cell(results)
-    label = dataset_label(found.benchmark)
-    generated = any(
-        is_generated(entries.values(), key) for cells in entries.values() for key in cells
-    )
-    columns = (
-        [Column(found.benchmark, label, found.metric, generated)]
-        if len(words) == 1
-        else [
-            Column(f"{found.benchmark} {word}", f"{label}, {word}", found.metric, generated)
-            for word in words.values()
-        ]
-    )
-    seeds = max(len(results) for results in apart.values())
-    usual = all(is_usual(result.run) for result in found.results) and list(words.values()) == [
-        "listed"
-    ]
-    frame = Frame(
-        name,
-        f"{label}: {len(entries)} methods compared",
-        f"Score on the unseen target ({found.metric.replace('_', ' ')}, %): mean ± standard "
-        f"error over {seeds} seeds.",
-        ranked=len(words) == 1,
-        notes=(COMPARED, *data_notes(found.results)),
-    )
-    return assemble(frame, columns, entries, paper_table("compare") if usual else None)
-
-
-def is_usual(run: Run) -> bool:
-    """Whether a run has the paper's conditions: nothing was asked for but method, seed and
-    order.
-    """
-    return (
-        not run.settings
-        and not condition(run.model_copy(update={"order": None}))
-        and run.data is None
-    )
-
-
-def order_words(found: Comparison) -> dict[tuple[str, ...], str]:
-    """`listed`, `reversed`, `random1`, ... for the orders of a comparison; the names themselves
-    where no word fits.
-    """
-    first = found.results[0].run
-    known: dict[tuple[str, ...], str] = {}
-    if found.benchmark in BENCHMARKS:
-        for word in ("listed", "reversed", *(f"random{number}" for number in range(1, 33))):
-            try:
-                order = select_orders(
-                    found.benchmark, [word], target=first.target, seed=first.scenario_seed
-                )[0]
-            except FarshoreError:
-                break
-            known.setdefault(order, word)
-    orders = dict.fromkeys(tuple(result.sources) for result in found.results)
-    return {order: known.get(order, BETWEEN_NAMES.join(order)) for order in orders}
-
-
-def _cell(results: Sequence[Result]) -> Cell:
-    """Seeds without a search: diverged ones are counted, and never averaged away in silence."""
-    seeds = {place: Seed((Trial(0, result),), 1) for place, result in enumerate(results)}
-    return make_cell(seeds, "source-validation", TARGET)

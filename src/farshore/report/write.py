@@ -17,9 +17,11 @@ FIGURE_FORMS = (".html", ".csv", ".json")
 DIAGRAM, DIAGRAM_FORMS = "critical-difference", (".svg", ".csv")
 
 
-def write_report(runs: Path, out: Path, *, paper: bool = True) -> list[str]:
-    """Write the report of a folder of runs; what a reader must know before the numbers is
-    returned, too.
+def write_report(
+    runs: Path, out: Path, *, paper: bool = True, experiment: str | None = None
+) -> list[str]:
+    """Write the report of a folder of runs, or of one experiment that it records; what a reader
+    must know before the numbers is returned, too.
     """
     if out.suffix not in FORMS:
         raise FarshoreError(f"--out {str(out)!r} is not allowed: end it in {', '.join(FORMS)}")
@@ -27,13 +29,14 @@ def write_report(runs: Path, out: Path, *, paper: bool = True) -> list[str]:
         from .page import needed
 
         needed()
-    report = build_report(runs)
+    report = build_report(runs, experiment=experiment)
     if out.suffix == ".html":
         from .figures import draw_all
         from .figures.reading import read_runs
         from .page import page
 
-        text = page(report, draw_all(read_runs(runs)), paper=paper, source=str(runs))
+        shown = read_runs(runs, experiment=experiment)
+        text = page(report, draw_all(shown), paper=paper, source=str(runs))
     else:
         form = {".md": as_markdown, ".csv": as_csv, ".tex": as_latex}[out.suffix]
         text = form(report, paper=paper)
@@ -41,12 +44,12 @@ def write_report(runs: Path, out: Path, *, paper: bool = True) -> list[str]:
     return list(report.problems)
 
 
-def write_figure(runs: Path, name: str, out: Path) -> None:
+def write_figure(runs: Path, name: str, out: Path, *, experiment: str | None = None) -> None:
     """Write one figure: as a page of its own, its numbers as CSV, or plotly's JSON; the diagram
     of ranks as SVG or CSV.
     """
     if name == DIAGRAM:
-        write(out, _diagram(runs, out))
+        write(out, _diagram(runs, out, experiment))
         return
     if out.suffix not in FIGURE_FORMS:
         raise FarshoreError(
@@ -60,8 +63,10 @@ def write_figure(runs: Path, name: str, out: Path) -> None:
     from .page import figure_data, page
 
     check_figure(name)
-    build_report(runs)  # a folder that holds nothing is refused in the same words
-    drawing = draw_one(name, read_runs(runs))
+    build_report(
+        runs, experiment=experiment
+    )  # a folder that holds nothing is refused in the same words
+    drawing = draw_one(name, read_runs(runs, experiment=experiment))
     if out.suffix == ".csv":
         text = drawing.frame.to_csv(index=False)
     elif out.suffix == ".json":
@@ -71,7 +76,7 @@ def write_figure(runs: Path, name: str, out: Path) -> None:
     write(out, text)
 
 
-def _diagram(runs: Path, out: Path) -> str:
+def _diagram(runs: Path, out: Path, experiment: str | None) -> str:
     """The critical-difference diagram of the folder's largest table."""
     if out.suffix not in DIAGRAM_FORMS:
         raise FarshoreError(
@@ -83,7 +88,7 @@ def _diagram(runs: Path, out: Path) -> str:
     needed()
     from .figures.critical_difference import diagram
 
-    frame, drawn = diagram(build_report(runs))
+    frame, drawn = diagram(build_report(runs, experiment=experiment))
     return drawn if out.suffix == ".svg" else frame.to_csv(index=False)
 
 

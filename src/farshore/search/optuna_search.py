@@ -1,5 +1,5 @@
 """Search by Optuna: draws that earlier trials steer, and successive halving of those that fall
-behind. Needs `farshore[search]`.
+behind. Needs the extra `search`.
 
 A study is one method on one benchmark with one seed and one order. Its trials follow one another,
 and each is drawn from a fresh sampler whose seed is the trial's: what is drawn, and what is
@@ -102,7 +102,7 @@ def find_optuna() -> Any:
         import optuna
     except ImportError as error:
         raise FarshoreError(
-            f"search by optuna needs Optuna: pip install 'farshore[search]' ({error})"
+            f"search by optuna needs Optuna: pip install '.[search]' from a checkout ({error})"
         ) from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ...benchmarks import BENCHMARKS
-from ...comparison import mean, standard_error
+from ...evaluation.averages import mean, standard_error
 from ...protocol import Result
 from ...search.selection import Rule, Trial, select
 from ...store.folder import FEATURES

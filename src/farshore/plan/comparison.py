@@ -1,0 +1,166 @@
+"""Comparisons: small experiments that are typed instead of written, and recorded like others.
+
+A store holds one recorded comparison per benchmark and conditions (target, steps, memory, settings
+and so on). A further comparison under the same conditions extends it by its methods, seeds and
+orders, by exactly those runs that were asked for. One under other conditions is recorded beside
+it: the first has the name `compare-BENCHMARK`, later ones end in a short hash of their conditions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import ValidationError
+
+from ..errors import FarshoreError
+from ..lock import exclusive
+from ..store.identity import typed_settings
+from .experiment import Experiment, Part, Search, explain_keys, make_book
+from .record import FOLDER, record_experiment, recorded_experiments
+from .select import order_words, select_orders
+
+# How long to wait for another comparison that is being recorded in the same store.
+SECONDS_TO_WAIT = 10.0
+# What a comparison is extended by; everything else of a part is a condition.
+EXTENDED = {"methods", "orders", "search"}
+
+
+def make_comparison(
+    benchmark: str,
+    methods: Sequence[str],
+    *,
+    seeds: Sequence[int],
+    orders: Sequence[str],
+    scenario_seed: int = 0,
+    target: str | None = None,
+    settings: Mapping[str, Any] = MappingProxyType({}),
+    **conditions: Any,
+) -> Experiment:
+    """These methods on one benchmark with these run seeds and orders, without a search.
+    `conditions` are those of a part: steps, memory and so on.
+    """
+    if not (methods and seeds and orders):
+        raise FarshoreError("there is nothing to compare: name at least one method, seed and order")
+    # An order that is spelled in two ways is one.
+    arranged = dict.fromkeys(select_orders(benchmark, orders, target=target, seed=scenario_seed))
+    words = order_words(benchmark, list(arranged), target=target, seed=scenario_seed)
+    for method in methods:
+        settings = typed_settings(method, settings)
+    try:
+        part = Part(
+            benchmarks=[benchmark],
+            methods=list(dict.fromkeys(methods)),
+            orders=words,
+            target=target,
+            settings=dict(settings),
+            **conditions,
+        )
+        return Experiment(
+            name=f"compare-{benchmark}",
+            about=f"methods compared on {benchmark}",
+            command="compare",
+            scenario_seed=scenario_seed,
+            search=Search(trials=1, seeds=list(seeds)),
+            parts=[part],
+        )
+    except ValidationError as error:
+        raise FarshoreError(explain_keys(error)) from None
+
+
+def record_comparison(asked: Experiment, runs: Path) -> Experiment:
+    """Record a comparison in the store, or extend the recorded one under the same conditions. The
+    asked one is returned under the name that it has there.
+    """
+    with ExitStack() as stack:
+        _lock(stack, runs / FOLDER)
+        recorded = [
+            experiment
+            for experiment, _ in recorded_experiments(runs, damaged=[]).values()
+            if experiment.command == "compare"
+        ]
+        whole = _extended(asked, recorded)
+        record_experiment(whole, runs, make_book(runs / FOLDER / "none.yaml"))
+    return asked.model_copy(update={"name": whole.name})
+
+
+def _extended(asked: Experiment, recorded: Sequence[Experiment]) -> Experiment:
+    conditions = _conditions(asked)
+    for experiment in recorded:
+        if _conditions(experiment) == conditions:
+            return _joined(experiment, asked)
+    taken = {experiment.name for experiment in recorded}
+    if asked.name not in taken:
+        return asked
+    ending = hashlib.sha256(conditions.encode()).hexdigest()[:6]
+    return asked.model_copy(update={"name": f"{asked.name}-{ending}"})
+
+
+def _conditions(experiment: Experiment) -> str:
+    """All that must agree for runs to be in one table: that of the parts, and the data's seed."""
+    parts = {
+        json.dumps(
+            part.model_dump(mode="json", exclude=EXTENDED, exclude_defaults=True), sort_keys=True
+        )
+        for part in experiment.parts
+    }
+    return json.dumps([experiment.scenario_seed, sorted(parts)])
+
+
+def _joined(first: Experiment, second: Experiment) -> Experiment:
+    """The runs of both and no others. Methods with equal orders and seeds share a part."""
+    seeds: dict[tuple[str, str], set[int]] = {}
+    for experiment in (first, second):
+        for part in experiment.parts:
+            given = set((part.search or experiment.search).run_seeds)
+            for method in part.methods:
+                for order in part.orders:
+                    seeds.setdefault((method, order), set()).update(given)
+    parts: dict[tuple[tuple[str, ...], tuple[int, ...]], list[str]] = {}
+    words = list(dict.fromkeys(order for _, order in seeds))
+    for method in dict.fromkeys(method for method, _ in seeds):
+        by_seeds: dict[tuple[int, ...], list[str]] = {}
+        for order in words:
+            if (method, order) in seeds:
+                by_seeds.setdefault(tuple(sorted(seeds[method, order])), []).append(order)
+        for of_method, orders in by_seeds.items():
+            parts.setdefault((tuple(orders), of_method), []).append(method)
+    usual = next(iter(parts))[1]
+    return first.model_copy(
+        update={
+            "search": _search(usual),
+            "parts": [
+                first.parts[0].model_copy(
+                    update={
+                        "methods": methods,
+                        "orders": list(orders),
+                        "search": None if of_part == usual else _search(of_part),
+                    }
+                )
+                for (orders, of_part), methods in parts.items()
+            ],
+        }
+    )
+
+
+def _search(seeds: Iterable[int]) -> Search:
+    return Search(trials=1, seeds=list(seeds))
+
+
+def _lock(stack: ExitStack, folder: Path) -> None:
+    """Hold the lock of the folder until the stack ends; wait for another process that has it."""
+    until = time.monotonic() + SECONDS_TO_WAIT
+    while True:
+        try:
+            stack.enter_context(exclusive(folder))
+            return
+        except FarshoreError:
+            if time.monotonic() > until or not folder.is_dir():
+                raise
+            time.sleep(0.05)
