@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
-from farshore import catalog
-from farshore.benchmarks import BENCHMARKS
 from farshore.comparison import (
     BETWEEN_NAMES,
     compare,
@@ -14,6 +11,9 @@ from farshore.comparison import (
     select_orders,
     standard_error,
 )
+
+from farshore import catalog
+from farshore.benchmarks import BENCHMARKS
 from farshore.errors import FarshoreError
 from farshore.protocol import Run, execute
 

@@ -9,11 +9,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from farshore.comparison import Comparison, compare, rank
 from reporting import VERSIONS, filled, result, write
 from sweeping import EXPERIMENTS, experiment, planned, swept
 
 from farshore.benchmarks.corrupted import GENERATED
-from farshore.comparison import Comparison, compare, rank
 from farshore.errors import FarshoreError
 from farshore.plan.experiment import make_book, read_experiment
 from farshore.plan.plan import Planned, make_plan

@@ -5,11 +5,11 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from farshore.comparison import Comparison, rank, select_orders
 from reporting import VERSIONS, filled, result, write
 from sweeping import EXPERIMENTS, experiment, swept
 
 from farshore.benchmarks import BENCHMARKS
-from farshore.comparison import Comparison, rank, select_orders
 from farshore.plan.experiment import make_book, read_experiment
 from farshore.plan.record import record_experiment
 from farshore.protocol import Run, execute

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -64,8 +63,8 @@ class ShownTable:
 def page(
     report: Report, drawings: Sequence[Drawing] = (), *, paper: bool = True, source: str = ""
 ) -> str:
-    """The whole page as text. `source` is the folder of the runs as it was typed, for the
-    commands beside the figures.
+    """The whole page as text. `source` is what to type for the runs, quoted, for the commands
+    beside the figures.
     """
     needed()
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -193,9 +192,7 @@ def _drawing(drawing: Drawing, source: str) -> PageDrawing:
     for place, view in enumerate(drawing.views):
         choices.setdefault(view.of, []).append((place, view.label))
     command = (
-        f"farshore report {shlex.quote(source)} --figure {drawing.name} -o {drawing.name}.csv"
-        if source
-        else ""
+        f"farshore report {source} --figure {drawing.name} -o {drawing.name}.csv" if source else ""
     )
     views = [view.label for view in drawing.views]
     height = int(drawing.views[0].figure.layout.height or 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from ..errors import FarshoreError
@@ -36,7 +37,7 @@ def write_report(
         from .page import page
 
         shown = read_runs(runs, experiment=experiment)
-        text = page(report, draw_all(shown), paper=paper, source=str(runs))
+        text = page(report, draw_all(shown), paper=paper, source=_typed(runs, experiment))
     else:
         form = {".md": as_markdown, ".csv": as_csv, ".tex": as_latex}[out.suffix]
         text = form(report, paper=paper)
@@ -63,17 +64,21 @@ def write_figure(runs: Path, name: str, out: Path, *, experiment: str | None = N
     from .page import figure_data, page
 
     check_figure(name)
-    build_report(
-        runs, experiment=experiment
-    )  # a folder that holds nothing is refused in the same words
+    # A folder that holds nothing is refused in the same words.
+    build_report(runs, experiment=experiment)
     drawing = draw_one(name, read_runs(runs, experiment=experiment))
     if out.suffix == ".csv":
         text = drawing.frame.to_csv(index=False)
     elif out.suffix == ".json":
         text = figure_data([drawing])
     else:
-        text = page(Report(drawing.title), [drawing], source=str(runs))
+        text = page(Report(drawing.title), [drawing], source=_typed(runs, experiment))
     write(out, text)
+
+
+def _typed(runs: Path, experiment: str | None) -> str:
+    """What to type after `farshore report` for the same runs."""
+    return shlex.join([str(runs), *(["--experiment", experiment] if experiment else [])])
 
 
 def _diagram(runs: Path, out: Path, experiment: str | None) -> str:

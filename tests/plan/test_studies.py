@@ -52,7 +52,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_defaults_then_the_papers_draws_then_steered_ones(whole: Path) -> None:
     from farshore.benchmarks import BENCHMARKS
 
-    found = [each for each in planned(study(), whole).runs if each.cell.method == "cl-coral"]
+    found = [each for each in planned(study(), whole).runs if each.condition.method == "cl-coral"]
     assert [each.trial for each in found] == list(range(TRIALS))
     for each in found:
         drawn = trial_settings(
@@ -305,7 +305,7 @@ def test_the_command(
     assert "--search grid is not allowed: use random or optuna" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "optuna", None)
     assert typed(*few, "--dry-run", monkeypatch=monkeypatch) == 2
-    assert "pip install 'farshore[search]'" in capsys.readouterr().err
+    assert "pip install '.[search]' from a checkout" in capsys.readouterr().err
 
 
 def test_engines_are_asked_for_one_trial_of_a_study_at_a_time(tmp_path: Path) -> None:
