@@ -9,7 +9,7 @@ import pandas as pd
 from farshore.engines.carry_out import Progress, carry_out, open_runs
 from farshore.engines.engine import Engine
 from farshore.engines.inline import InlineEngine
-from farshore.engines.work import Task
+from farshore.engines.work import Outcome, Task
 from farshore.plan.experiment import Experiment, make_book
 from farshore.plan.plan import Plan, make_plan
 from farshore.store.store import MEASURED, Store, tidy_table
@@ -25,8 +25,12 @@ class Here(InlineEngine):
         self.carried: list[str] = []
 
     def submit(self, task: Task) -> None:
-        self.carried.append(task.name)
+        self.waits = task.name
         super().submit(task)
+
+    def next(self, seconds: float) -> Outcome | None:
+        self.carried.append(self.waits)
+        return super().next(seconds)
 
 
 def experiment(**values: object) -> Experiment:
