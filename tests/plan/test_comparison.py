@@ -72,6 +72,7 @@ def test_an_order_that_is_spelled_twice_is_one() -> None:
         {"methods": "er finetune", "orders": "reversed"},
         {"methods": "er cl-coral", "seeds": 1, "orders": "reversed listed"},
         {"methods": "finetune"},
+        {"methods": "er", "orders": "cleveland/hungarian/switzerland random1"},
     ],
 )
 def test_the_same_conditions_extend_the_recorded_comparison_by_what_was_asked(
@@ -88,7 +89,8 @@ def test_the_same_conditions_extend_the_recorded_comparison_by_what_was_asked(
 
 
 def test_other_conditions_get_a_name_of_their_own(tmp_path: Path) -> None:
-    usual = record_comparison(comparison("er"), tmp_path)
+    usual = record_comparison(comparison("er", target="va"), tmp_path)
+    assert usual == comparison("er")
     short = record_comparison(comparison("er", steps=5), tmp_path)
     other = record_comparison(comparison("er", target="cleveland"), tmp_path)
     names = {usual.name, short.name, other.name}

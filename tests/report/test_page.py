@@ -268,7 +268,7 @@ def test_what_the_page_needs_is_named_where_it_is_not_installed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "plotly", None)
-    with pytest.raises(FarshoreError, match=r"pip install 'farshore\[report\]'"):
+    with pytest.raises(FarshoreError, match=r"pip install '\.\[report\]'"):
         page(Report("a title"))
 
 

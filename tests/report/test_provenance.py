@@ -5,16 +5,16 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from farshore.comparison import Comparison, rank, select_orders
 from reporting import VERSIONS, filled, result, write
 from sweeping import EXPERIMENTS, experiment, swept
 
-from farshore.benchmarks import BENCHMARKS
+from farshore.plan.comparison import make_comparison
 from farshore.plan.experiment import make_book, read_experiment
 from farshore.plan.record import record_experiment
 from farshore.protocol import Run, execute
 from farshore.report.build import build_report
-from farshore.report.provenance import compare_command
+from farshore.report.compared import compare_commands
+from farshore.report.provenance import run_command
 
 PART = {"benchmarks": ["cifar10-c", "heart-hospitals"], "methods": ["finetune", "er"]}
 
@@ -66,7 +66,7 @@ def test_the_commands_give_the_same_runs_again(tmp_path: Path) -> None:
     swept(found, tmp_path / "runs")
     record_experiment(found, tmp_path / "runs", make_book(EXPERIMENTS / "none.yaml"))
     commands = list(build_report(tmp_path / "runs").provenance.commands)
-    assert commands[0].startswith("pip install 'farshore[report]==")
+    assert commands[0].startswith("pip install '.[report]'  # in a checkout of farshore, version ")
     assert commands[-2:] == [
         "farshore sweep again/toy.yaml --runs runs-again",
         "farshore report runs-again -o report-again.html",
@@ -106,38 +106,65 @@ def test_runs_without_a_recorded_experiment_name_it(tmp_path: Path) -> None:
     )
 
 
-def test_the_command_of_a_comparison() -> None:
-    listed = ("0", "15", "30", "45")
-    run = Run(
-        benchmark="rotated-digits",
-        method="er",
-        order=listed[::-1],
-        memory=50,
+def test_the_commands_of_a_comparison() -> None:
+    found = make_comparison(
+        "rotated-digits",
+        ["er", "finetune"],
+        seeds=range(2),
+        orders=["reversed", "45/30/75/15"],
         scenario_seed=3,
-        device="cuda:0",
-        settings={"a": 1},
+        target="0",
+        memory=50,
+        settings={"batch_size": 8},
     )
-    found = Comparison(
-        benchmark="rotated-digits",
-        metric="accuracy",
-        rows=rank([result(run, 0.5)]),
-        results=[result(run, 0.5)],
+    assert compare_commands(found, " --runs again") == [
+        "farshore compare rotated-digits --methods er,finetune --seeds 2 --orders "
+        "reversed,45/30/75/15 --target 0 --memory 50 --scenario-seed 3 --set batch_size=8 "
+        "--runs again"
+    ]
+
+
+def test_a_recorded_comparison_prints_its_command_and_no_file(tmp_path: Path) -> None:
+    found = make_comparison("heart-hospitals", ["er"], seeds=[0], orders=["listed"])
+    filled(tmp_path, found, lambda planned: 0.5)
+    commands = list(build_report(tmp_path).provenance.commands)
+    assert commands[1:] == [
+        "farshore compare heart-hospitals --methods er --seeds 1 --orders listed --runs runs-again",
+        "farshore report runs-again -o report-again.html",
+    ]
+
+
+def test_the_command_of_a_single_run_has_all_that_decides_it() -> None:
+    run = Run(
+        benchmark="cifar10-c",
+        method="cl-coral",
+        seed=2,
+        scenario_seed=3,
+        order=("snow", "frost & fog"),
+        severity=3,
+        memory=50,
+        settings={"penalty_weight": 3.0},
+        device="cuda",
     )
-    assert compare_command(found) == (
-        "farshore compare rotated-digits --methods er --seeds 1 --orders reversed --memory 50 "
-        "--scenario-seed 3 --set a=1 --device cuda:0"
+    assert run_command(run) == (
+        "farshore run cifar10-c cl-coral --seed 2 --scenario-seed 3 --order 'snow,frost & fog' "
+        "--memory 50 --device cuda --severity 3 --set penalty_weight=3.0 --out runs-again"
     )
 
 
-def test_an_order_without_a_word_can_be_asked_for_again() -> None:
-    first, second, *rest = BENCHMARKS.get("cifar10-c").listed(
-        BENCHMARKS.get("cifar10-c").default_target
+def test_the_command_of_a_run_on_own_data() -> None:
+    data = {"path": "my data.csv", "domain": "site", "label": "class", "drop": ["id", "name"]}
+    run = Run(benchmark="my data.csv", method="er", target="site D", data=data)
+    assert run_command(run) == (
+        "farshore run 'my data.csv' er --seed 0 --target 'site D' --domain site --label class "
+        "--drop id,name --out runs-again"
     )
-    made = result(
-        Run(benchmark="cifar10-c", method="er", order=(second, first, *rest)), 0.5
-    ).model_copy(update={"sources": [second, first, *rest]})
-    command = compare_command(
-        Comparison(benchmark="cifar10-c", metric="accuracy", rows=rank([made]), results=[made])
-    )
-    word = command.split("--orders ")[1].split()[0]
-    assert select_orders("cifar10-c", [word], target=None, seed=0) == [(second, first, *rest)]
+
+
+def test_single_runs_are_given_again_by_their_own_commands(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        write(tmp_path, result(Run(benchmark="heart-hospitals", method="er", seed=seed), 0.5))
+    commands = build_report(tmp_path).provenance.commands
+    assert sorted(line for line in commands if line.startswith("farshore run")) == [
+        f"farshore run heart-hospitals er --seed {seed} --out runs-again" for seed in (0, 1)
+    ]

@@ -25,7 +25,7 @@ from farshore.resume import Stages
 from farshore.store import claim as claims
 from farshore.store.claim import Claim, is_stale, newest, release, take
 from farshore.store.folder import RunFolder
-from farshore.store.identity import run_name
+from farshore.store.identity import canonical, run_name
 from farshore.store.store import Store
 
 RUN = Run(benchmark="heart-hospitals", method="cl-fishr", steps=3, settings={"batch_size": 8})
@@ -105,6 +105,22 @@ def test_a_name_is_what_decides_the_numbers() -> None:
         len({name, *(run_name(RUN.model_copy(update=other)) for other in others)})
         == len(others) + 1
     )
+
+
+def test_a_name_is_not_how_the_run_was_spelled() -> None:
+    spelled = {
+        "order": ("cleveland", "hungarian", "switzerland"),
+        "target": "va",
+        "settings": {"batch_size": "8"},
+    }
+    assert run_name(RUN.model_copy(update=spelled)) == run_name(RUN)
+    assert canonical(RUN.model_copy(update=spelled)) == canonical(RUN) == RUN
+    other = RUN.model_copy(update={"target": "cleveland"})
+    listed = other.model_copy(update={"order": ("hungarian", "switzerland", "va")})
+    assert canonical(listed) == other
+    for wrong in ({"order": ("va", "cleveland")}, {"target": "nowhere"}):
+        with pytest.raises(FarshoreError):
+            canonical(RUN.model_copy(update=wrong))
 
 
 def test_a_raised_results_version_renames_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,7 +145,8 @@ def compare(
         console.print(table(results, planned, seeds=seeds, orders=len(asked.parts[0].orders)))
         if len(asked.parts[0].orders) > 1:
             console.print(table_by_order(results))
-        say(console, f"{len(results)} runs in {runs}; {write_page(runs, asked.name)}")
+        count = "1 run" if len(results) == 1 else f"{len(results)} runs"
+        say(console, f"{count} in {runs}; {write_page(runs, asked.name)}")
     if failed:
         raise typer.Exit(1)
 

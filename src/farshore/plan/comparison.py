@@ -19,12 +19,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ..benchmarks import BENCHMARKS
 from ..errors import FarshoreError
 from ..lock import exclusive
 from ..store.identity import typed_settings
 from .experiment import Experiment, Part, Search, explain_keys, make_book
 from .record import FOLDER, record_experiment, recorded_experiments
-from .select import order_words, select_orders
+from .select import different_orders, select_orders
 
 # How long to wait for another comparison that is being recorded in the same store.
 SECONDS_TO_WAIT = 10.0
@@ -48,16 +49,16 @@ def make_comparison(
     """
     if not (methods and seeds and orders):
         raise FarshoreError("there is nothing to compare: name at least one method, seed and order")
-    # An order that is spelled in two ways is one.
-    arranged = dict.fromkeys(select_orders(benchmark, orders, target=target, seed=scenario_seed))
-    words = order_words(benchmark, list(arranged), target=target, seed=scenario_seed)
+    if target == BENCHMARKS.get(benchmark).default_target:
+        target = None
+    words = different_orders(benchmark, orders, target=target, seed=scenario_seed)
     for method in methods:
         settings = typed_settings(method, settings)
     try:
         part = Part(
             benchmarks=[benchmark],
             methods=list(dict.fromkeys(methods)),
-            orders=words,
+            orders=list(words.values()),
             target=target,
             settings=dict(settings),
             **conditions,
@@ -80,11 +81,7 @@ def record_comparison(asked: Experiment, runs: Path) -> Experiment:
     """
     with ExitStack() as stack:
         _lock(stack, runs / FOLDER)
-        recorded = [
-            experiment
-            for experiment, _ in recorded_experiments(runs, damaged=[]).values()
-            if experiment.command == "compare"
-        ]
+        recorded = [experiment for experiment, _ in recorded_experiments(runs, []).values()]
         whole = _extended(asked, recorded)
         record_experiment(whole, runs, make_book(runs / FOLDER / "none.yaml"))
     return asked.model_copy(update={"name": whole.name})
@@ -93,7 +90,7 @@ def record_comparison(asked: Experiment, runs: Path) -> Experiment:
 def _extended(asked: Experiment, recorded: Sequence[Experiment]) -> Experiment:
     conditions = _conditions(asked)
     for experiment in recorded:
-        if _conditions(experiment) == conditions:
+        if experiment.command == "compare" and _conditions(experiment) == conditions:
             return _joined(experiment, asked)
     taken = {experiment.name for experiment in recorded}
     if asked.name not in taken:
@@ -115,38 +112,54 @@ def _conditions(experiment: Experiment) -> str:
 
 def _joined(first: Experiment, second: Experiment) -> Experiment:
     """The runs of both and no others. Methods with equal orders and seeds share a part."""
+    parts = [(each, part) for each in (first, second) for part in each.parts]
+    words = _words(first, [word for _, part in parts for word in part.orders])
     seeds: dict[tuple[str, str], set[int]] = {}
-    for experiment in (first, second):
-        for part in experiment.parts:
-            given = set((part.search or experiment.search).run_seeds)
-            for method in part.methods:
-                for order in part.orders:
-                    seeds.setdefault((method, order), set()).update(given)
+    for experiment, part in parts:
+        given = set((part.search or experiment.search).run_seeds)
+        for method in part.methods:
+            for order in part.orders:
+                seeds.setdefault((method, words[order]), set()).update(given)
+    return first.model_copy(update=_grouped(first.parts[0], seeds, list(words.values())))
+
+
+def _words(experiment: Experiment, words: Sequence[str]) -> dict[str, str]:
+    """One word for each order, by all words that were given for it."""
+    part, words = experiment.parts[0], list(dict.fromkeys(words))
+    benchmark, target, seed = part.benchmarks[0], part.target, experiment.scenario_seed
+    named = different_orders(benchmark, words, target=target, seed=seed)
+    orders = select_orders(benchmark, words, target=target, seed=seed)
+    return {word: named[order] for word, order in zip(words, orders, strict=True)}
+
+
+def _grouped(
+    usual: Part, seeds: Mapping[tuple[str, str], set[int]], words: Sequence[str]
+) -> dict[str, Any]:
+    """The search and the parts of an experiment in which each method has these seeds in each
+    order.
+    """
     parts: dict[tuple[tuple[str, ...], tuple[int, ...]], list[str]] = {}
-    words = list(dict.fromkeys(order for _, order in seeds))
     for method in dict.fromkeys(method for method, _ in seeds):
         by_seeds: dict[tuple[int, ...], list[str]] = {}
-        for order in words:
+        for order in dict.fromkeys(words):
             if (method, order) in seeds:
                 by_seeds.setdefault(tuple(sorted(seeds[method, order])), []).append(order)
         for of_method, orders in by_seeds.items():
             parts.setdefault((tuple(orders), of_method), []).append(method)
-    usual = next(iter(parts))[1]
-    return first.model_copy(
-        update={
-            "search": _search(usual),
-            "parts": [
-                first.parts[0].model_copy(
-                    update={
-                        "methods": methods,
-                        "orders": list(orders),
-                        "search": None if of_part == usual else _search(of_part),
-                    }
-                )
-                for (orders, of_part), methods in parts.items()
-            ],
-        }
-    )
+    most = next(iter(parts))[1]
+    return {
+        "search": _search(most),
+        "parts": [
+            usual.model_copy(
+                update={
+                    "methods": methods,
+                    "orders": list(orders),
+                    "search": None if of_part == most else _search(of_part),
+                }
+            )
+            for (orders, of_part), methods in parts.items()
+        ],
+    }
 
 
 def _search(seeds: Iterable[int]) -> Search:

@@ -17,8 +17,6 @@ from ..randomness import derive
 # In an order that is given by its names: a shell and YAML leave it alone, and no domain has it in
 # its name.
 BETWEEN_NAMES = "/"
-# How many random orders are recognised by `order_words`.
-RANDOM_WORDS = 32
 Groups = Mapping[str, Sequence[str]]
 
 
@@ -69,19 +67,18 @@ def select_orders(
     return orders
 
 
-def order_words(
-    benchmark: str, orders: Sequence[tuple[str, ...]], *, target: str | None, seed: int
-) -> list[str]:
-    """The reverse of `select_orders`, with one word per order: `listed`, `reversed`, `random1`,
-    ..., or its names where no word fits.
+def different_orders(
+    benchmark: str, words: Sequence[str], *, target: str | None, seed: int
+) -> dict[tuple[str, ...], str]:
+    """The orders that the words mean, each once, with its word: `listed` and `reversed` wherever
+    they fit, otherwise the first that was given.
     """
-    words = ["listed", "reversed", *(f"random{number}" for number in range(1, RANDOM_WORDS + 1))]
-    known: dict[tuple[str, ...], str] = {}
-    for word, order in zip(
-        words, select_orders(benchmark, words, target=target, seed=seed), strict=True
-    ):
-        known.setdefault(order, word)
-    return [known.get(order, BETWEEN_NAMES.join(order)) for order in orders]
+    usual = ("listed", "reversed")
+    orders = select_orders(benchmark, [*usual, *words], target=target, seed=seed)
+    named: dict[tuple[str, ...], str] = {}
+    for word, order in zip((*usual, *words), orders, strict=True):
+        named.setdefault(order, word)
+    return {order: named[order] for order in orders[len(usual) :]}
 
 
 def _random_order(listed: Sequence[str], number: int, seed: int) -> tuple[str, ...]:
