@@ -10,7 +10,7 @@ import argparse
 import statistics
 
 from farshore import Result, Run, execute
-from farshore.comparison import standard_error
+from farshore.evaluation.averages import standard_error
 
 
 def main() -> None:

@@ -16,10 +16,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from farshore.engines.carry_out import carry_out, open_runs
 from farshore.engines.local import LocalEngine
-from farshore.engines.sweep import open_runs, sweep
 from farshore.plan.experiment import Experiment
-from farshore.plan.plan import Cell, Plan, Planned
+from farshore.plan.plan import Condition, Plan, Planned
 from farshore.protocol import Run
 from farshore.store.identity import run_name
 from farshore.store.store import Store
@@ -48,7 +48,7 @@ def main(count: int = 1000, workers: int = 2) -> None:
     plan = Plan(
         experiment,
         [
-            Planned(run_name(run), run, Cell(0, run.benchmark, run.method), run.seed, 0)
+            Planned(run_name(run), run, Condition(0, run.benchmark, run.method), run.seed, 0)
             for run in runs
         ],
     )
@@ -67,7 +67,7 @@ def main(count: int = 1000, workers: int = 2) -> None:
         with LocalEngine(workers) as engine:
             # The workers import PyTorch while the first runs wait; they are not counted.
             began = time.perf_counter()
-            sweep(plan, store, engine, todo=todo, report=report)
+            carry_out(plan, store, engine, todo=todo, report=report)
             wall = time.perf_counter() - began
         inside = sum(store.read(name).seconds["total"] for name in todo)
     around = 1000 * (spent - inside) / count

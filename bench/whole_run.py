@@ -23,9 +23,9 @@ import torch
 from packing import outcomes
 
 from farshore import Run, execute
-from farshore.comparison import standard_error
 from farshore.engines.local import LocalEngine
 from farshore.engines.work import Task
+from farshore.evaluation.averages import standard_error
 from farshore.protocol import Result
 from farshore.store.identity import run_name
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
 from pathlib import Path
 
 import pandas as pd
 
+from farshore.engines.carry_out import Progress, carry_out, open_runs
 from farshore.engines.engine import Engine
-from farshore.engines.sweep import Progress, open_runs, sweep
-from farshore.engines.work import Outcome, Task, carry_out
+from farshore.engines.inline import InlineEngine
+from farshore.engines.work import Outcome, Task
 from farshore.plan.experiment import Experiment, make_book
 from farshore.plan.plan import Plan, make_plan
 from farshore.store.store import MEASURED, Store, tidy_table
@@ -17,29 +17,20 @@ from farshore.store.store import MEASURED, Store, tidy_table
 EXPERIMENTS = Path(__file__).resolve().parents[1] / "experiments"
 
 
-class Here(Engine):
-    """Carries out a run when it is asked for the next outcome; saves the start of processes."""
-
-    slots = 1
+class Here(InlineEngine):
+    """Carries out runs in this process, which saves the start of others, and keeps their names."""
 
     def __init__(self) -> None:
-        self.tasks: deque[Task] = deque()
+        super().__init__()
         self.carried: list[str] = []
 
-    @property
-    def free(self) -> int:
-        return 1 - len(self.tasks)
-
     def submit(self, task: Task) -> None:
-        self.tasks.append(task)
+        self.waits = task.name
+        super().submit(task)
 
     def next(self, seconds: float) -> Outcome | None:
-        task = self.tasks.popleft()
-        self.carried.append(task.name)
-        return carry_out(task)
-
-    def close(self) -> None:
-        self.tasks.clear()
+        self.carried.append(self.waits)
+        return super().next(seconds)
 
 
 def experiment(**values: object) -> Experiment:
@@ -73,7 +64,7 @@ def swept(
     plan = planned(found, runs)
     store = Store(runs)
     with engine or Here() as at:
-        return plan, sweep(plan, store, at, todo=open_runs(plan, store)[0], **options)
+        return plan, carry_out(plan, store, at, todo=open_runs(plan, store)[0], **options)
 
 
 def table(runs: Path) -> pd.DataFrame:

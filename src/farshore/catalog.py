@@ -5,10 +5,12 @@ target.
 from __future__ import annotations
 
 from .adaptation import ADAPTATIONS
-from .entry import Entry
+from .entry import Entry, Kind
 from .errors import unknown
 from .methods import METHODS
 
+# The order of a table's sections; only the first is ranked.
+KINDS: tuple[Kind, ...] = ("continual", "offline", "adaptation")
 # The order in which groups are listed.
 GROUPS = (
     "finetune",

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import subprocess
 import sys
@@ -12,10 +11,13 @@ from pathlib import Path
 
 import pytest
 
+import farshore
 from farshore.cli.app import main
+from farshore.store.folder import run_folders
+from farshore.store.ranking import rank
 
 
-def farshore(
+def typed(
     arguments: list[str], capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[int, str, str]:
     """Exit code, standard output and standard error of a command."""
@@ -28,7 +30,7 @@ def farshore(
 
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch):
-    return lambda *arguments: farshore(list(arguments), capsys, monkeypatch)
+    return lambda *arguments: typed(list(arguments), capsys, monkeypatch)
 
 
 def test_help_does_not_import_torch() -> None:
@@ -72,10 +74,72 @@ def test_run_prints_the_headline_and_saves_result_and_state(command, tmp_path: P
     assert "target va (unseen, 200 rows)" in out
     assert "BWT (validation rows)" in out
     assert "learned hungarian" in out
-    result = json.loads((tmp_path / "result.json").read_text())
-    assert result["run"]["seed"] == 2
-    assert result["settings"]["batch_size"] == 4
-    assert (tmp_path / "learner" / "manifest.json").exists()
+    (folder,) = run_folders(tmp_path)
+    result = folder.read()
+    assert result.run.seed == 2
+    assert result.settings["batch_size"] == 4
+    assert f"saved in {folder.path}: result.json and model" in " ".join(out.split())
+    learner = farshore.load(folder.model)
+    assert [domain["name"] for domain in learner.domains] == result.sources
+
+
+RUN = ("run", "heart-hospitals", "er", "--steps", "3")
+
+
+def test_a_run_that_is_there_is_shown_and_not_repeated(command, tmp_path: Path) -> None:
+    _, first, _ = command(*RUN, "--out", str(tmp_path))
+    (folder,) = run_folders(tmp_path)
+    written = folder.result.stat().st_mtime_ns
+    spelled = ("--order", "cleveland,hungarian,switzerland", "--target", "va")
+    code, out, _ = command(*RUN, *spelled, "--out", str(tmp_path))
+    assert code == 0
+    assert "learned" not in out
+    assert "target va (unseen, 200 rows)" in out
+    assert f"found in {folder.path}" in out
+    assert "nothing was trained" in out
+    assert folder.result.stat().st_mtime_ns == written
+    code, out, _ = command(*RUN, "--out", str(tmp_path), "--again")
+    assert (code, out.count("learned")) == (0, 3)
+    assert folder.result.stat().st_mtime_ns > written
+    assert [each.path for each in run_folders(tmp_path)] == [folder.path]
+
+
+def test_a_damaged_result_is_repeated_by_run(command, tmp_path: Path) -> None:
+    command(*RUN, "--out", str(tmp_path))
+    (folder,) = run_folders(tmp_path)
+    folder.result.write_text("{}")
+    code, out, _ = command(*RUN, "--out", str(tmp_path))
+    assert code == 0
+    assert "is damaged" in out
+    assert "the run is repeated" in out
+    assert folder.read().status == "done"
+
+
+def test_without_a_folder_nothing_stays(command, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    code, out, _ = command(*RUN)
+    assert (code, list(tmp_path.iterdir())) == (0, [])
+    assert "saved in" not in out
+
+
+def test_run_compare_and_sweep_are_the_same_run(command, tmp_path: Path) -> None:
+    runs = str(tmp_path / "runs")
+    settings = ("--set", "batch_size=8", "--memory", "50")
+    assert command(*RUN, "--seed", "0", *settings, "--out", runs)[0] == 0
+    (folder,) = run_folders(tmp_path / "runs")
+    written = folder.result.stat().st_mtime_ns
+    compare = ("compare", "heart-hospitals", "--methods", "er", "--seeds", "1", "--steps", "3")
+    code, out, _ = command(*compare, *settings, "--runs", runs)
+    assert (code, "done in" in out) == (0, False)
+    (tmp_path / "mine.yaml").write_text(
+        "name: mine\nabout: the same\nsearch: {trials: 1, seeds: [0]}\nparts:\n"
+        "- benchmarks: [heart-hospitals]\n  methods: [er]\n  steps: 3\n  memory: 50\n"
+        "  settings: {batch_size: 8}\n"
+    )
+    code, out, _ = command("sweep", str(tmp_path / "mine.yaml"), "--runs", runs)
+    assert (code, "done in" in out) == (0, False)
+    assert [each.path for each in run_folders(tmp_path / "runs")] == [folder.path]
+    assert folder.result.stat().st_mtime_ns == written
 
 
 def test_the_same_command_twice_gives_the_same_numbers_to_the_last_digit(
@@ -84,7 +148,7 @@ def test_the_same_command_twice_gives_the_same_numbers_to_the_last_digit(
     for name in ("a", "b"):
         command("run", "rotated-digits", "cl-coral", "--steps", "4", "--out", str(tmp_path / name))
     first, second = (
-        json.loads((tmp_path / name / "result.json").read_text()) for name in ("a", "b")
+        json.loads(next((tmp_path / name).glob("*/result.json")).read_text()) for name in ("a", "b")
     )
     assert first["target"]["scores"] == second["target"]["scores"]
     assert first["matrices"] == second["matrices"]
@@ -126,6 +190,14 @@ def test_the_same_command_twice_gives_the_same_numbers_to_the_last_digit(
         (["compare", "heart-hospitals", "--seeds", "0"], "at least 1"),
         (["compare", "heart-hospitals", "--orders", "backwards"], "listed, reversed"),
         (["compare", "heart-hospitals", "--workers", "0"], "at least 1"),
+        (["compare", "heart-hospitals", "--engine", "slurm"], "use local or ray"),
+        (["compare", "heart-hospital"], "did you mean 'heart-hospitals'"),
+        (["compare", "heart-hospitals", "--steps", "0"], "steps = 0"),
+        (["compare", "heart-hospitals", "--severity", "3"], "--severity is for image"),
+        (
+            ["compare", "heart-hospitals", "--methods", "er", "--set", "penalty_weight=1"],
+            "er: unknown setting 'penalty_weight'",
+        ),
     ],
 )
 def test_a_mistake_is_one_clear_line_and_exit_code_2(
@@ -186,53 +258,35 @@ def test_benchmarks_lists_all_and_describes_one(command) -> None:
     assert "cleveland, hungarian, switzerland, va" in out
 
 
-def test_compare_ranks_and_saves(command, tmp_path: Path) -> None:
-    arguments = [
-        "--methods",
-        "er,finetune",
-        "--seeds",
-        "2",
-        "--orders",
-        "listed,reversed",
-        "--steps",
-        "3",
-        "--workers",
-        "1",
-    ]
-    code, out, _ = command("compare", "heart-hospitals", *arguments, "--out", str(tmp_path))
+def test_compare_ranks_and_repeats_nothing(command, tmp_path: Path) -> None:
+    arguments = ("compare", "heart-hospitals", "--seeds", "2", "--steps", "3", "--workers", "1")
+    arguments += ("--methods", "er,finetune", "--orders", "listed,reversed")
+    code, out, _ = command(*arguments, "--runs", str(tmp_path))
     assert code == 0
     assert "2 seeds x 2 orders" in out
     assert "by order of the sources" in out
     assert "switzerland hungarian cleveland" in " ".join(out.split())
-    saved = json.loads((tmp_path / "comparison.json").read_text())
-    assert len(saved["results"]) == 8
-    table = list(csv.DictReader((tmp_path / "comparison.csv").read_text().splitlines()))
-    assert [row["rank"] for row in table] == ["1", "2"]
-    targets = [float(row["target"]) for row in table]
-    assert targets == sorted(targets, reverse=True)
-    assert {row["method"] for row in table} == {"er", "finetune"}
-    scores = [
-        r["target"]["scores"]["accuracy"]
-        for r in saved["results"]
-        if r["run"]["method"] == table[0]["method"]
-    ]
-    assert targets[0] == pytest.approx(sum(scores) / 4)
+    folders = {folder.path: folder for folder in run_folders(tmp_path)}
+    assert len(folders) == 8
+    ranked = rank([folder.read() for folder in folders.values()])
+    lines = [line for line in out[out.index("unseen target") :].splitlines() if " ± " in line]
+    for standing, line in zip(ranked, lines, strict=False):
+        method, place, score = line.split()[:3]
+        assert (method, place) == (standing.method, str(standing.rank))
+        assert score == f"{100 * standing.target:.1f}"
+    written = {path: folder.result.stat().st_mtime_ns for path, folder in folders.items()}
+    code, again, _ = command(*arguments, "--runs", str(tmp_path))
+    assert code == 0
+    assert "done in" not in again
+    assert out[out.index("heart-hospitals: accuracy") :] == again
+    assert written == {path: folder.result.stat().st_mtime_ns for path, folder in folders.items()}
 
 
 def test_compare_lists_what_saw_more_below_and_unranked(command, tmp_path: Path) -> None:
-    arguments = [
-        "--methods",
-        "adaptation,urm,finetune",
-        "--seeds",
-        "1",
-        "--steps",
-        "2",
-        "--workers",
-        "1",
-        "--out",
-        str(tmp_path),
-    ]
-    code, out, _ = command("compare", "heart-hospitals", *arguments)
+    arguments = ("--methods", "adaptation,urm,finetune", "--seeds", "1", "--steps", "2")
+    code, out, _ = command(
+        "compare", "heart-hospitals", *arguments, "--workers", "1", "--runs", str(tmp_path)
+    )
     assert code == 0
     table = out[out.index("unseen target") :]
     places = [
@@ -240,9 +294,8 @@ def test_compare_lists_what_saw_more_below_and_unranked(command, tmp_path: Path)
         for word in ("finetune", "upper bound (offline)", "urm", "adapted to the target", "tent")
     ]
     assert places == sorted(places)
-    rows = list(csv.DictReader((tmp_path / "comparison.csv").read_text().splitlines()))
-    assert [(row["method"], row["rank"]) for row in rows[:2]] == [("finetune", "1"), ("urm", "")]
-    assert {(row["kind"], row["rank"]) for row in rows[2:]} == {("adaptation", "")}
+    ranks = {line.split()[0]: line.split()[1] for line in table.splitlines() if len(line) > 50}
+    assert (ranks["finetune"], ranks["urm"], ranks["tent"]) == ("1", "-", "-")
 
 
 def test_run_says_what_an_adaptation_saw_and_that_nothing_was_adapted(command) -> None:

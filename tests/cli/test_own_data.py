@@ -46,13 +46,13 @@ def test_heart_as_a_user_types_it(
     printed = capsys.readouterr().out
     assert "target va (unseen, 200 rows)" in printed
     assert "heart.csv: 920 rows, 13 input columns" in printed
-    result = Result.read(heart / "out" / "result.json")
+    result = Result.read(next((heart / "out").glob("*/result.json")))
     assert (result.title, result.run.benchmark) == ("heart.csv", "table")
     assert result.run.options == {"path": "heart.csv", "domain": "hospital", "label": "num"}
     assert result.data["set"] == "heart.csv"
     assert result.classes == ["0", "1", "2", "3", "4"]
     assert result.sources == ["cleveland", "hungarian", "switzerland"]
-    learner = farshore.load(heart / "out" / "learner")
+    learner = farshore.load(next((heart / "out").glob("*/model")))
     assert result.target is not None
     va = pd.read_csv("heart.csv", na_values="?").query("hospital == 'va'")
     right = float((learner.predict(va) == va["num"].astype(str)).mean())
@@ -83,10 +83,10 @@ def test_images_as_a_user_types_it(
     )
     assert type_in(line, monkeypatch) == 0
     assert "pictures: 60 images as 16x16 RGB" in capsys.readouterr().out
-    result = Result.read(tmp_path / "out" / "result.json")
+    result = Result.read(next((tmp_path / "out").glob("*/result.json")))
     assert result.target_score is not None
     assert result.target_score > 0.9
-    assert farshore.load("out/learner").preprocessing is not None
+    assert farshore.load(next(Path("out").glob("*/model"))).preprocessing is not None
 
 
 def test_domains_are_found_as_a_user_types_it(
@@ -99,7 +99,7 @@ def test_domains_are_found_as_a_user_types_it(
         == 0
     )
     assert "4 found, boundaries at rows 360, 720, 1079 of 1438" in capsys.readouterr().out
-    result = Result.read(tmp_path / "result.json")
+    result = Result.read(next(tmp_path.glob("*/result.json")))
     assert (result.run.options, result.sources) == (
         {"domain_by": "drift"},
         ["part 1", "part 2", "part 3", "part 4"],

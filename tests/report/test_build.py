@@ -10,8 +10,8 @@ import pytest
 from reporting import VERSIONS, filled, result, write
 from sweeping import EXPERIMENTS, experiment, planned, swept
 
-from farshore.comparison import Comparison, compare, rank
 from farshore.errors import FarshoreError
+from farshore.plan.comparison import make_comparison, record_comparison
 from farshore.plan.experiment import make_book, read_experiment
 from farshore.plan.plan import Planned, make_plan
 from farshore.plan.record import TINY, record_experiment
@@ -21,7 +21,8 @@ from farshore.protocol import Run
 from farshore.report.build import build_report
 from farshore.report.overlay import NO_OVERLAY
 from farshore.report.reading import NAMED
-from farshore.report.table import Cell, Over, Report, Row, Status, Table
+from farshore.report.table import Over, Report, Row, Status, Table
+from farshore.store.ranking import rank
 from farshore.store.store import Store
 
 BOTH = {
@@ -201,13 +202,10 @@ def test_nothing_is_refused_in_one_line(tmp_path: Path) -> None:
         build_report(tmp_path)
     with pytest.raises(FarshoreError, match="there is no folder"):
         build_report(tmp_path / "nowhere")
-    (tmp_path / "comparison.json").write_text("{")
-    with pytest.raises(FarshoreError, match="not a whole comparison"):
-        build_report(tmp_path / "comparison.json")
-    assert "not a whole comparison" in build_report(tmp_path).problems[0]
-    Comparison(benchmark="heart-hospitals", metric="accuracy", rows=[], results=[]).save(tmp_path)
-    with pytest.raises(FarshoreError, match="holds no results"):
-        build_report(tmp_path / "comparison.json")
+    (tmp_path / "anything.json").write_text("{}")
+    with pytest.raises(FarshoreError, match="holds no runs: give a folder") as told:
+        build_report(tmp_path / "anything.json")
+    assert "\n" not in str(told.value)
 
 
 def test_an_experiment_without_runs_is_said(tmp_path: Path) -> None:
@@ -264,7 +262,7 @@ def test_two_results_versions_without_a_plan(tmp_path: Path) -> None:
     assert only(report).whole
 
 
-def test_loose_runs_get_a_table_that_says_what_is_not_known(tmp_path: Path) -> None:
+def test_unplanned_runs_get_a_table_that_says_what_is_not_known(tmp_path: Path) -> None:
     filled(
         tmp_path,
         experiment(part=BOTH),
@@ -283,7 +281,7 @@ def test_loose_runs_get_a_table_that_says_what_is_not_known(tmp_path: Path) -> N
     assert "partial" in table.title
 
 
-def test_loose_runs_under_two_conditions_are_rows_apart(tmp_path: Path) -> None:
+def test_unplanned_runs_under_two_conditions_are_rows_apart(tmp_path: Path) -> None:
     for memory in (10, 20):
         for seed in (0, 1):
             write(
@@ -550,56 +548,107 @@ def test_selection_that_leaves_sources_out_needs_all_its_runs(tmp_path: Path) ->
     assert (cell.status, cell.trials) == (Status.PARTIAL, 1)
 
 
+def test_settings_of_single_runs_are_rows_apart_and_no_trials(tmp_path: Path) -> None:
+    for batch_size, score in ((8, 0.6), (16, 0.7)):
+        run = Run(benchmark="heart-hospitals", method="er", settings={"batch_size": batch_size})
+        write(tmp_path, result(run, score))
+    table = only(build_report(tmp_path))
+    assert {each.variant: round(each.cells["heart-hospitals"].mean) for each in table.rows} == {
+        "batch_size 8": 60,
+        "batch_size 16": 70,
+    }
+    assert "best trial" not in table.about
+
+
+@pytest.mark.parametrize("file", ["", "result.json"])
+def test_a_single_run_has_a_table_of_one_row(file: str, tmp_path: Path) -> None:
+    plan = filled(tmp_path, experiment(part=BOTH), steady)
+    chosen = next(each for each in plan.runs if each.run.method == "cl-coral" and each.seed == 1)
+    report = build_report(tmp_path / chosen.name / file)
+    table = only(report)
+    assert report.problems == ()
+    assert report.experiments == ()
+    assert (len(table.rows), len(table.columns), table.whole) == (1, 1, True)
+    cell = table.rows[0].cells[chosen.run.benchmark]
+    assert (cell.mean, cell.notes) == (pytest.approx(71), ())
+    assert table.title.startswith("★-CL-CORAL on ")
+    assert sum(line.startswith("farshore run ") for line in report.provenance.commands) == 1
+
+
 def test_a_comparison_is_a_table(tmp_path: Path) -> None:
-    runs = [
-        Run(
-            benchmark="heart-hospitals", method=name, seed=seed, steps=2, settings={"batch_size": 8}
-        )
-        for name in ("finetune", "er", "tent")
-        for seed in (0, 1)
+    found = make_comparison(
+        {"benchmark": "heart-hospitals"},
+        ["finetune", "er", "tent"],
+        seeds=range(2),
+        orders=["listed"],
+        steps=2,
+        settings={"batch_size": 8},
+    )
+    plan, _ = swept(found, tmp_path)
+    record_comparison(found, tmp_path)
+    results = [Store(tmp_path).read(name) for name in plan.unique()]
+    report = build_report(tmp_path)
+    table = only(report)
+    assert table.name == "compare-heart-hospitals"
+    for expected in rank(results):
+        cell = row(table, expected.method).cells["heart-hospitals"]
+        assert cell.mean == pytest.approx(100 * expected.target)
+        assert cell.error == pytest.approx(100 * expected.target_error)
+    assert table.rows[0].average is None
+    assert {each.method for each in table.rows if each.ranked} == {"finetune", "er"}
+    assert "There is only one data set" in table.significance.sentences[0]
+    assert report.provenance.commands[-2] == (
+        "farshore compare heart-hospitals --methods finetune,er,tent --seeds 2 --orders "
+        "listed --steps 2 --set batch_size=8 --runs runs-again"
+    )
+
+
+def test_one_experiment_alone(tmp_path: Path) -> None:
+    filled(tmp_path, experiment(part=BOTH), steady)
+    compared = make_comparison(
+        {"benchmark": "heart-hospitals"}, ["er"], seeds=[0], orders=["listed"]
+    )
+    filled(tmp_path, compared, steady)
+    assert [table.name for table in build_report(tmp_path).tables] == [
+        "compare-heart-hospitals",
+        "toy",
     ]
-    found = compare(runs)
-    found.save(tmp_path / "compare-heart-hospitals")
-    one = build_report(tmp_path / "compare-heart-hospitals" / "comparison.json")
-    for report in (one, build_report(tmp_path), build_report(tmp_path / "compare-heart-hospitals")):
-        table = only(report)
-        assert table.name == "compare-heart-hospitals"
-        for expected in found.rows:
-            cell: Cell = row(table, expected.method).cells["heart-hospitals"]
-            assert cell.mean == pytest.approx(100 * expected.target)
-            assert cell.error == pytest.approx(100 * expected.target_error)
-        assert table.rows[0].average is None
-        assert {each.method for each in table.rows if each.ranked} == {"finetune", "er"}
-        assert "There is only one data set" in table.significance.sentences[0]
-        assert report.provenance.commands[-1] == (
-            "farshore compare heart-hospitals --methods finetune,er,tent --seeds 2 --orders "
-            "listed --steps 2 --set batch_size=8"
+    report = build_report(tmp_path, experiment="compare-heart-hospitals")
+    assert only(report).name == "compare-heart-hospitals"
+    assert report.problems == ()
+    assert dict(report.provenance.facts)["runs"].startswith("1;")
+    with pytest.raises(FarshoreError, match="holds no finished run of nothing"):
+        build_report(tmp_path, experiment="nothing")
+
+
+def test_a_later_comparison_leaves_no_run_of_an_earlier_one_behind(tmp_path: Path) -> None:
+    for methods, seeds, steps in ((["er", "si"], 2, None), (["finetune"], 1, None), (["er"], 1, 5)):
+        compared = make_comparison(
+            {"benchmark": "heart-hospitals"},
+            methods,
+            seeds=range(seeds),
+            orders=["listed"],
+            steps=steps,
         )
+        filled(tmp_path, record_comparison(compared, tmp_path), steady, record=False)
+    report = build_report(tmp_path)
+    assert report.problems == ()
+    assert sorted(len(table.rows) for table in report.tables) == [1, 3]
+    assert all(table.whole for table in report.tables)
 
 
 def test_a_comparison_over_orders_and_at_the_defaults(tmp_path: Path) -> None:
-    listed = ("0", "15", "30", "45")
-    results = [
-        result(Run(benchmark="rotated-mnist", method=name, seed=seed, order=order), score)
-        for name, score in (("finetune", 0.4), ("cl-coral", 0.7))
-        for order in (listed, listed[::-1])
-        for seed in (0, 1)
-    ]
-    both = Comparison(
-        benchmark="rotated-mnist", metric="accuracy", rows=rank(results), results=results
-    )
-    both.save(tmp_path / "both")
-    table = only(build_report(tmp_path / "both"))
-    assert [column.label for column in table.columns] == [
-        "RotatedMNIST, listed",
-        "RotatedMNIST, reversed",
-    ]
+    def compared(orders: list[str], runs: Path) -> Table:
+        found = make_comparison(
+            {"benchmark": "rotated-mnist"}, ["finetune", "cl-coral"], seeds=range(2), orders=orders
+        )
+        filled(runs, found, steady)
+        return only(build_report(runs))
+
+    table = compared(["listed", "reversed"], tmp_path / "both")
+    assert [column.label for column in table.columns] == ["RotatedMNIST", "RotatedMNIST, reversed"]
     assert not table.ranked
     assert not table.has_paper
-    first = [each for each in results if each.run.order == listed]
-    Comparison(benchmark="rotated-mnist", metric="accuracy", rows=rank(first), results=first).save(
-        tmp_path / "one"
-    )
-    assert (
-        row(only(build_report(tmp_path / "one")), "cl-coral").cells["rotated-mnist"].paper == 72.8
-    )
+    table = compared(["listed"], tmp_path / "one")
+    assert row(table, "cl-coral").cells["rotated-mnist"].paper == 72.8
+    assert not any("The paper searched" in note for note in table.notes)

@@ -12,6 +12,8 @@ from sweeping import EXPERIMENTS, experiment, swept
 from farshore.cli.app import main
 from farshore.plan.experiment import make_book
 from farshore.plan.record import record_experiment
+from farshore.report.figures.reading import read_runs
+from farshore.report.figures.runs import plain
 
 
 @pytest.fixture
@@ -121,6 +123,7 @@ def test_wrong_input_is_one_clear_line(command, runs: Path, tmp_path: Path) -> N
     blocked.write_text("")
     for words, said in (
         ((tmp_path / "none",), "there is no folder"),
+        ((EXPERIMENTS / "main.yaml",), "holds no runs: give a folder"),
         ((empty,), "holds no finished run"),
         ((runs, "-o", "report.pdf"), "end it in .html, .md, .csv, .tex"),
         (
@@ -155,47 +158,55 @@ def test_a_damaged_run_is_named_and_left_out(command, tmp_path: Path) -> None:
     assert "Read this first" in page
 
 
-def test_compare_ends_with_a_page(command, tmp_path: Path) -> None:
-    words = (
-        "heart-hospitals",
-        "--methods",
-        "er,finetune",
-        "--seeds",
-        "2",
-        "--steps",
-        "2",
-        "--set",
-        "batch_size=8",
-        "--workers",
-        "1",
-    )
-    code, out, _ = command("compare", *words, "--orders", "listed,reversed", "--out", tmp_path)
+@pytest.mark.parametrize("file", ["", "result.json"])
+def test_a_single_run_gets_a_page_with_figures(command, tmp_path: Path, file: str) -> None:
+    typed = ("run", "heart-hospitals", "er", "--steps", 2, "--out", tmp_path / "r")
+    assert command(*typed)[0] == 0
+    (folder,) = (path.parent for path in (tmp_path / "r").glob("*/result.json"))
+    code, _, err = command("report", folder / file, "-o", tmp_path / "one.html")
+    assert (code, err) == (0, "")
+    page = (tmp_path / "one.html").read_text()
+    assert 'id="figure-accuracy-matrix"' in page
+    assert "ER on Heart hospitals" in page
+    assert command("report", tmp_path / "r", "-o", tmp_path / "all.html")[0] == 0
+
+
+COMPARE = ("compare", "heart-hospitals", "--steps", 2, "--workers", 1)
+
+
+def test_compare_ends_with_a_page_of_its_own_experiment(command, tmp_path: Path) -> None:
+    words = ("--methods", "er,finetune", "--seeds", 2, "--set", "batch_size=8")
+    swept(experiment(part={"methods": ["si"]}, search={"trials": 1, "seeds": 1}), tmp_path)
+    code, out, _ = command(*COMPARE, *words, "--orders", "listed,reversed", "--runs", tmp_path)
     assert code == 0
-    assert "report.html" in out
-    page = (tmp_path / "report.html").read_text()
+    assert f"the page is {tmp_path}/compare-heart-hospitals.html" in out
+    page = (tmp_path / "compare-heart-hospitals.html").read_text()
     assert 'id="figure-orders"' in page
     assert "Finetune" in page
+    assert ">SI<" not in page
+
+
+def test_figures_show_all_runs_of_a_comparison_whoever_carried_them_out(
+    command, tmp_path: Path
+) -> None:
+    assert command("run", "heart-hospitals", "er", "--steps", 2, "--out", tmp_path)[0] == 0
+    assert command(*COMPARE, "--methods", "er", "--seeds", 2, "--runs", tmp_path)[0] == 0
+    for only in (None, "compare-heart-hospitals"):
+        runs = plain(read_runs(tmp_path, experiment=only))
+        assert [(run.experiment, run.seed) for run in sorted(runs, key=lambda run: run.seed)] == [
+            ("compare-heart-hospitals", 0),
+            ("compare-heart-hospitals", 1),
+        ]
 
 
 def test_compare_without_plotly_says_how_to_install_it_and_keeps_its_results(
     command, tmp_path: Path, monkeypatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "plotly", None)
-    code, out, _ = command(
-        "compare",
-        "heart-hospitals",
-        "--methods",
-        "er",
-        "--seeds",
-        "1",
-        "--steps",
-        "2",
-        "--workers",
-        "1",
-        "--out",
-        tmp_path,
-    )
+    code, out, _ = command(*COMPARE, "--methods", "er", "--seeds", 1, "--runs", tmp_path)
     assert code == 0
-    assert "no report.html: the page needs plotly and Jinja2: from a checkout, pip install" in out
-    assert "'.[report]'" in out
-    assert (tmp_path / "comparison.json").is_file()
+    assert (
+        "no compare-heart-hospitals.html: the page needs plotly and Jinja2: from a checkout, pip "
+        "install '.[report]'" in out
+    )
+    assert len(list(tmp_path.glob("*/result.json"))) == 1

@@ -8,13 +8,13 @@ from pathlib import Path
 from reporting import VERSIONS, filled, result, write
 from sweeping import EXPERIMENTS, experiment, swept
 
-from farshore.benchmarks.source import make_benchmark
-from farshore.comparison import Comparison, rank, select_orders
+from farshore.plan.comparison import make_comparison
 from farshore.plan.experiment import make_book, read_experiment
 from farshore.plan.record import record_experiment
 from farshore.protocol import Run, execute
 from farshore.report.build import build_report
-from farshore.report.provenance import compare_command
+from farshore.report.compared import compare_commands
+from farshore.report.provenance import run_command
 
 PART = {"benchmarks": ["cifar10-c", "heart-hospitals"], "methods": ["finetune", "er"]}
 
@@ -106,37 +106,65 @@ def test_runs_without_a_recorded_experiment_name_it(tmp_path: Path) -> None:
     )
 
 
-def test_the_command_of_a_comparison() -> None:
-    listed = ("0", "15", "30", "45")
-    run = Run(
-        benchmark="rotated-digits",
-        method="er",
-        order=listed[::-1],
-        memory=50,
+def test_the_commands_of_a_comparison() -> None:
+    found = make_comparison(
+        {"benchmark": "rotated-digits"},
+        ["er", "finetune"],
+        seeds=range(2),
+        orders=["reversed", "45/30/75/15"],
         scenario_seed=3,
-        device="cuda:0",
-        settings={"a": 1},
+        target="0",
+        memory=50,
+        settings={"batch_size": 8},
     )
-    found = Comparison(
-        benchmark="rotated-digits",
-        metric="accuracy",
-        rows=rank([result(run, 0.5)]),
-        results=[result(run, 0.5)],
+    assert compare_commands(found, " --runs again") == [
+        "farshore compare rotated-digits --methods er,finetune --seeds 2 --orders "
+        "reversed,45/30/75/15 --target 0 --memory 50 --scenario-seed 3 --set batch_size=8 "
+        "--runs again"
+    ]
+
+
+def test_a_recorded_comparison_prints_its_command_and_no_file(tmp_path: Path) -> None:
+    found = make_comparison({"benchmark": "heart-hospitals"}, ["er"], seeds=[0], orders=["listed"])
+    filled(tmp_path, found, lambda planned: 0.5)
+    commands = list(build_report(tmp_path).provenance.commands)
+    assert commands[1:] == [
+        "farshore compare heart-hospitals --methods er --seeds 1 --orders listed --runs runs-again",
+        "farshore report runs-again -o report-again.html",
+    ]
+
+
+def test_the_command_of_a_single_run_has_all_that_decides_it() -> None:
+    run = Run(
+        benchmark="cifar10-c",
+        method="cl-coral",
+        seed=2,
+        scenario_seed=3,
+        order=("snow", "frost & fog"),
+        severity=3,
+        memory=50,
+        settings={"penalty_weight": 3.0},
+        device="cuda",
     )
-    assert compare_command(found) == (
-        "farshore compare rotated-digits --methods er --seeds 1 --orders reversed --memory 50 "
-        "--scenario-seed 3 --set a=1 --device cuda:0"
+    assert run_command(run) == (
+        "farshore run cifar10-c cl-coral --seed 2 --scenario-seed 3 --order 'snow,frost & fog' "
+        "--memory 50 --device cuda --severity 3 --set penalty_weight=3.0 --out runs-again"
     )
 
 
-def test_an_order_without_a_word_can_be_asked_for_again() -> None:
-    cifar = make_benchmark("cifar10-c")
-    first, second, *rest = cifar.listed(cifar.choose_target(None))
-    made = result(
-        Run(benchmark="cifar10-c", method="er", order=(second, first, *rest)), 0.5
-    ).model_copy(update={"sources": [second, first, *rest]})
-    command = compare_command(
-        Comparison(benchmark="cifar10-c", metric="accuracy", rows=rank([made]), results=[made])
+def test_the_command_of_a_run_on_own_data() -> None:
+    options = {"path": "my data.csv", "domain": "site", "label": "class", "drop": ["id", "name"]}
+    run = Run(benchmark="table", options=options, method="er", target="site D")
+    assert run_command(run) == (
+        "farshore run table er --seed 0 --target 'site D' --option 'path=my data.csv' --option "
+        "domain=site --option label=class --option drop=id,name --out runs-again"
     )
-    word = command.split("--orders ")[1].split()[0]
-    assert select_orders("cifar10-c", [word], target=None, seed=0) == [(second, first, *rest)]
+
+
+def test_single_runs_are_given_again_by_their_own_commands(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        write(tmp_path, result(Run(benchmark="heart-hospitals", method="er", seed=seed), 0.5))
+    commands = build_report(tmp_path).provenance.commands
+    assert sorted(line for line in commands if line.startswith("farshore run")) == [
+        f"farshore run heart-hospitals er --seed {seed} --out runs-again" for seed in (0, 1)
+    ]

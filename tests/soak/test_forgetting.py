@@ -7,8 +7,8 @@ from __future__ import annotations
 import math
 
 import pytest
-
 from farshore.comparison import Comparison, compare, select_methods
+
 from farshore.methods import METHODS, continual
 from farshore.protocol import Run
 

@@ -73,6 +73,10 @@ class Benchmark(ABC):
         """All domains, in their usual order."""
         return self.domains
 
+    def usual_target(self) -> str | None:
+        """The target of a run that names none, where there is one."""
+        return self.default_target
+
     def choose_target(self, target: str | None) -> str:
         """The domain that stays unseen: the one that is asked for, or the usual one."""
         return target or self.default_target

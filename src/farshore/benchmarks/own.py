@@ -80,6 +80,10 @@ class OwnBenchmark(Benchmark):
             )
         return tuple(in_order(self.read_facts()))
 
+    def usual_target(self) -> str | None:
+        """None, unless domains are constructed: then the end of the stream."""
+        return LAST if self.options.domain_by is not None else None
+
     def choose_target(self, target: str | None) -> str:
         """There is no usual target, unless domains are constructed: then the end of the stream."""
         if target is None and self.options.domain_by is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,6 +28,20 @@ from .data_options import (
     WeightsFlag,
     data_fields,
 )
+from .engine_options import (
+    AddressOption,
+    DeviceOption,
+    EngineOption,
+    EngineOptions,
+    KeepStatesOption,
+    RootOption,
+    RunsOption,
+    RunsPerGpuOption,
+    WorkersOption,
+    carry_out_plan,
+    say,
+)
+from .prepare import use_root
 
 HEADER = [
     "method",
@@ -35,8 +50,8 @@ HEADER = [
     "sources train",
     "sources valid.",
     "BWT",
-    "s a run",
-    "rows a step",
+    "s per run",
+    "rows per step",
 ]
 # What stands above the rows that do not rank.
 APART = {"offline": "upper bound (offline)", "adaptation": "adapted to the target"}
@@ -44,7 +59,8 @@ APART = {"offline": "upper bound (offline)", "adaptation": "adapted to the targe
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ..comparison import Comparison, Row
+    from ..protocol import Result
+    from ..store.ranking import Standing
 
 
 def compare(
@@ -90,39 +106,40 @@ def compare(
         list[str] | None,
         typer.Option("--set", help="a setting of the run, name=value, the same for all methods"),
     ] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:0")] = "cpu",
-    workers: Annotated[
-        int | None, typer.Option(help="runs at a time; one a core by default, one on a GPU")
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="folder for comparison.json, .csv and report.html [default: "
-            "runs/compare-BENCHMARK]"
-        ),
-    ] = None,
+    runs: RunsOption = Path("runs"),
+    engine: EngineOption = "local",
+    address: AddressOption = None,
+    workers: WorkersOption = None,
+    device: DeviceOption = "cpu",
+    runs_per_gpu: RunsPerGpuOption = None,
+    keep_states: KeepStatesOption = False,
+    root: RootOption = None,
 ) -> None:
     """Run every method on BENCHMARK with every seed and order, and rank them by the score on the
     unseen target.
 
-    What learns all sources at once or adapts to the target's inputs stands below, unranked. All
-    methods see the same data and the same number of steps; the table shows the rows a step, for
-    methods are comparable at equal rows only.
+    Runs that are in the folder already are not repeated, and a comparison that was stopped resumes
+    with the same command. What learns all sources at once or adapts to the target's inputs is
+    listed below, unranked. All methods see the same data and the same number of steps; the table
+    shows the rows per step, for methods are comparable at equal rows only.
     Example: farshore compare rotated-digits --methods finetune,er,tailored
     """
-    from ..comparison import compare as carry_out
-    from ..comparison import default_workers, select_methods, select_orders
-    from ..protocol import Run
+    from collections import Counter
+
+    from ..plan.comparison import make_comparison, record_comparison
+    from ..plan.experiment import make_book
+    from ..plan.plan import check_settings, make_plan
+    from ..plan.select import select_methods
     from ..settings import parse_assignments
-    from .progress import RunProgress
+    from ..store.store import Store
+    from .method_groups import method_groups
     from .run import check_writable, split_names
     from .tables import make_console
 
+    options = EngineOptions(engine, address, workers, device, runs_per_gpu)
+    use_root(root)
     if seeds < 1:
         raise FarshoreError(f"--seeds {seeds} is not allowed: at least 1")
-    if workers is not None and workers < 1:
-        raise FarshoreError(f"--workers {workers} is not allowed: at least 1")
-    chosen = select_methods(split_names(methods) or [])
     data = data_fields(
         benchmark,
         {
@@ -143,118 +160,112 @@ def compare(
         network=network,
         network_set=network_set,
     )
-    words = split_names(orders) or []
-    # A run without an order has the listed one: domains that are constructed have no other.
-    arranged = (
-        [None]
-        if words == ["listed"]
-        else select_orders(
-            data["benchmark"], words, target=target, seed=scenario_seed, options=data["options"]
-        )
+    asked = make_comparison(
+        data,
+        select_methods(split_names(methods) or [], method_groups()),
+        seeds=range(seeds),
+        orders=split_names(orders) or [],
+        scenario_seed=scenario_seed,
+        target=target,
+        steps=steps,
+        memory=memory,
+        settings=parse_assignments(set or []),
     )
-    settings = parse_assignments(set or [])
-    runs = [
-        Run.build(
-            method=method,
-            seed=seed,
-            scenario_seed=scenario_seed,
-            target=target,
-            order=order,
-            steps=steps,
-            memory=memory,
-            settings=settings,
-            device=device,
-            **data,
-        )
-        for method in chosen
-        for order in arranged
-        for seed in range(seeds)
-    ]
-    folder = out if out is not None else Path("runs") / f"compare-{Path(benchmark).name}"
-    check_writable(folder)
-    console = make_console()
-    with RunProgress(console, len(runs)) as progress:
-        found = carry_out(
-            runs, workers=workers or default_workers(device, len(runs)), done=progress.done
-        )
-    found.save(folder)
-    console.print(table(found, seeds=seeds, orders=len(arranged)))
-    if len(arranged) > 1:
-        console.print(table_by_order(found))
-    page = write_page(folder)
-    console.print(
-        f"saved in {folder}: comparison.json, "
-        f"comparison.csv{', report.html' if page is None else ''}",
-        highlight=False,
-    )
-    if page is not None:
-        console.print(page, highlight=False, markup=False, soft_wrap=True)
+    store, console = Store(runs), make_console()
+    plan = make_plan(asked, store, make_book(runs / "none.yaml"), device=device)
+    for absent in plan.absent.values():
+        raise FarshoreError(f"{benchmark} is not available here: {absent.why}")
+    check_settings(plan)
+    check_writable(runs, "--runs")
+    plan.experiment = asked = record_comparison(asked, runs)
+    failed = carry_out_plan(console, plan, store, options, keep_states=keep_states)
+    results = [store.read(name) for name in plan.unique() if store.folder(name).finished()]
+    if results:
+        planned = Counter(each.run.method for each in plan.unique().values())
+        console.print(table(results, planned, seeds=seeds, orders=len(asked.parts[0].orders)))
+        if len(asked.parts[0].orders) > 1:
+            console.print(table_by_order(results))
+        count = "1 run" if len(results) == 1 else f"{len(results)} runs"
+        say(console, f"{count} in {runs}; {write_page(runs, asked.name)}")
+    if failed:
+        raise typer.Exit(1)
 
 
-def write_page(folder: Path) -> str | None:
-    """The page of the comparison beside it; where it cannot be made, why: the comparison stands
-    without it.
+def write_page(runs: Path, name: str) -> str:
+    """Write the page of the comparison into the store, and say so; where it cannot be made, say
+    why: the runs are there without it.
     """
     from ..report.write import write_report
 
+    path = runs / f"{name}.html"
     try:
-        write_report(folder / "comparison.json", folder / "report.html")
+        write_report(runs, path, experiment=name)
     except FarshoreError as error:
-        return f"no report.html: {error}"
-    return None
+        return f"no {path.name}: {error}"
+    return f"the page is {path}"
 
 
-def table(found: Comparison, *, seeds: int, orders: int) -> Table:
+def table(
+    results: Sequence[Result], planned: Mapping[str, int], *, seeds: int, orders: int
+) -> Table:
     """The ranked table, unranked rows below and apart; a mean over fewer runs than planned is
     marked.
     """
+    from ..store.ranking import rank
     from .run import percent
     from .tables import plain_table
 
     rows: list[list[str]] = []
     kind = "continual"
-    for row in found.rows:
-        if row.kind != kind:
-            kind = row.kind
+    for standing in rank(results, planned):
+        if standing.kind != kind:
+            kind = standing.kind
             rows += [[""] * len(HEADER), [APART[kind], *[""] * (len(HEADER) - 1)]]
         rows.append(
             [
-                row.method,
-                str(row.rank or "-"),
-                target_of(row),
-                percent(row.source),
-                percent(row.validation),
-                percent(row.backward_transfer, sign=True),
-                f"{row.seconds:.1f}",
-                str(row.rows_per_step),
+                standing.method,
+                str(standing.rank or "-"),
+                target_of(standing),
+                percent(standing.source),
+                percent(standing.validation),
+                percent(standing.backward_transfer, sign=True),
+                f"{standing.seconds:.1f}",
+                str(standing.rows_per_step),
             ]
         )
     title = (
-        f"{found.benchmark}: {found.metric} in %, {seeds} seeds x {orders} orders, mean ± "
-        "standard error"
+        f"{results[0].run.benchmark}: {results[0].metric} in %, {seeds} seeds x {orders} orders, "
+        "mean ± standard error"
     )
     return plain_table(title, HEADER, rows)
 
 
-def table_by_order(found: Comparison) -> Table:
+def table_by_order(results: Sequence[Result]) -> Table:
     """The target score for each order of the sources, since a mean over orders hides what the
     order does.
     """
+    from ..store.ranking import rank, rank_by_order
     from .tables import plain_table
 
-    orders = found.by_order()
-    rows = [
-        [row.method, *(target_of(of_order[place]) for of_order in orders.values())]
-        for place, row in enumerate(found.rows)
-    ]
+    by_order = rank_by_order(results)
+    rows = []
+    for method in [standing.method for standing in rank(results)]:
+        of_method = (
+            next((each for each in standings if each.method == method), None)
+            for standings in by_order.values()
+        )
+        rows.append([method, *("-" if each is None else target_of(each) for each in of_method)])
     return plain_table(
-        f"{found.metric} on the unseen target by order of the sources", ["method", *orders], rows
+        f"{results[0].metric} on the unseen target by order of the sources",
+        ["method", *by_order],
+        rows,
     )
 
 
-def target_of(row: Row) -> str:
+def target_of(standing: Standing) -> str:
     """Mean ± standard error of the target score; a mean over fewer runs than planned is marked."""
     from .run import percent
 
-    error = f" ± {percent(row.target_error)}" if row.target_error is not None else ""
-    return percent(row.target) + error + ("" if row.whole else f" ({row.runs} of {row.planned})")
+    error = f" ± {percent(standing.target_error)}" if standing.target_error is not None else ""
+    lacking = "" if standing.whole else f" ({standing.runs} of {standing.planned})"
+    return percent(standing.target) + error + lacking

@@ -1,4 +1,4 @@
-"""Progress: a live bar in a terminal, one plain line a domain in a log."""
+"""Progress: a live bar in a terminal, one plain line per domain in a log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor
 
 from ..observer import Observer
-from ..protocol import Result
 
 READ_EVERY = 25
 
@@ -68,25 +67,3 @@ class ProgressObserver(LiveBar, Observer):
             f"{name.split(' validation')[0]} {100 * value:.1f}" for name, value in held.items()
         )
         self.console.print(f"learned {domain}: validation {shown}", highlight=False)
-
-
-class RunProgress(LiveBar):
-    """Counts runs: a live bar in a terminal, a plain line a run in a log. Use it as a context."""
-
-    def __init__(self, console: Console, runs: int) -> None:
-        super().__init__(console)
-        self.runs = runs
-        self.finished = 0
-        self.task = self.bar.add_task("comparing", total=runs)
-
-    def done(self, result: Result) -> None:
-        """A run is finished."""
-        self.finished += 1
-        score = result.target_score
-        shown = f"target {100 * score:.1f}" if score is not None else result.status
-        text = f"{result.run.method}, seed {result.run.seed}: {shown}"
-        self.bar.update(self.task, advance=1, description=text)
-        if not self.console.is_terminal:
-            self.console.print(
-                f"[{self.finished}/{self.runs}] {text}", highlight=False, markup=False
-            )

@@ -11,7 +11,10 @@ import typer
 def report(
     runs: Annotated[
         Path,
-        typer.Argument(help="folder that `farshore sweep --runs` or `farshore compare` wrote into"),
+        typer.Argument(
+            help="folder of runs (of `run --out`, `compare` or `sweep`), one run's folder, or its "
+            "result.json"
+        ),
     ],
     out: Annotated[
         Path | None,
@@ -24,7 +27,11 @@ def report(
     ] = None,
     figure: Annotated[
         str | None,
-        typer.Option(help="only this figure, by the name that stands beside it in the page"),
+        typer.Option(help="only this figure, by its name in the page"),
+    ] = None,
+    experiment: Annotated[
+        str | None,
+        typer.Option(help="only this experiment, by its name in RUNS/experiments"),
     ] = None,
     no_paper: Annotated[
         bool, typer.Option("--no-paper", help="leave out the paper's numbers, labels and colours")
@@ -46,10 +53,10 @@ def report(
             if out is not None
             else Path(f"{figure}.{'svg' if figure == 'critical-difference' else 'html'}")
         )
-        write_figure(runs, figure, path, paper=not no_paper)
+        write_figure(runs, figure, path, paper=not no_paper, experiment=experiment)
     else:
         path = out if out is not None else Path("report.html")
-        problems = write_report(runs, path, paper=not no_paper)
+        problems = write_report(runs, path, paper=not no_paper, experiment=experiment)
     for text in problems:
         console.print(f"note: {text}", highlight=False, markup=False, soft_wrap=True)
     size = path.stat().st_size

@@ -11,15 +11,13 @@ from ..errors import FarshoreError, needs
 
 
 def results(
-    runs: Annotated[
-        Path, typer.Argument(help="folder of runs, as given to `farshore sweep --runs`")
-    ],
+    runs: Annotated[Path, typer.Argument(help="folder of runs, as given to --runs or --out")],
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="a .csv or .parquet file [default: RUNS/tables/runs.csv]"),
     ] = None,
 ) -> None:
-    """Write one table with a row a run and columns named in words.
+    """Write one table with a row per run and columns named in words.
 
     Example: farshore results runs -o runs.parquet
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,12 +28,17 @@ from .data_options import (
     WeightsFlag,
     data_fields,
 )
+from .engine_options import RootOption, say
 from .prepare import use_root
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..engines.carry_out import Keep, Progress
+    from ..engines.work import Outcome
+    from ..plan.plan import Plan, Planned
     from ..protocol import Result
+    from ..store.store import Store
 
 
 # How much of the target a system saw.
@@ -85,25 +91,35 @@ def run(
         typer.Option("--deterministic", help="on a GPU: the same bits each time, somewhat slower"),
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="folder for result.json and the learner's state")
+        Path | None,
+        typer.Option(
+            help="folder of runs that keeps this one: OUT/NAME/result.json and the trained model "
+            "in OUT/NAME/model"
+        ),
     ] = None,
-    root: Annotated[
-        Path | None, typer.Option(help="folder for data, as given to `farshore prepare`")
-    ] = None,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="repeat the run even if its result is in OUT already"),
+    ] = False,
+    root: RootOption = None,
 ) -> None:
     """Train METHOD on the sources of BENCHMARK in turn, then measure it once on the unseen target.
 
     BENCHMARK may be your own data: a table with a column for the domain and one for the class, or a
-    folder domain/class/image.
+    folder domain/class/image. With --out, a run that is there already is shown and not repeated,
+    and one that was interrupted resumes after its last finished domain.
 
     Example: farshore run rotated-digits er --seed 1 --set learning_rate=0.002
 
     Example: farshore run heart.csv er --domain hospital --label num --target va
     """
+    from tempfile import TemporaryDirectory
 
-    from ..protocol import Run, execute
+    from ..engines.carry_out import Keep
+    from ..plan.plan import check_settings, plan_run
+    from ..protocol import Run
     from ..settings import parse_assignments
-    from .progress import ProgressObserver
+    from ..store.store import Store
     from .tables import make_console
 
     use_root(root)
@@ -143,18 +159,73 @@ def run(
         device=device,
         **data,
     )
-    if out is not None:
-        check_writable(out)
+    plan = plan_run(asked)
+    check_settings(plan)
     console = make_console()
-    with ProgressObserver(console) as observer:
-        result = execute(
-            asked, observer=observer, save_model=out / "learner" if out is not None else None
-        )
-    if out is not None:
-        result.save(out / "result.json")
-    show(result, console)
+    if out is None:
+        with TemporaryDirectory(prefix="farshore-") as folder:
+            result = _carry_out(console, plan, Store(Path(folder)), Keep(resumable=False))
+    else:
+        check_writable(out)
+        store = Store(out)
+        if again:
+            store.folder(plan.runs[0].name).begin_anew()
+        result = _carry_out(console, plan, store, Keep(model=True))
     if result.status == "diverged":
         raise typer.Exit(1)
+
+
+def _carry_out(console: Console, plan: Plan, store: Store, keep: Keep) -> Result:
+    """The result of the plan's only run, shown: the one that is there, or a new one."""
+    from ..engines.carry_out import carry_out, open_runs
+    from ..engines.inline import InlineEngine
+    from .progress import ProgressObserver
+
+    folder = store.folder(plan.runs[0].name)
+    todo, damaged = open_runs(plan, store)
+    for text in damaged:
+        say(console, f"{text}; the run is repeated")
+    with ProgressObserver(console) as observer, InlineEngine(observer) as engine:
+        shown = _Shown(console)
+        try:
+            carry_out(plan, store, engine, todo=todo, keep=keep, report=shown.report)
+        except KeyboardInterrupt:
+            if keep.resumable:
+                say(console, "stopped: the same command resumes after the last finished domain")
+                raise typer.Exit(130) from None
+            raise
+    shown.check()
+    result = folder.read()
+    show(result, console)
+    if keep.model:
+        kept = " and model" if folder.model.is_dir() else "; no model was kept"
+        verb = "saved" if todo else "found"
+        hint = "" if todo else "; nothing was trained (--again repeats the run)"
+        say(console, f"{verb} in {folder.path}: result.json{kept}{hint}")
+    return result
+
+
+class _Shown:
+    """What becomes of the run while it is carried out."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.waits = False
+        self.failed: Outcome | None = None
+
+    def report(self, planned: Planned | None, outcome: Outcome | None, progress: Progress) -> None:
+        """The run has ended, or another process has it."""
+        if outcome is None and not self.waits:
+            self.waits = True
+            say(self.console, "another process carries out this run: waiting for it")
+        if outcome is not None and outcome.status == "failed":
+            self.failed = outcome
+
+    def check(self) -> None:
+        """Raise what made the run fail."""
+        if self.failed is not None:
+            print(self.failed.trace, end="", file=sys.stderr)
+            raise FarshoreError(self.failed.message)
 
 
 def show(result: Result, console: Console) -> None:
@@ -204,7 +275,7 @@ def split_names(text: str | None) -> list[str] | None:
     return [name.strip() for name in text.split(",") if name.strip()] if text is not None else None
 
 
-def check_writable(folder: Path) -> None:
+def check_writable(folder: Path, option: str = "--out") -> None:
     """Refuse a folder that cannot be written, before work is done for it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -212,4 +283,6 @@ def check_writable(folder: Path) -> None:
         probe.write_bytes(b"")
         probe.unlink()
     except OSError as error:
-        raise FarshoreError(f"--out {str(folder)!r} cannot be written: {error.strerror}") from None
+        raise FarshoreError(
+            f"{option} {str(folder)!r} cannot be written: {error.strerror}"
+        ) from None

@@ -1,4 +1,4 @@
-"""Engines carry out tasks somewhere. All that a sweep asks of one."""
+"""Engines carry out tasks somewhere. All that is asked of one."""
 
 from __future__ import annotations
 

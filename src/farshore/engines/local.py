@@ -23,7 +23,7 @@ from ..execution import warm_up
 from ..store.claim import die_with_parent, release
 from .engine import ATTEMPTS, Engine
 from .mps import start_mps
-from .work import Outcome, Task, carry_out
+from .work import Outcome, Task, carry_out_task
 
 # How long an idle worker may take to end by itself.
 SECONDS_TO_END = 10.0
@@ -136,8 +136,7 @@ class LocalEngine(Engine):
             outcome = Outcome(
                 task.name,
                 "failed",
-                f"run {task.name} ({task.run.method} on {task.run.benchmark}): its process died "
-                f"{ATTEMPTS} times "
+                f"its process died {ATTEMPTS} times "
                 f"(last exit code {worker.process.exitcode}; -9 often means that memory ran out: "
                 "use fewer --workers)",
             )
@@ -184,7 +183,7 @@ def work(line: Connection, parent: int) -> None:
     """A worker's life: tasks in, outcomes out, until the line ends."""
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C is for the sweep, which then ends its workers
+    )  # Ctrl-C is for the command, which then ends its workers
     die_with_parent(parent)
     # The workers share the cores: each compiles by itself, without a pool of helpers.
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
@@ -197,4 +196,4 @@ def work(line: Connection, parent: int) -> None:
             task = line.recv()
         except (EOFError, OSError):
             return
-        line.send(carry_out(task))
+        line.send(carry_out_task(task))

@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import FarshoreError, needs
 from ..execution import warm_up
 from .engine import ATTEMPTS, Engine
-from .work import Outcome, Task, carry_out
+from .work import Outcome, Task, carry_out_task
 
 
 def _in_one_thread(task: Task) -> Outcome:
@@ -21,7 +21,7 @@ def _in_one_thread(task: Task) -> Outcome:
 
     torch.set_num_threads(1)
     warm_up("cpu")
-    return carry_out(task)
+    return carry_out_task(task)
 
 
 class RayEngine(Engine):
@@ -95,11 +95,7 @@ class RayEngine(Engine):
             first = (
                 str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             )
-            return Outcome(
-                task.name,
-                "failed",
-                f"run {task.name} ({task.run.method} on {task.run.benchmark}): {first}",
-            )
+            return Outcome(task.name, "failed", first)
         return outcome
 
     def close(self) -> None:

@@ -39,6 +39,8 @@ class Task:
 
     earlier: in a search by successive halving, the scores of the trials before, which this one must
     keep up with.
+    resumable: whether the state is saved between domains; a store that is deleted at the end needs
+    none.
     """
 
     name: str
@@ -46,6 +48,8 @@ class Task:
     runs: str
     features: bool = False
     keep_states: bool = False
+    save_model: bool = False
+    resumable: bool = True
     config: Mapping[str, Any] = field(default_factory=dict)
     earlier: tuple[tuple[float, ...], ...] = ()
 
@@ -58,17 +62,19 @@ class Task:
 @dataclass(frozen=True)
 class Outcome:
     """What became of a task. `claimed`: another process has it; `failed`: the message says why,
-    and the next sweep tries again.
+    and the same command tries again.
     """
 
     name: str
     status: Status
     message: str = ""
     seconds: float = 0.0
+    # Of an error that nobody foresaw.
+    trace: str = ""
 
 
 class Lines(Observer):
-    """Writes a line a finished domain, and stops a run that was taken over."""
+    """Writes one line per finished domain, and stops a run that was taken over."""
 
     def __init__(self, folder: RunFolder, claim: Claim) -> None:
         self.folder = folder
@@ -97,9 +103,36 @@ class Lines(Observer):
             ) from error
 
 
-def carry_out(task: Task) -> Outcome:
-    """Carry out one run. Whatever goes wrong with it becomes an outcome: one bad run never ends
-    a sweep.
+class Together(Observer):
+    """Several observers as one; each hears everything, in this order."""
+
+    def __init__(self, *observers: Observer) -> None:
+        self.observers = observers
+
+    def note(self, text: str) -> None:
+        """Handed on."""
+        for observer in self.observers:
+            observer.note(text)
+
+    def start(self, domain: str, steps: int) -> None:
+        """Handed on."""
+        for observer in self.observers:
+            observer.start(domain, steps)
+
+    def step(self, domain: str, step: int, terms: Mapping[str, Tensor]) -> None:
+        """Handed on."""
+        for observer in self.observers:
+            observer.step(domain, step, terms)
+
+    def domain(self, domain: str, scores: Mapping[str, float]) -> None:
+        """Handed on."""
+        for observer in self.observers:
+            observer.domain(domain, scores)
+
+
+def carry_out_task(task: Task, observer: Observer | None = None) -> Outcome:
+    """Carry out one run; `observer` sees it live. Whatever goes wrong with the run becomes an
+    outcome, so that one bad run ends no other; Ctrl-C passes through.
     """
     began = time.perf_counter()
     folder = task.folder
@@ -108,7 +141,7 @@ def carry_out(task: Task) -> Outcome:
         if claim is None:
             return Outcome(task.name, "claimed")
         with claim:
-            status, message = _finish(task, folder, claim)
+            status, message = _finish(task, folder, claim, observer)
     except ClaimLostError:
         return Outcome(task.name, "claimed")
     except FarshoreError as error:
@@ -120,27 +153,39 @@ def carry_out(task: Task) -> Outcome:
     return Outcome(task.name, status, message, time.perf_counter() - began)
 
 
-def _finish(task: Task, folder: RunFolder, claim: Claim) -> tuple[Status, str]:
+def _finish(
+    task: Task, folder: RunFolder, claim: Claim, observer: Observer | None
+) -> tuple[Status, str]:
     """The result of a claimed run: one that is there already, or a new one."""
-    if folder.finished(
-        features=task.features
-    ):  # somebody finished it between the plan and the claim
-        found = folder.read()
-        return found.status, found.message
+    # Somebody may have finished it between the plan and the claim.
+    if folder.finished(features=task.features):
+        there = folder.read()
+        return there.status, there.message
     folder.write_config(
         {"run": task.run.model_dump(mode="json"), "named_by": description(task.run), **task.config}
     )
-    stages = Resume(folder.stages, keep=task.keep_states, least_seconds=LEAST_SECONDS)
+    stages = (
+        Resume(folder.stages, keep=task.keep_states, least_seconds=LEAST_SECONDS)
+        if task.resumable
+        else None
+    )
     opened = feature_saver(folder.features) if task.features else None
     keeps_up = (
         (lambda matrix: promising(task.earlier, seen_scores(matrix))) if task.run.halving else None
     )
+    lines = Lines(folder, claim)
     result = execute(
-        task.run, observer=Lines(folder, claim), resume=stages, opened=opened, promising=keeps_up
+        task.run,
+        observer=lines if observer is None else Together(lines, observer),
+        save_model=folder.model if task.save_model else None,
+        resume=stages,
+        opened=opened,
+        promising=keeps_up,
     )
     claim.check()
     folder.write(result)
-    stages.clear()
+    if stages is not None:
+        stages.clear()
     folder.failure.unlink(missing_ok=True)
     return result.status, result.message
 
@@ -149,9 +194,4 @@ def _failed(task: Task, message: str, began: float, trace: str = "") -> Outcome:
     """A failure is written down where the run lies, if the disk lets us; it is no result."""
     with suppress(OSError):
         task.folder.failure.write_text(f"{message}\n{trace}")
-    return Outcome(
-        task.name,
-        "failed",
-        f"run {task.name} ({task.run.method} on {task.run.benchmark}): {message}",
-        time.perf_counter() - began,
-    )
+    return Outcome(task.name, "failed", message, time.perf_counter() - began, trace)

@@ -16,22 +16,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from ..benchmarks import BENCHMARKS
 from ..benchmarks.source import make_benchmark
-from ..comparison import select_methods
 from ..errors import FarshoreError, unknown
 from ..networks.build import plain_network_settings
 from ..search.selection import Rule
+from ..search.space import run_seed
+from .select import select_methods
 
 SearchBy = Literal["random", "optuna"]
 Table = Literal[
     "backward transfer", "source performance", "run time", "step time", "naive and tailored"
 ]
+# The command that plans an experiment: a file is swept, a comparison is typed.
+Command = Literal["sweep", "compare"]
 
 
 class Spec(BaseModel):
@@ -40,18 +43,38 @@ class Spec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
+def _check_seeds(seeds: object) -> object:
+    """A number of seeds, or different run seeds; `True` is no number here."""
+    if isinstance(seeds, list | tuple):
+        good = all(type(seed) is int and seed >= 0 for seed in seeds)
+        if good and seeds and len(set(seeds)) == len(seeds):
+            return list(seeds)
+    elif type(seeds) is int and seeds >= 1:
+        return seeds
+    raise ValueError("a number of seeds, at least 1, or a list of different run seeds, from 0")
+
+
 class Search(Spec):
     """How many trials for each method and seed; trial 0 is the defaults. `seed` is that of the
     draws, no run's and no data's.
 
+    seeds: a number, from which seeds of runs are derived, or a list of run seeds that are used as
+    they are.
     by: `random` is the paper's search, `optuna` lets earlier trials steer the draws and stops
     trials that fall behind.
     """
 
     trials: int = Field(default=20, ge=1)
-    seeds: int = Field(default=3, ge=1)
+    seeds: Annotated[int | list[int], BeforeValidator(_check_seeds)] = 3
     seed: int = 0
     by: SearchBy = "random"
+
+    @property
+    def run_seeds(self) -> dict[int, int]:
+        """The seed of a run by the number of the seed. A given run seed is its own number."""
+        if isinstance(self.seeds, int):
+            return {number: run_seed(self.seed, number) for number in range(self.seeds)}
+        return {seed: seed for seed in self.seeds}
 
 
 @dataclass(frozen=True)
@@ -136,6 +159,7 @@ class Experiment(Spec):
     reads: list[str] = Field(default_factory=list)
     # What the table shows; without it, the score on the target.
     table: Table | None = None
+    command: Command = "sweep"
 
 
 # How one experiment finds another one by name.
@@ -160,7 +184,7 @@ def read_experiment(path: Path) -> Experiment:
         experiment = Experiment(**data)
         check(experiment)
     except ValidationError as error:
-        raise FarshoreError(f"{path}: {explain(error)}") from None
+        raise FarshoreError(f"{path}: {explain_keys(error)}") from None
     except FarshoreError as error:
         raise FarshoreError(f"{path}: {error}") from None
     return experiment
@@ -286,7 +310,7 @@ def search_by(experiment: Experiment, by: SearchBy) -> Experiment:
     return found
 
 
-def explain(error: ValidationError) -> str:
+def explain_keys(error: ValidationError) -> str:
     """One line that names the key, what was given and what is allowed."""
     first = error.errors()[0]
     # An entry of `benchmarks` may have two forms: their names are no keys of the file.

@@ -5,19 +5,25 @@ so nothing is done twice.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 
-from ..comparison import select_methods
 from ..errors import FarshoreError
 from .experiment import Experiment, Part
+from .select import Groups, select_methods
 
 
 def narrow(
-    experiment: Experiment, benchmarks: Sequence[str] | None, methods: Sequence[str] | None
+    experiment: Experiment,
+    benchmarks: Sequence[str] | None,
+    methods: Sequence[str] | None,
+    groups: Groups = MappingProxyType({}),
 ) -> Experiment:
-    """Only these benchmarks and methods (or groups), of those that the experiment has."""
+    """Only these benchmarks and methods (or groups, `groups` of the caller among them), of those
+    that the experiment has.
+    """
     if benchmarks is None and methods is None:
         return experiment
-    chosen = select_methods(methods) if methods is not None else None
+    chosen = select_methods(methods, groups) if methods is not None else None
     parts: list[Part] = []
     for part in experiment.parts:
         on = [

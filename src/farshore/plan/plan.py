@@ -6,23 +6,27 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .. import catalog
 from ..benchmarks.benchmark import Benchmark
 from ..benchmarks.source import make_benchmark
-from ..comparison import select_orders
 from ..data.scenario import arrange
 from ..errors import FarshoreError
 from ..protocol import Run
-from ..search.selection import Chosen, Trial, select_by_seed
-from ..search.space import capped, distributions, grid, run_seed, trial_settings
-from ..store.identity import run_name
+from ..search.selection import Chosen, Rule, Trial, select_by_seed
+from ..search.space import capped, distributions, grid, trial_settings
+from ..settings import RunSettings, divide
+from ..store.identity import canonical, run_name
 from ..store.store import Store
 from .experiment import Book, Data, Experiment, Part, Search
+from .select import select_orders
 from .study import Scores, Study, begin_studies
 
 
 @dataclass(frozen=True)
-class Cell:
-    """What is averaged over seeds: one method under one condition."""
+class Condition:
+    """What is averaged over seeds: one method on one benchmark, in one order, with one setting
+    varied or none.
+    """
 
     part: int
     benchmark: str
@@ -39,7 +43,7 @@ class Planned:
 
     name: str
     run: Run
-    cell: Cell
+    condition: Condition
     seed: int
     trial: int
     held_out: str | None = None
@@ -48,19 +52,74 @@ class Planned:
     earlier: Scores = ()
 
 
+@dataclass(frozen=True)
+class Missing:
+    """Why nothing can be selected: so many of the planned runs have no result.
+
+    unavailable: why their benchmark cannot be run here, if that is the reason.
+    """
+
+    runs: int
+    planned: int
+    unavailable: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The same in words."""
+        if self.unavailable:
+            return f"its benchmark is not available here ({self.unavailable})"
+        return f"{self.runs} of {self.planned} runs are missing"
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A method whose settings another experiment has yet to select."""
+
+    method: str
+    benchmark: str
+    experiment: str
+    missing: Missing
+
+    @property
+    def sentence(self) -> str:
+        """The same in words."""
+        return (
+            f"{self.method} on {self.benchmark} waits for {self.experiment}: "
+            f"{self.missing.sentence}"
+        )
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A benchmark that cannot be run here: why, and how many runs are left out for it."""
+
+    why: str
+    runs: int
+
+
 @dataclass
 class Plan:
     """The runs; those of benchmarks that are not here; and those whose settings another experiment
-    has yet to find.
+    has yet to find. A single run belongs to no experiment.
 
     Where earlier trials steer later ones, each study adds a run when the one before has ended.
     """
 
-    experiment: Experiment
+    experiment: Experiment | None = None
     runs: list[Planned] = field(default_factory=list)
-    absent: dict[str, tuple[str, int]] = field(default_factory=dict)
-    waiting: list[str] = field(default_factory=list)
-    studies: dict[tuple[Cell, int], Study] = field(default_factory=dict)
+    absent: dict[str, Absent] = field(default_factory=dict)
+    waiting: list[Waiting] = field(default_factory=list)
+    studies: dict[tuple[Condition, int], Study] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Of the experiment; empty for a single run."""
+        return self.experiment.name if self.experiment is not None else ""
+
+    @property
+    def selection(self) -> Rule:
+        """The rule by which trials are selected."""
+        return self.experiment.selection if self.experiment is not None else "source-validation"
 
     def unique(self) -> dict[str, Planned]:
         """Each run once, by name: experiments and parts may share runs. One that is to save
@@ -89,6 +148,33 @@ class Plan:
         return found
 
 
+def plan_run(run: Run) -> Plan:
+    """The plan of a single run that belongs to no experiment."""
+    run = canonical(run)
+    condition = Condition(0, run.benchmark, run.method)
+    return Plan(None, [Planned(run_name(run), run, condition, seed=run.seed, trial=0)])
+
+
+def check_settings(plan: Plan) -> None:
+    """Refuse settings that a planned run does not have, or whose values are not allowed: before
+    anything runs.
+    """
+    checked: set[str] = set()
+    for planned in plan.runs:
+        run = planned.run
+        key = f"{run.method} {sorted(run.settings.items())}"
+        if key in checked:
+            continue
+        checked.add(key)
+        kind = catalog.find(run.method).Settings
+        try:
+            of_method, of_run = divide(run.settings, kind)
+            kind.build(of_method)
+            RunSettings.build(of_run)
+        except FarshoreError as error:
+            raise FarshoreError(f"{run.method}: {error}") from None
+
+
 def make_plan(
     experiment: Experiment, store: Store, book: Book, *, device: str = "cpu", here: bool = True
 ) -> Plan:
@@ -99,17 +185,15 @@ def make_plan(
     not to carry them out.
     """
     plan = Plan(experiment)
-    chosen: dict[str, dict[tuple[str, str], Chosen | str]] = {}
-    for place, part in enumerate(experiment.parts):
+    chosen: dict[str, dict[tuple[str, str], Chosen | Missing]] = {}
+    for number, part in enumerate(experiment.parts):
         search = part.search or experiment.search
         for data in part.data:
             benchmark = make_benchmark(data.benchmark, part.options_of(data))
-            absent = benchmark.missing(experiment.scenario_seed, plan_only=not here)
-            if absent is not None:
-                count = _count(part, search) + (
-                    plan.absent[data.title][1] if data.title in plan.absent else 0
-                )
-                plan.absent[data.title] = (absent, count)
+            why = benchmark.missing(experiment.scenario_seed, plan_only=not here)
+            if why is not None:
+                before = plan.absent[data.title].runs if data.title in plan.absent else 0
+                plan.absent[data.title] = Absent(why, before + _count(part, search))
                 continue
             orders = _orders(part, data, experiment.scenario_seed)
             for method in part.systems:
@@ -117,9 +201,9 @@ def make_plan(
                     for order, study in begin_studies(
                         experiment, part, search, data, method, orders, device
                     ):
-                        cell = Cell(place, data.title, method, order)
-                        plan.studies[cell, study.seed] = study
-                        plan.runs += _advance(study, cell, study.seed, store)
+                        condition = Condition(number, data.title, method, order)
+                        plan.studies[condition, study.seed] = study
+                        plan.runs += _advance(study, condition, study.seed, store)
                     continue
                 if part.settings_from is None:
                     settings = _searched(part, search, benchmark, method)
@@ -128,16 +212,14 @@ def make_plan(
                         chosen[part.settings_from] = select_all(
                             book(part.settings_from), store, book, here=here
                         )
-                    found = chosen[part.settings_from].get((data.title, method))
-                    if isinstance(found, str):
-                        plan.waiting.append(
-                            f"{method} on {data.title} waits for {part.settings_from}: {found}"
-                        )
+                    taken = chosen[part.settings_from].get((data.title, method))
+                    if isinstance(taken, Missing):
+                        plan.waiting.append(Waiting(method, data.title, part.settings_from, taken))
                         continue
-                    settings = _taken(part, search, benchmark, method, found, experiment)
+                    settings = _taken(part, search, benchmark, method, taken, experiment)
                 for varied, seed, run_number, trial, values in settings:
                     for order, arranged in orders.items():
-                        cell = Cell(place, data.title, method, order, varied)
+                        condition = Condition(number, data.title, method, order, varied)
                         run = Run.build(
                             benchmark=data.benchmark,
                             options=part.options_of(data),
@@ -153,48 +235,46 @@ def make_plan(
                             settings=values,
                             device=device,
                         )
-                        plan.runs += _with_held_out(run, cell, seed, trial, experiment, part)
+                        plan.runs += _with_held_out(
+                            canonical(run), condition, seed, trial, experiment, part
+                        )
     return plan
 
 
 def select_all(
     experiment: Experiment, store: Store, book: Book, *, here: bool = True
-) -> dict[tuple[str, str], Chosen | str]:
-    """The selected runs by benchmark and method, in the listed order; a text says what is
-    missing where not all are there.
+) -> dict[tuple[str, str], Chosen | Missing]:
+    """The selected runs by benchmark and method, in the listed order, or what is missing where
+    not all are there.
     """
     plan = make_plan(experiment, store, book, here=here)
-    found: dict[tuple[str, str], Chosen | str] = {}
-    for cell, chosen in selected(plan, store).items():
-        if cell.order == "listed" and not cell.varied:
-            found.setdefault((cell.benchmark, cell.method), chosen)
-    for benchmark, (why, _) in plan.absent.items():
+    choices: dict[tuple[str, str], Chosen | Missing] = {}
+    for condition, chosen in selected(plan, store).items():
+        if condition.order == "listed" and not condition.varied:
+            choices.setdefault((condition.benchmark, condition.method), chosen)
+    for benchmark, absent in plan.absent.items():
+        lacking = Missing(absent.runs, absent.runs, absent.why)
         for part in experiment.parts:
             if benchmark in [data.title for data in part.data]:
-                found.update(
-                    {
-                        (benchmark, method): f"{benchmark} is not available here ({why})"
-                        for method in part.systems
-                    }
-                )
-    return found
+                choices.update({(benchmark, method): lacking for method in part.systems})
+    return choices
 
 
-def selected(plan: Plan, store: Store) -> dict[Cell, Chosen | str]:
-    """Selection in every cell of a plan, or how many of its runs are missing."""
-    cells: dict[Cell, list[Planned]] = {}
+def selected(plan: Plan, store: Store) -> dict[Condition, Chosen | Missing]:
+    """Selection under every condition of a plan, or how many of its runs are missing."""
+    conditions: dict[Condition, list[Planned]] = {}
     for planned in plan.runs:
-        cells.setdefault(planned.cell, []).append(planned)
-    found: dict[Cell, Chosen | str] = {}
-    for cell, runs in cells.items():
-        ahead = sum(study.ahead for (of, _), study in plan.studies.items() if of == cell)
+        conditions.setdefault(planned.condition, []).append(planned)
+    choices: dict[Condition, Chosen | Missing] = {}
+    for condition, runs in conditions.items():
+        ahead = sum(study.ahead for (of, _), study in plan.studies.items() if of == condition)
         lacking = ahead + sum(not store.folder(planned.name).finished() for planned in runs)
-        found[cell] = (
-            f"{lacking} of {len(runs) + ahead} runs are missing"
+        choices[condition] = (
+            Missing(lacking, len(runs) + ahead)
             if lacking
-            else select_by_seed(_trials(runs, store), plan.experiment.selection)
+            else select_by_seed(_trials(runs, store), plan.selection)
         )
-    return found
+    return choices
 
 
 def _trials(runs: list[Planned], store: Store) -> dict[int, list[Trial]]:
@@ -220,7 +300,7 @@ Settings = Iterator[tuple[str, int, int, int, dict[str, Any]]]
 
 def _searched(part: Part, search: Search, benchmark: Benchmark, method: str) -> Settings:
     """All trials of all seeds."""
-    for seed in range(search.seeds):
+    for seed, number in search.run_seeds.items():
         for trial in range(search.trials):
             values = trial_settings(
                 method,
@@ -233,15 +313,15 @@ def _searched(part: Part, search: Search, benchmark: Benchmark, method: str) -> 
             yield (
                 "",
                 seed,
-                run_seed(search.seed, seed),
+                number,
                 trial,
                 capped(method, benchmark, values, part.at_most),
             )
 
 
-def _advance(study: Study, cell: Cell, seed: int, store: Store) -> list[Planned]:
+def _advance(study: Study, condition: Condition, seed: int, store: Store) -> list[Planned]:
     return [
-        Planned(run_name(run), run, cell, seed, trial, earlier=earlier)
+        Planned(run_name(run), canonical(run), condition, seed, trial, earlier=earlier)
         for trial, run, earlier in study.advance(store)
     ]
 
@@ -258,9 +338,7 @@ def _taken(
     the part says so.
     """
     if found is None:  # that experiment does not hold this method: its defaults
-        bases = [
-            (seed, run_seed(search.seed, seed), 0, dict[str, Any]()) for seed in range(search.seeds)
-        ]
+        bases = [(seed, number, 0, dict[str, Any]()) for seed, number in search.run_seeds.items()]
     else:
         best = found.best_seed(experiment.selection)
         seeds = [seed for seed in sorted(found.trials) if not part.best_seed or seed == best]
@@ -293,13 +371,9 @@ def _orders(part: Part, data: Data, seed: int) -> Mapping[str, tuple[str, ...] |
     """The listed order is that of a run without one, so that runs are shared."""
     if part.orders == ["listed"]:
         return {"listed": None}
-    listed, *others = select_orders(
-        data.benchmark,
-        ["listed", *part.orders],
-        target=part.target,
-        seed=seed,
-        options=part.options_of(data),
-    )
+    benchmark = make_benchmark(data.benchmark, part.options_of(data))
+    words = ["listed", *part.orders]
+    listed, *others = select_orders(benchmark, words, target=part.target, seed=seed)
     return {
         word: None if order == listed else order
         for word, order in zip(part.orders, others, strict=True)
@@ -307,14 +381,14 @@ def _orders(part: Part, data: Data, seed: int) -> Mapping[str, tuple[str, ...] |
 
 
 def _with_held_out(
-    run: Run, cell: Cell, seed: int, trial: int, experiment: Experiment, part: Part
+    run: Run, condition: Condition, seed: int, trial: int, experiment: Experiment, part: Part
 ) -> list[Planned]:
     """The run and, for selection that leaves sources out, one for each source that takes the
     target's place.
 
     The real target is left out of those: it is neither learned nor measured.
     """
-    planned = [Planned(run_name(run), run, cell, seed, trial, features=part.features)]
+    planned = [Planned(run_name(run), run, condition, seed, trial, features=part.features)]
     if experiment.selection != "leave-one-source-out":
         return planned
     benchmark = make_benchmark(run.benchmark, run.options)
@@ -325,7 +399,7 @@ def _with_held_out(
             tuple(name for name in run.order if name != source) if run.order is not None else None
         )
         inner = run.model_copy(update={"target": source, "left_out": (target,), "order": order})
-        planned.append(Planned(run_name(inner), inner, cell, seed, trial, held_out=source))
+        planned.append(Planned(run_name(inner), inner, condition, seed, trial, held_out=source))
     return planned
 
 
@@ -333,7 +407,8 @@ def _count(part: Part, search: Search) -> int:
     """How many runs a part has on one benchmark; those that leave a source out are not counted,
     for the sources are not known.
     """
-    each = search.seeds * search.trials
+    seeds = len(search.run_seeds)
+    each = seeds * search.trials
     if part.settings_from is not None:
-        each = (1 if part.best_seed else search.seeds) * (len(part.vary) * part.values or 1)
+        each = (1 if part.best_seed else seeds) * (len(part.vary) * part.values or 1)
     return len(part.systems) * len(part.orders) * each

@@ -19,7 +19,7 @@ from ..evaluation.transfer import average
 from ..protocol import Run
 from ..randomness import derive
 from ..search.optuna_search import RANDOM_TRIALS, Past, find_optuna, propose, seen_scores
-from ..search.space import capped, defaults, distributions, run_seed, trial_settings
+from ..search.space import capped, defaults, distributions, trial_settings
 from ..store.identity import run_name
 from ..store.store import Store
 from .experiment import Data, Experiment, Part, Search
@@ -126,7 +126,7 @@ def begin_studies(
 ) -> Iterator[tuple[str, Study]]:
     """A study for each seed and order."""
     find_optuna()  # if it is absent, that is said before anything runs
-    for seed in range(search.seeds):
+    for seed, number in search.run_seeds.items():
         for order, arranged in orders.items():
             run = Run.build(
                 benchmark=data.benchmark,
@@ -134,7 +134,7 @@ def begin_studies(
                 network=part.network,
                 network_settings=part.network_settings,
                 method=method,
-                seed=run_seed(search.seed, seed),
+                seed=number,
                 scenario_seed=experiment.scenario_seed,
                 target=part.target,
                 order=arranged,

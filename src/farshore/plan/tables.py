@@ -1,5 +1,5 @@
-"""Tables of an experiment: the selected runs of each cell, mean and standard error over the
-seeds.
+"""Tables of an experiment: the selected runs under each condition, mean and standard error over
+the seeds.
 """
 
 from __future__ import annotations
@@ -11,35 +11,36 @@ from typing import Any
 import pandas as pd
 
 from .. import catalog
-from ..comparison import mean, standard_error
 from ..errors import FarshoreError
+from ..evaluation.averages import mean, standard_error
 from ..protocol import Result
 from ..search.selection import Chosen
 from ..state import write_atomic
 from ..store.store import Store
 from .experiment import Book, Experiment, Table
-from .plan import Plan, select_all, selected
+from .plan import Missing, Plan, select_all, selected
 
 # Reads one number from a result.
 Reader = Callable[[Result], float | None]
 
 
 def summary(plan: Plan, store: Store) -> pd.DataFrame:
-    """A row a cell: what the selected runs score. A cell whose runs are not all there says how
-    many are missing.
+    """A row per condition: what the selected runs score. Where not all runs are there, the row
+    says how many are missing.
     """
     rows = []
-    for cell, found in selected(plan, store).items():
+    for condition, chosen in selected(plan, store).items():
         head = {
-            "experiment": plan.experiment.name,
-            "part": cell.part + 1,
-            "benchmark": cell.benchmark,
-            "method": cell.method,
-            "order": cell.order,
-            "varied": cell.varied,
-            "selection": plan.experiment.selection,
+            "experiment": plan.name,
+            "part": condition.part + 1,
+            "benchmark": condition.benchmark,
+            "method": condition.method,
+            "order": condition.order,
+            "varied": condition.varied,
+            "selection": plan.selection,
         }
-        rows.append(head | ({"note": found} if isinstance(found, str) else _measures(found)))
+        numbers = {"note": chosen.sentence} if isinstance(chosen, Missing) else _measures(chosen)
+        rows.append(head | numbers)
     return pd.DataFrame(rows)
 
 
@@ -48,22 +49,24 @@ def derived(experiment: Experiment, store: Store, book: Book) -> pd.DataFrame:
     in silence.
     """
     assert experiment.table is not None
-    found: dict[tuple[str, str], Chosen | str] = {}
+    choices: dict[tuple[str, str], Chosen | Missing] = {}
     for name in experiment.reads:
-        found |= {
-            key: chosen
-            for key, chosen in select_all(book(name), store, book).items()
-            if key not in found
-        }
-    lacking = {key: text for key, text in found.items() if isinstance(text, str)}
-    if len(lacking) == len(found):
-        first = next(iter(lacking.items()), (("", ""), "they have no runs"))
+        for key, each in select_all(book(name), store, book).items():
+            choices.setdefault(key, each)
+    lacking = {key: each for key, each in choices.items() if isinstance(each, Missing)}
+    chosen = {key: each for key, each in choices.items() if isinstance(each, Chosen)}
+    if not chosen:
+        why = next(
+            (
+                f"{method} on {benchmark}: {each.sentence}"
+                for (benchmark, method), each in lacking.items()
+            ),
+            "they have no runs",
+        )
         raise FarshoreError(
             f"{experiment.name} reads {' and '.join(experiment.reads)}, of which nothing is "
-            f"finished ({first[0][1]} on {first[0][0]}: "
-            f"{first[1]}): sweep them first"
+            f"finished ({why}): sweep them first"
         )
-    chosen = {key: each for key, each in found.items() if not isinstance(each, str)}
     if experiment.table == "naive and tailored":
         rows = _pairs(chosen)
     else:
@@ -72,8 +75,8 @@ def derived(experiment: Experiment, store: Store, book: Book) -> pd.DataFrame:
             for (benchmark, method), each in chosen.items()
         ]
     rows += [
-        {"benchmark": benchmark, "method": method, "note": text}
-        for (benchmark, method), text in lacking.items()
+        {"benchmark": benchmark, "method": method, "note": each.sentence}
+        for (benchmark, method), each in lacking.items()
     ]
     return pd.DataFrame(rows)
 
@@ -106,7 +109,8 @@ def _measures(chosen: Chosen) -> dict[str, Any]:
     }
 
 
-MEASURES: dict[Table, dict[str, Reader]] = {
+# The columns of each table of the selected runs, and what a run has in them.
+COLUMNS: dict[Table, dict[str, Reader]] = {
     "backward transfer": {
         "backward_transfer_validation": lambda result: result.backward_transfer("validation"),
         "backward_transfer_train": lambda result: result.backward_transfer("train"),
@@ -127,7 +131,7 @@ MEASURES: dict[Table, dict[str, Reader]] = {
 
 def _columns(chosen: Chosen, table: Table) -> dict[str, Any]:
     columns: dict[str, Any] = {"seeds": len(chosen.results), "seeds_planned": chosen.seeds}
-    for name, read in MEASURES[table].items():
+    for name, read in COLUMNS[table].items():
         columns |= _mean(name, [read(result) for result in chosen.results])
     return columns
 

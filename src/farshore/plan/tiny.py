@@ -5,8 +5,8 @@ through, and nothing else.
 from __future__ import annotations
 
 from ..benchmarks import BENCHMARKS
-from ..comparison import BETWEEN_NAMES
 from .experiment import Experiment, Part, Search
+from .select import BETWEEN_NAMES
 
 STEPS = 2
 BATCH = 16
@@ -25,7 +25,8 @@ def tiny(experiment: Experiment) -> Experiment:
 
 
 def _search(search: Search) -> Search:
-    return search.model_copy(update={"trials": min(search.trials, 2), "seeds": 1})
+    seeds = 1 if isinstance(search.seeds, int) else search.seeds[:1]
+    return search.model_copy(update={"trials": min(search.trials, 2), "seeds": seeds})
 
 
 def _orders(words: list[str]) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..comparison import KINDS
+from ..catalog import KINDS
 from ..evaluation.ranks import places, rank_methods
 from .conclusions import judge
 from .names import method_group, methods_in_order

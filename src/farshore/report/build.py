@@ -1,4 +1,4 @@
-"""From a folder of runs, or a comparison, to a report."""
+"""From a folder of runs, one run of it, or one recorded experiment to a report."""
 
 from __future__ import annotations
 
@@ -9,102 +9,68 @@ from typing import Any
 
 from .. import catalog
 from ..benchmarks import BENCHMARKS
-from ..comparison import Comparison
 from ..errors import FarshoreError
 from .names import several
+from .opening import find_runs
 from .overlay import Overlay
 from .paper import PAPER
 from .provenance import Used, mixed_versions, provenance
 from .reading import ReadingStore
-from .swept import swept_tables
+from .swept import Swept, swept_tables
 from .table import Report, Table
-from .unplanned import Loose, comparison_table, loose_tables, read_comparison
-
-COMPARISON = "comparison.json"
+from .unplanned import NO_EXPERIMENT, UnplannedRun, unplanned_tables
 
 
-def build_report(folder: Path, overlay: Overlay = PAPER) -> Report:
-    """All tables of a folder that `farshore sweep` or `farshore compare` wrote into, or of one
-    comparison.json.
+def build_report(path: Path, overlay: Overlay = PAPER, *, experiment: str | None = None) -> Report:
+    """All tables of a folder of runs, or those of one recorded experiment; of the folder of one run
+    or of its result.json, this run alone.
 
-    What is wrong with some of it stands in the report's `problems`; where there is nothing at all
-    to show, one error says so.
+    What is wrong with some of it is in the report's `problems`; where there is nothing at all to
+    show, one error says so.
     """
-    if folder.is_file():
-        return _of_comparison(folder, overlay)
-    if not folder.is_dir():
-        raise FarshoreError(
-            f"there is no folder {str(folder)!r}: give the one that `farshore sweep --runs` or "
-            "`farshore compare` wrote into"
-        )
-    store = ReadingStore(folder)
-    swept = swept_tables(store, overlay)
-    loose: list[Loose] = []
+    asked = find_runs(path, experiment)
+    store = ReadingStore(asked.folder, asked.run)
+    swept = swept_tables(store, overlay, asked.experiment) if asked.run is None else Swept()
+    unplanned: list[UnplannedRun] = []
     used: list[Used] = []
     for name, result, config in store.all():
         if name in swept.names:
             used.append(Used(result, config))
-        else:
-            loose.append(Loose(name, result, config))
+        elif asked.run is not None:  # on its own, whatever planned it
+            unplanned.append(UnplannedRun(name, result, {**config, "planned": {}}))
+        elif asked.experiment is None:
+            unplanned.append(UnplannedRun(name, result, config))
     problems = [*store.problems, *swept.problems]
     tables = list(swept.tables)
-    kept, said = _sort_loose(loose, {table.name for table in tables})
-    problems += said
-    if kept:
-        tables += loose_tables(kept, overlay)
-        used += [Used(each.result, each.config) for each in kept]
-    comparisons = _comparisons(folder, problems)
-    tables += [comparison_table(found, name, overlay) for name, found in comparisons.items()]
-    used += [each for found in comparisons.values() for each in _used(found)]
+    kept, leftovers = _sort_unplanned(unplanned, {table.name for table in tables})
+    problems += leftovers
+    tables += unplanned_tables(kept, overlay)
+    used += [
+        Used(each.result, each.config, alone=each.experiment == NO_EXPERIMENT) for each in kept
+    ]
     if not tables and not problems:
         raise FarshoreError(
-            f"{folder} holds no finished run and no comparison: give a folder that `farshore "
-            "sweep --runs` or `farshore compare` wrote"
+            f"{path} holds no finished run{f' of {experiment}' if experiment else ''}: give a "
+            "folder that `farshore run --out`, `farshore compare` or `farshore sweep` wrote into"
         )
     problems += [*mixed_versions(used), *_missing(tables)]
     return Report(
-        title=_title(tables, folder),
+        title=_title(tables, asked.folder),
         tables=tuple(tables),
-        provenance=provenance(used, swept.experiments, list(comparisons.values())),
+        provenance=provenance(used, swept.experiments),
         problems=tuple(problems),
         experiments=tuple(swept.experiments),
     )
 
 
-def _of_comparison(path: Path, overlay: Overlay) -> Report:
-    found = read_comparison(path)
-    table = comparison_table(found, f"compare-{found.benchmark}", overlay)
-    used = _used(found)
-    return Report(table.title, (table,), provenance(used, {}, [found]), tuple(mixed_versions(used)))
-
-
-def _used(found: Comparison) -> list[Used]:
-    return [Used(result, {"commit": found.commit}) for result in found.results]
-
-
-def _comparisons(folder: Path, problems: list[str]) -> dict[str, Comparison]:
-    """That of the folder itself and those in folders inside it, where `farshore compare` puts
-    them.
-    """
-    found: dict[str, Comparison] = {}
-    for path in [folder / COMPARISON, *sorted(folder.glob(f"*/{COMPARISON}"))]:
-        if not path.is_file():
-            continue
-        try:
-            read = read_comparison(path)
-        except FarshoreError as error:
-            problems.append(f"{error}; it is left out")
-            continue
-        name = path.parent.name if path.parent != folder else f"compare-{read.benchmark}"
-        found[name] = read
-    return found
-
-
-def _sort_loose(runs: Sequence[Loose], tabled: set[str]) -> tuple[list[Loose], list[str]]:
+def _sort_unplanned(
+    runs: Sequence[UnplannedRun], tabled: set[str]
+) -> tuple[list[UnplannedRun], list[str]]:
     """Runs that no plan names: those of an experiment without a table get one, of the newest
     results version of each system.
 
-    The others are said: a changed experiment or a raised results version leaves such runs behind.
+    The others are named in sentences: a changed experiment or a raised results version leaves such
+    runs behind.
     """
     newest: dict[tuple[str, str], int] = {}
     for run in runs:
@@ -121,30 +87,30 @@ def _sort_loose(runs: Sequence[Loose], tabled: set[str]) -> tuple[list[Loose], l
     behind = [run for run in behind if run.name not in older]
     kept = [run for run in runs if run.name not in older and run.experiment not in tabled]
     stray = [run for run in runs if run.name not in older | lagging and run.experiment in tabled]
-    said = []
+    sentences = []
     if old:
-        said.append(
+        sentences.append(
             f"{_listing(old)} of an older results version than others of the same system are in "
             "no table."
         )
     if behind:
-        said.append(
+        sentences.append(
             f"{_listing(behind)} of an older results version than the installed farshore has; "
-            "the same sweep would repeat them."
+            "the same command would repeat them."
         )
     if stray:
-        said.append(
+        sentences.append(
             f"{_listing(stray)} of no recorded plan (the experiment has changed since) are in no "
             "table."
         )
-    return kept, said
+    return kept, sentences
 
 
-def _versions(run: Loose) -> dict[tuple[str, str], int]:
+def _versions(run: UnplannedRun) -> dict[tuple[str, str], int]:
     named: Any = run.config.get("named_by")
-    found = named.get("results_versions", {}) if isinstance(named, Mapping) else {}
+    versions = named.get("results_versions", {}) if isinstance(named, Mapping) else {}
     names = {"method": run.result.run.method, "benchmark": run.result.run.benchmark}
-    return {(kind, name): int(found[kind]) for kind, name in names.items() if kind in found}
+    return {(kind, name): int(versions[kind]) for kind, name in names.items() if kind in versions}
 
 
 def _current(kind: str, name: str) -> int:
@@ -153,7 +119,7 @@ def _current(kind: str, name: str) -> int:
     return BENCHMARKS.get(name).results_version if name in BENCHMARKS else 0
 
 
-def _listing(runs: Sequence[Loose]) -> str:
+def _listing(runs: Sequence[UnplannedRun]) -> str:
     counts = Counter(run.result.run.method for run in runs).most_common()
     shown = ", ".join(f"{count} of {method}" for method, count in counts[:4])
     return f"{several(len(runs), 'run')} ({shown}{' and others' if len(counts) > 4 else ''})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..comparison import mean, standard_error
+from ..evaluation.averages import mean, standard_error
 from ..plan.tables import Reader
 from ..protocol import Result
 from ..search.selection import Rule, Trial, select

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -59,7 +58,7 @@ class ShownTable:
 
 
 def page(report: Report, drawings: Sequence[Drawing] = (), *, source: str = "") -> str:
-    """The whole page as text. `source` is the folder of the runs as the user typed it, for the
+    """The whole page as text. `source` is what to type for the runs, quoted, for the
     commands below the figures.
     """
     needed()
@@ -184,9 +183,7 @@ def _drawing(drawing: Drawing, source: str) -> PageDrawing:
     for index, view in enumerate(drawing.views):
         choices.setdefault(view.of, []).append((index, view.label))
     command = (
-        f"farshore report {shlex.quote(source)} --figure {drawing.name} -o {drawing.name}.csv"
-        if source
-        else ""
+        f"farshore report {source} --figure {drawing.name} -o {drawing.name}.csv" if source else ""
     )
     views = [view.label for view in drawing.views]
     height = int(drawing.views[0].figure.layout.height or 0)

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..plan.experiment import Book, Experiment, Part
-from ..plan.plan import Cell as PlannedCell
-from ..plan.plan import Plan, Planned, make_plan
+from ..plan.plan import Condition, Plan, Planned, make_plan
 from ..search.selection import Trial
 from .measures import Measure, Seed, data_notes, make_cell
 from .overlay import Overlay
@@ -34,7 +33,7 @@ Entries = dict[tuple[str, str], dict[str, Cell]]
 class Group:
     """The runs behind one cell, by seed; `key` is that of its column."""
 
-    cell: PlannedCell
+    condition: Condition
     key: str
     variant: str
     seeds: Mapping[int, Seed]
@@ -55,7 +54,9 @@ class Gathered:
 
     def keys(self) -> dict[str, tuple[str, str]]:
         """Benchmark and order behind each column."""
-        return {group.key: (group.cell.benchmark, group.cell.order) for group in self.groups}
+        return {
+            group.key: (group.condition.benchmark, group.condition.order) for group in self.groups
+        }
 
     def metrics(self) -> dict[str, str]:
         """The metric of each column in which something has run."""
@@ -81,7 +82,7 @@ class Gathered:
         entries: Entries = {}
         for group in self.groups:
             cell = make_cell(group.seeds, self.experiment.selection, measure)
-            entries.setdefault((group.cell.method, group.variant), {})[group.key] = cell
+            entries.setdefault((group.condition.method, group.variant), {})[group.key] = cell
         return entries
 
 
@@ -89,16 +90,17 @@ def gather(experiment: Experiment, store: ReadingStore, book: Book) -> Gathered:
     """The finished runs of an experiment, whichever machine carried them out."""
     plan = make_plan(experiment, store, book, here=False)
     gathered = Gathered(experiment, plan)
-    by_cell: dict[PlannedCell, list[Planned]] = {}
+    conditions: dict[Condition, list[Planned]] = {}
     for planned in plan.runs:
-        by_cell.setdefault(planned.cell, []).append(planned)
+        conditions.setdefault(planned.condition, []).append(planned)
     seen: dict[tuple[str, str, str], tuple[int, set[str]]] = {}
-    for cell, runs in by_cell.items():
-        key = cell.benchmark if cell.order == "listed" else f"{cell.benchmark} {cell.order}"
-        variant = cell.varied
+    for condition, runs in conditions.items():
+        listed = condition.order == "listed"
+        key = condition.benchmark if listed else f"{condition.benchmark} {condition.order}"
+        variant = condition.varied
         names = {planned.name for planned in runs}
-        first = seen.setdefault((cell.method, variant, key), (cell.part, names))
-        if first[0] != cell.part:
+        first = seen.setdefault((condition.method, variant, key), (condition.part, names))
+        if first[0] != condition.part:
             if first[1] == names:  # the same runs under another part
                 continue
             variant = ", ".join(
@@ -106,11 +108,11 @@ def gather(experiment: Experiment, store: ReadingStore, book: Book) -> Gathered:
                     None,
                     (
                         variant,
-                        _difference(experiment.parts[first[0]], experiment.parts[cell.part]),
+                        _difference(experiment.parts[first[0]], experiment.parts[condition.part]),
                     ),
                 )
             )
-        gathered.groups.append(Group(cell, key, variant, read_seeds(runs, store)))
+        gathered.groups.append(Group(condition, key, variant, read_seeds(runs, store)))
     return gathered
 
 

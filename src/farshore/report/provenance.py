@@ -4,6 +4,7 @@ commands that give them again.
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,28 +13,28 @@ from typing import Any
 import yaml
 
 from ..benchmarks import BENCHMARKS
-from ..comparison import Comparison
 from ..errors import install
 from ..plan.experiment import Experiment
 from ..protocol import Result, Run
+from .compared import compare_commands, run_options
 from .names import several
 from .table import Provenance
-from .unplanned import order_words
 
 SHOWN = 8
 
 
 @dataclass(frozen=True)
 class Used:
-    """A result that a table is made of, and what was written down beside it."""
+    """A result that a table is made of, and what was written down beside it. `alone`: it belongs
+    to no experiment.
+    """
 
     result: Result
     config: Mapping[str, Any]
+    alone: bool = False
 
 
-def provenance(
-    used: Sequence[Used], experiments: Mapping[str, Experiment], comparisons: Sequence[Comparison]
-) -> Provenance:
+def provenance(used: Sequence[Used], experiments: Mapping[str, Experiment]) -> Provenance:
     """Facts of all results together; a fact that differs between them lists its values with
     their counts.
     """
@@ -67,7 +68,7 @@ def provenance(
     facts += _data(results)
     return Provenance(
         tuple((what, value) for what, value in facts if value),
-        tuple(commands(used, experiments, comparisons)),
+        tuple(commands(used, experiments)),
     )
 
 
@@ -75,9 +76,12 @@ def provenance(
 ENDS = {"diverged": "diverged", "pruned": "stopped early by the search"}
 
 
-def commands(
-    used: Sequence[Used], experiments: Mapping[str, Experiment], comparisons: Sequence[Comparison]
-) -> list[str]:
+# Where the commands put what they give again.
+AGAIN = "runs-again"
+INSTALL = "pip install '.[report]'  # in a checkout of farshore"
+
+
+def commands(used: Sequence[Used], experiments: Mapping[str, Experiment]) -> list[str]:
     """A block to paste that carries everything out again and builds the same tables."""
     results = [each.result for each in used]
     lines = [
@@ -88,58 +92,57 @@ def commands(
     device = (
         " --device cuda" if any(result.run.device.startswith("cuda") for result in results) else ""
     )
-    for stem, found in experiments.items():
-        folder = "again" + stem.removeprefix(found.name).replace(".", "-")
+    swept = {stem: each for stem, each in experiments.items() if each.command == "sweep"}
+    lines += _sweep_commands(swept, device)
+    for each in experiments.values():
+        if each.command == "compare":
+            lines += compare_commands(each, f" --runs {AGAIN}{device}")
+    unrecorded = sorted(_unrecorded(used, {each.name for each in experiments.values()}))
+    lines += [
+        f"farshore sweep experiments/{name}.yaml --runs {AGAIN}{device}  # this file is not "
+        "recorded with the runs"
+        for name in unrecorded
+    ]
+    lines += [run_command(each.result.run) for each in used if each.alone]
+    return [*lines, f"farshore report {AGAIN} -o report-again.html"] if results else lines
+
+
+def _sweep_commands(experiments: Mapping[str, Experiment], device: str) -> list[str]:
+    lines = []
+    for stem, experiment in experiments.items():
+        folder = _folder(stem, experiment)
         text = yaml.safe_dump(
-            found.model_dump(mode="json", exclude_defaults=True),
+            experiment.model_dump(mode="json", exclude_defaults=True),
             sort_keys=False,
             allow_unicode=True,
             width=120,
         )
         lines += [
             f"mkdir -p {folder}",
-            f"cat > {folder}/{found.name}.yaml <<'END'",
+            f"cat > {folder}/{experiment.name}.yaml <<'END'",
             *text.rstrip().splitlines(),
             "END",
         ]
     # Those that others depend on come first.
-    for stem, found in sorted(experiments.items(), key=lambda item: _depth(item[1])):
-        folder = "again" + stem.removeprefix(found.name).replace(".", "-")
-        lines.append(
-            f"farshore sweep {folder}/{found.name}.yaml --runs "
-            f"runs-again{device if found.parts else ''}"
-        )
-    loose = sorted(_unrecorded(used, {found.name for found in experiments.values()}))
-    lines += [
-        f"farshore sweep experiments/{name}.yaml --runs runs-again{device}  # this file is not "
-        "recorded with the runs"
-        for name in loose
-    ]
-    if experiments or loose:
-        lines.append("farshore report runs-again -o report-again.html")
-    return lines + [compare_command(found) for found in comparisons]
+    for stem, experiment in sorted(experiments.items(), key=lambda item: _depth(item[1])):
+        file = f"{_folder(stem, experiment)}/{experiment.name}.yaml"
+        lines.append(f"farshore sweep {file} --runs {AGAIN}{device if experiment.parts else ''}")
+    return lines
 
 
-def compare_command(found: Comparison) -> str:
-    """What was typed for a comparison."""
-    run = found.results[0].run
-    methods = ",".join(dict.fromkeys(result.run.method for result in found.results))
-    seeds = len({result.run.seed for result in found.results})
-    parts = [
-        "farshore compare",
-        run.benchmark,
-        f"--methods {methods}",
-        f"--seeds {seeds}",
-        f"--orders {','.join(order_words(found).values())}",
-    ]
-    given = {name: getattr(run, name) for name in ("target", "steps", "memory", "network")}
-    parts += [f"--{name} {value}" for name, value in given.items() if value is not None]
-    parts += [f"--option {name}={_text(value)}" for name, value in run.options.items()]
-    parts += [f"--network-set {name}={value}" for name, value in run.network_settings.items()]
-    parts += [f"--scenario-seed {run.scenario_seed}"] if run.scenario_seed else []
-    parts += [f"--set {name}={value}" for name, value in run.settings.items()]
-    parts += [f"--device {run.device}"] if run.device != "cpu" else []
-    return " ".join(parts)
+def _folder(stem: str, experiment: Experiment) -> str:
+    return "again" + stem.removeprefix(experiment.name).replace(".", "-")
+
+
+def run_command(run: Run) -> str:
+    """What to type for a single run, with every option that decides it."""
+    words = ["farshore", "run", run.benchmark, run.method, "--seed", str(run.seed)]
+    asked = {"target", "order", "steps", "memory", "network", "scenario_seed", "device"}
+    given = run.model_dump(mode="json", include=asked, exclude_defaults=True)
+    for name, value in given.items():
+        text = ",".join(value) if isinstance(value, list) else str(value)
+        words += [f"--{name.replace('_', '-')}", text]
+    return shlex.join([*words, *run_options(run), "--out", AGAIN])
 
 
 def mixed_versions(used: Sequence[Used]) -> list[str]:
@@ -179,11 +182,22 @@ def _search(found: Experiment) -> str:
             f"seed {found.scenario_seed}"
         )
     search = found.search
+    if found.command == "compare":
+        return (
+            f"a comparison without a search, run seeds {_seeds(found)}, scenario seed "
+            f"{found.scenario_seed}"
+        )
     return (
-        f"{search.trials} trials for each of {search.seeds} seeds, search seed {search.seed}, "
+        f"{search.trials} trials for each of {len(search.run_seeds)} seeds, search seed "
+        f"{search.seed}, "
         f"scenario seed {found.scenario_seed}, "
         f"selected by {found.selection}"
     )
+
+
+def _seeds(comparison: Experiment) -> str:
+    searches = [part.search or comparison.search for part in comparison.parts]
+    return " and ".join(dict.fromkeys(" ".join(map(str, search.run_seeds)) for search in searches))
 
 
 def _data(results: Sequence[Result]) -> list[tuple[str, str]]:

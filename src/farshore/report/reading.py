@@ -34,12 +34,13 @@ NAMED = 5
 
 
 class ReadingStore(Store):
-    """A store that reads each result once and keeps what tables need; `problems` names what
-    could not be read.
+    """A store that reads a result once and keeps what tables need of it; `problems` names what
+    could not be read. With `only`, the run of this name counts and no other.
     """
 
-    def __init__(self, runs: Path) -> None:
+    def __init__(self, runs: Path, only: str | None = None) -> None:
         super().__init__(runs)
+        self.only = only
         self.damaged: list[str] = []
         self._read: dict[str, Result | None] = {}
 
@@ -56,6 +57,8 @@ class ReadingStore(Store):
     def all(self) -> Iterator[tuple[str, Result, dict[str, Any]]]:
         """Name, result and config of every run that has a readable result."""
         for folder in run_folders(self.runs):
+            if self.only not in (None, folder.path.name):
+                continue
             result = self.find(folder.path.name)
             if result is not None:
                 yield folder.path.name, result, folder.read_config() or {}
@@ -80,7 +83,7 @@ class ReadingStore(Store):
             result = folder.read()
         except FarshoreError as error:
             self.damaged.append(
-                f"{error}; its run counts as missing, and the same sweep will repeat it"
+                f"{error}; its run counts as missing, and the same command will repeat it"
             )
             return None
         if result.target is None:

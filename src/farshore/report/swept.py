@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..benchmarks import BENCHMARKS
-from ..comparison import select_methods
 from ..errors import FarshoreError
 from ..plan.experiment import Book, Experiment
 from ..plan.record import TINY, recorded_experiments
+from ..plan.select import select_methods
 from .assemble import Frame, assemble
+from .compared import COMPARED, paper_name
 from .measures import MEASURES, TARGET, Measure, column_generated
 from .names import method_group, several
 from .overlay import Beside, Overlay, PaperTable
@@ -29,12 +30,14 @@ class Swept:
     problems: list[str] = field(default_factory=list)
 
 
-def swept_tables(store: ReadingStore, overlay: Overlay) -> Swept:
-    """A table for each recorded experiment that has runs."""
+def swept_tables(store: ReadingStore, overlay: Overlay, only: str | None = None) -> Swept:
+    """A table for each recorded experiment that has runs, or for the one called `only`."""
     swept = Swept()
     recorded = recorded_experiments(store.runs, swept.problems)
     gathered: dict[str, Gathered] = {}
     for stem in overlay.tables_in_order(recorded):
+        if only not in (None, stem):
+            continue
         experiment, book = recorded[stem]
         swept.experiments[stem] = experiment
         source = _Source(store, book, stem.removeprefix(experiment.name), gathered)
@@ -72,7 +75,7 @@ def _table(
 ) -> tuple[Table, set[str]]:
     measure = MEASURES[experiment.table] if experiment.table is not None else TARGET
     tiny = stem.endswith(TINY)
-    paper = None if tiny else overlay.numbers(experiment.name)
+    paper = None if tiny else overlay.numbers(paper_name(experiment))
     read = [source.find(name) for name in experiment.reads or [experiment.name]]
     entries: Entries = {}
     for one in read:
@@ -96,7 +99,8 @@ def _table(
     if beside is not None:
         names |= _add_beside(beside, entries, columns, source)
     parts = [part for one in read for part in one.experiment.parts]
-    several_orders = any(len(part.orders) > 1 for part in parts)
+    orders = {(data.title, order) for part in parts for data in part.data for order in part.orders}
+    several_orders = len(orders) > len({name for name, _ in orders})
     frame = Frame(
         stem,
         _first(experiment.about),
@@ -107,7 +111,7 @@ def _table(
         # Neither the best seed alone nor several orders of one data set justify ranks.
         ranked=measure.ranked and not several_orders and not any(part.best_seed for part in parts),
         partial=any(one.plan.waiting or one.plan.absent for one in read),
-        remarks=tuple(_remarks(read, paper, tiny, several_orders, overlay)),
+        remarks=tuple(_remarks(experiment, read, paper, tiny, several_orders, overlay)),
     )
     return assemble(frame, columns, entries, overlay, paper), names
 
@@ -164,15 +168,19 @@ def _about(experiment: Experiment, measure: Measure) -> str:
     search = experiment.search
     if any(part.search is not None or part.settings_from is not None for part in experiment.parts):
         return f"{head}."
+    seeds = several(len(search.run_seeds), "seed")
+    if experiment.command == "compare":
+        return f"{head}; {seeds}."
     if search.trials == 1:
-        return f"{head}; {several(search.seeds, 'seed')} at the defaults."
+        return f"{head}; {seeds} at the defaults."
     return (
-        f"{head}; {several(search.seeds, 'seed')}, each with the best of {search.trials} trials, "
+        f"{head}; {seeds}, each with the best of {search.trials} trials, "
         f"selected by {experiment.selection}."
     )
 
 
 def _remarks(
+    experiment: Experiment,
     read: Sequence[Gathered],
     paper: PaperTable | None,
     tiny: bool,
@@ -189,24 +197,28 @@ def _remarks(
             "Settings were selected on the target itself. This measures what honest selection "
             "costs; it is not a result."
         )
+    if experiment.command == "compare":
+        yield COMPARED
     for one in read:
         search = one.experiment.search
+        seeds = len(search.run_seeds)
         if (
             paper is not None
             and paper.search is not None
-            and paper.search != (search.trials, search.seeds)
+            and experiment.command == "sweep"
+            and paper.search != (search.trials, seeds)
         ):
-            trials, seeds = paper.search
+            trials, seeds_of_paper = paper.search
             yield (
                 f"The paper searched {several(trials, 'trial')} for each of "
-                f"{several(seeds, 'seed')}; {one.experiment.name} has {search.trials} for each of "
-                f"{search.seeds}."
+                f"{several(seeds_of_paper, 'seed')}; {one.experiment.name} has {search.trials} for "
+                f"each of {seeds}."
             )
-        for benchmark, (why, count) in one.plan.absent.items():
-            yield f"{benchmark}: {why}; {several(count, 'run')} cannot be looked up."
+        for benchmark, absent in one.plan.absent.items():
+            yield f"{benchmark}: {absent.why}; {several(absent.runs, 'run')} cannot be looked up."
         if one.plan.waiting:
             more = f" (and {len(one.plan.waiting) - 1} more)" if len(one.plan.waiting) > 1 else ""
-            yield f"Not planned yet: {one.plan.waiting[0]}{more}."
+            yield f"Not planned yet: {one.plan.waiting[0].sentence}{more}."
     if several_orders:
         yield (
             "Orders of the same data set are not independent observations, so there are no ranks "

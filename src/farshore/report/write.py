@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from ..errors import FarshoreError
@@ -17,9 +18,11 @@ FIGURE_FORMS = (".html", ".csv", ".json")
 DIAGRAM, DIAGRAM_FORMS = "critical-difference", (".svg", ".csv")
 
 
-def write_report(runs: Path, out: Path, *, paper: bool = True) -> list[str]:
-    """Write the report of a folder of runs, and return its problems. `paper=False` leaves out
-    the paper's numbers, labels and colours.
+def write_report(
+    runs: Path, out: Path, *, paper: bool = True, experiment: str | None = None
+) -> list[str]:
+    """Write the report of a folder of runs, or of one experiment that it records; what a reader
+    must know before the numbers is returned, too.
     """
     if out.suffix not in FORMS:
         raise FarshoreError(f"--out {str(out)!r} is not allowed: end it in {', '.join(FORMS)}")
@@ -28,13 +31,15 @@ def write_report(runs: Path, out: Path, *, paper: bool = True) -> list[str]:
 
         needed()
     overlay = choose_overlay(paper=paper)
-    report = build_report(runs, overlay)
+    report = build_report(runs, overlay, experiment=experiment)
     if out.suffix == ".html":
         from .figures import draw_all
         from .figures.reading import read_runs
         from .page import page
 
-        text = page(report, draw_all(read_runs(runs), overlay), source=str(runs))
+        shown = read_runs(runs, experiment=experiment)
+        source = _typed(runs, experiment)
+        text = page(report, draw_all(shown, overlay), source=source)
     else:
         text = printed.FORMS[out.suffix](report)
     write(out, text)
@@ -46,13 +51,15 @@ def choose_overlay(*, paper: bool) -> Overlay:
     return PAPER if paper else NO_OVERLAY
 
 
-def write_figure(runs: Path, name: str, out: Path, *, paper: bool = True) -> None:
+def write_figure(
+    runs: Path, name: str, out: Path, *, paper: bool = True, experiment: str | None = None
+) -> None:
     """Write one figure: as a page of its own, its numbers as CSV, or plotly's JSON; the diagram
     of ranks as SVG or CSV.
     """
     overlay = choose_overlay(paper=paper)
     if name == DIAGRAM:
-        write(out, _diagram(runs, out, overlay))
+        write(out, _diagram(runs, out, overlay, experiment))
         return
     if out.suffix not in FIGURE_FORMS:
         raise FarshoreError(
@@ -66,18 +73,24 @@ def write_figure(runs: Path, name: str, out: Path, *, paper: bool = True) -> Non
     from .page import figure_data, page
 
     check_figure(name)
-    build_report(runs, overlay)  # refuses an empty folder with the same message
-    drawing = draw_one(name, read_runs(runs), overlay)
+    # Refuses an empty folder with the same message.
+    build_report(runs, overlay, experiment=experiment)
+    drawing = draw_one(name, read_runs(runs, experiment=experiment), overlay)
     if out.suffix == ".csv":
         text = drawing.frame.to_csv(index=False)
     elif out.suffix == ".json":
         text = figure_data([drawing])
     else:
-        text = page(Report(drawing.title), [drawing], source=str(runs))
+        text = page(Report(drawing.title), [drawing], source=_typed(runs, experiment))
     write(out, text)
 
 
-def _diagram(runs: Path, out: Path, overlay: Overlay) -> str:
+def _typed(runs: Path, experiment: str | None) -> str:
+    """What to type after `farshore report` for the same runs."""
+    return shlex.join([str(runs), *(["--experiment", experiment] if experiment else [])])
+
+
+def _diagram(runs: Path, out: Path, overlay: Overlay, experiment: str | None) -> str:
     """The critical-difference diagram of the folder's largest table."""
     if out.suffix not in DIAGRAM_FORMS:
         raise FarshoreError(
@@ -89,7 +102,7 @@ def _diagram(runs: Path, out: Path, overlay: Overlay) -> str:
     needed()
     from .figures.critical_difference import diagram
 
-    frame, drawn = diagram(build_report(runs, overlay))
+    frame, drawn = diagram(build_report(runs, overlay, experiment=experiment))
     return drawn if out.suffix == ".svg" else frame.to_csv(index=False)
 
 

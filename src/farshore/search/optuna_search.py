@@ -1,5 +1,5 @@
 """Search by Optuna: draws that earlier trials steer, and successive halving of those that fall
-behind. Needs `farshore[search]`.
+behind. Needs the extra `search`.
 
 A study is one method on one benchmark with one seed and one order. Its trials follow one another,
 and each is drawn from a fresh sampler whose seed is the trial's: what is drawn, and what is

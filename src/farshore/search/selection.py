@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..comparison import mean, standard_error
+from ..evaluation.averages import mean, standard_error
 from ..evaluation.transfer import average
 from ..protocol import Result
 

@@ -1,16 +1,21 @@
 """A run on disk: one folder, named by what decides its numbers.
 
-config.json     the run, what its name is made of, the commit that carried it out progress.jsonl  a
-line a finished domain stages/         the learner's state at the end of the newest domain, until
-the result stands (all of them with --keep-states) claim-N         who carries it out failure.txt
-why the last attempt failed, if it did features.safetensors   features of sources and target, where
-the experiment asks for them result.sha256, result.json   the result; result.json is written last
+- `config.json`: the run, what its name is made of, the commit that carried it out
+- `progress.jsonl`: one line per finished domain
+- `stages/`: the learner's state at the end of the newest domain, until there is a result (all of
+  them with --keep-states)
+- `claim-N`: who carries it out
+- `failure.txt`: why the last attempt failed, if it did
+- `features.safetensors`: features of sources and target, where the experiment asks for them
+- `model/`: the trained learner, where `farshore run` carried the run out
+- `result.sha256`, `result.json`: the result; `result.json` is written last
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,6 +37,7 @@ class RunFolder:
         self.stages = path / "stages"
         self.failure = path / "failure.txt"
         self.features = path / FEATURES
+        self.model = path / "model"
         self.checksum = path / "result.sha256"
         self.result = path / "result.json"
 
@@ -87,9 +93,21 @@ class RunFolder:
         """Forget a damaged result, so that the run is repeated."""
         self.result.unlink(missing_ok=True)
 
+    def begin_anew(self) -> None:
+        """Forget the result, the states that the run could resume from, and the model."""
+        self.discard_result()
+        for folder in (self.stages, self.model):
+            if folder.is_dir():
+                shutil.rmtree(folder)
+
+
+def is_run_folder(path: Path) -> bool:
+    """Whether a run lies in this folder itself."""
+    return (path / "config.json").is_file() or (path / "result.json").is_file()
+
 
 def run_folders(runs: Path) -> Iterator[RunFolder]:
     """All folders in `runs` that hold a run, by name."""
     for path in sorted(runs.iterdir()) if runs.is_dir() else []:
-        if (path / "config.json").is_file() or (path / "result.json").is_file():
+        if is_run_folder(path):
             yield RunFolder(path)

@@ -4,21 +4,50 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
+
+from pydantic import ValidationError
 
 from .. import catalog
 from ..benchmarks.source import make_benchmark
+from ..data.scenario import arrange
 from ..protocol import Run
+from ..settings import RunSettings
+
+
+def canonical(run: Run) -> Run:
+    """The same run in one spelling, however it was asked for.
+
+    The usual target and the listed order are left out, and options and settings have the types of
+    their fields (a command line gives texts). A target or an order that the benchmark does not have
+    is refused.
+    """
+    run = run.normal()
+    benchmark = make_benchmark(run.benchmark, run.options)
+    usual = benchmark.usual_target()
+    if run.order is None and (run.target is None or benchmark.own_data):
+        return run if run.target != usual else run.model_copy(update={"target": None})
+    target = benchmark.choose_target(run.target)
+    names = [name for name in benchmark.domain_names() if name not in run.left_out]
+    sources = arrange(names, target, run.order)
+    listed = [name for name in benchmark.listed(target) if name not in run.left_out]
+    return run.model_copy(
+        update={
+            "target": None if target == usual else target,
+            "order": None if sources == listed else run.order,
+        }
+    )
 
 
 def description(run: Run) -> dict[str, Any]:
     """What the name is made of: scenario, method, settings, seeds and the two versions. Not the
-    device, nor the commit.
+    device, nor the commit, nor how the run was spelled.
 
     Values that stand at their defaults are left out, so that a new field of a run renames no old
     one. Own data are described by what the files hold, not by where they lie.
     """
-    run = run.normal()
+    run = canonical(run)
     benchmark = make_benchmark(run.benchmark, run.options)
     described = run.model_dump(mode="json", exclude_defaults=True, exclude={"device", "options"})
     options = {
@@ -41,3 +70,18 @@ def description(run: Run) -> dict[str, Any]:
 def run_name(run: Run) -> str:
     """Sixteen hexadecimal digits."""
     return hashlib.sha256(json.dumps(description(run), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def typed_settings(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with the types of their fields; what cannot be read stays as it is, and is
+    refused when the run begins.
+    """
+    typed = dict(settings)
+    for model in (catalog.find(method).Settings, RunSettings):
+        values = {name: value for name, value in settings.items() if name in model.model_fields}
+        try:
+            read = model.model_validate(values)
+        except ValidationError:
+            continue
+        typed |= {name: getattr(read, name) for name in values}
+    return typed

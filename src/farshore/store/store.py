@@ -58,11 +58,11 @@ class Store:
 
 
 def tidy_table(store: Store, damaged: list[str] | None = None) -> pd.DataFrame:
-    """A row a run, columns named in words, sorted so that the same runs give the same table."""
+    """A row per run, columns named in words, sorted so that the same runs give the same table."""
     if not store.runs.is_dir():
         raise FarshoreError(
-            f"there is no folder {str(store.runs)!r}: give the one that `farshore sweep --runs` "
-            "wrote into"
+            f"there is no folder {str(store.runs)!r}: give one that `farshore run --out`, "
+            "`farshore compare` or `farshore sweep` wrote into"
         )
     rows = [row(name, result, config) for name, result, config in store.results(damaged)]
     if not rows:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...benchmarks import BENCHMARKS
 from ...benchmarks.source import make_benchmark
-from ...comparison import mean, standard_error
+from ...evaluation.averages import mean, standard_error
 from ...protocol import Result
 from ...search.selection import Rule, Trial, select
 from ...store.folder import FEATURES

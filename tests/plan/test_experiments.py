@@ -12,11 +12,11 @@ from safetensors.torch import load_file
 from sweeping import EXPERIMENTS, Here, experiment, planned
 
 from farshore.benchmarks import BENCHMARKS
-from farshore.engines.sweep import open_runs, sweep
+from farshore.engines.carry_out import carry_out, open_runs
 from farshore.errors import FarshoreError
 from farshore.plan.experiment import Experiment, make_book, read_experiment, start_from
 from farshore.plan.narrow import narrow
-from farshore.plan.plan import make_plan, select_all
+from farshore.plan.plan import Missing, Waiting, make_plan, select_all
 from farshore.plan.tables import derived, summary
 from farshore.plan.tiny import tiny
 from farshore.store.store import Store
@@ -80,10 +80,10 @@ def test_every_file_is_planned_where_no_data_are(
         assert not plan.runs
         assert set(plan.absent) <= set(BENCHMARKS.names())
     if name == "main":
-        assert sum(count for _, count in plan.absent.values()) == (18 * 6 + 5) * 60
+        assert sum(absent.runs for absent in plan.absent.values()) == (18 * 6 + 5) * 60
 
 
-def carry_out(name: str, runs: Path, least: bool) -> Experiment:
+def carry_out_tiny(name: str, runs: Path, least: bool) -> Experiment:
     """An experiment at tiny scale; `least`: one method a part, so that the suite stays quick."""
 
     def change(found: Experiment) -> Experiment:
@@ -103,7 +103,7 @@ def carry_out(name: str, runs: Path, least: bool) -> Experiment:
     assert not plan.absent
     assert not plan.waiting
     todo, _ = open_runs(plan, store)
-    assert not sweep(plan, store, Here(), todo=todo).failures
+    assert not carry_out(plan, store, Here(), todo=todo).failures
     assert not open_runs(plan, store)[0]
     frame = summary(plan, store)
     assert "note" not in frame
@@ -124,7 +124,7 @@ def few(methods: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in (*READ, *READERS)])
 def test_every_file_runs_through_at_tiny_scale(name: str, tmp_path: Path) -> None:
-    carry_out(name, tmp_path, least=True)
+    carry_out_tiny(name, tmp_path, least=True)
 
 
 def test_experiments_that_read_others_run_through_after_them(tmp_path: Path) -> None:
@@ -132,21 +132,21 @@ def test_experiments_that_read_others_run_through_after_them(tmp_path: Path) -> 
         FarshoreError,
         match=r"reads main and naive, of which nothing is finished .* sweep them first",
     ):
-        carry_out("source", tmp_path, least=True)
+        carry_out_tiny("source", tmp_path, least=True)
     for name in (*READ, *READERS):
-        carry_out(name, tmp_path, least=True)
+        carry_out_tiny(name, tmp_path, least=True)
 
 
 @pytest.mark.soak
 def test_every_file_runs_through_at_tiny_scale_with_all_its_methods(tmp_path: Path) -> None:
     for name in (*READ, *(name for name in NAMES if name not in READ)):
-        carry_out(name, tmp_path, least=False)
+        carry_out_tiny(name, tmp_path, least=False)
 
 
 def test_settings_are_varied_around_the_best_selected_run(tmp_path: Path) -> None:
     base = experiment(name="base", part={"methods": ["cl-coral"]})
     store = Store(tmp_path)
-    sweep(plan := planned(base, tmp_path), store, Here(), todo=open_runs(plan, store)[0])
+    carry_out(plan := planned(base, tmp_path), store, Here(), todo=open_runs(plan, store)[0])
     chosen = select_all(base, store, lambda name: base)["heart-hospitals", "cl-coral"]
     part = {
         "benchmarks": ["heart-hospitals"],
@@ -207,7 +207,10 @@ def test_unfinished_searches_are_waited_for(tmp_path: Path) -> None:
         ],
     )
     plan = make_plan(later, Store(tmp_path), lambda name: base)
-    assert plan.waiting == ["er on heart-hospitals waits for base: 4 of 4 runs are missing"]
+    assert plan.waiting == [Waiting("er", "heart-hospitals", "base", Missing(4, 4))]
+    assert (
+        plan.waiting[0].sentence == "er on heart-hospitals waits for base: 4 of 4 runs are missing"
+    )
 
 
 def test_a_part_of_an_experiment_has_the_same_runs(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from sweeping import Here, experiment, planned, swept, table
 
-from farshore.engines.sweep import open_runs
-from farshore.engines.work import Task, carry_out
+from farshore.engines.carry_out import open_runs
+from farshore.engines.work import Task, carry_out_task
 from farshore.errors import FarshoreError
 from farshore.learner import load
 from farshore.observer import Observer
@@ -25,7 +25,7 @@ from farshore.resume import Resume
 from farshore.store import claim as claims
 from farshore.store.claim import Claim, is_stale, newest, release, take
 from farshore.store.folder import RunFolder
-from farshore.store.identity import run_name
+from farshore.store.identity import canonical, run_name
 from farshore.store.store import Store
 
 RUN = Run(benchmark="heart-hospitals", method="cl-fishr", steps=3, settings={"batch_size": 8})
@@ -82,7 +82,7 @@ def test_damaged_stages_begin_anew(tmp_path: Path) -> None:
 
 def test_kept_states_are_learners(tmp_path: Path) -> None:
     name = run_name(RUN)
-    assert carry_out(Task(name, RUN, str(tmp_path), keep_states=True)).status == "done"
+    assert carry_out_task(Task(name, RUN, str(tmp_path), keep_states=True)).status == "done"
     learner = load(tmp_path / name / "stages" / "2")
     assert [domain["name"] for domain in learner.domains] == ["cleveland", "hungarian"]
 
@@ -186,6 +186,22 @@ def test_a_run_on_a_folder_is_named_by_names_and_bytes(tmp_path: Path) -> None:
     assert name(folder("four", x=b"1", y=b"3")) != first
 
 
+def test_a_name_is_not_how_the_run_was_spelled() -> None:
+    spelled = {
+        "order": ("cleveland", "hungarian", "switzerland"),
+        "target": "va",
+        "settings": {"batch_size": "8"},
+    }
+    assert run_name(RUN.model_copy(update=spelled)) == run_name(RUN)
+    assert canonical(RUN.model_copy(update=spelled)) == canonical(RUN) == RUN
+    other = RUN.model_copy(update={"target": "cleveland"})
+    listed = other.model_copy(update={"order": ("hungarian", "switzerland", "va")})
+    assert canonical(listed) == other
+    for wrong in ({"order": ("va", "cleveland")}, {"target": "nowhere"}):
+        with pytest.raises(FarshoreError):
+            canonical(RUN.model_copy(update=wrong))
+
+
 def test_a_raised_results_version_renames_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     from farshore.benchmarks.heart_hospitals import HeartHospitals
     from farshore.methods.fishr import CLFishr
@@ -200,7 +216,7 @@ def test_a_raised_results_version_renames_the_runs(monkeypatch: pytest.MonkeyPat
 
 def test_what_lies_in_a_run(tmp_path: Path) -> None:
     name = run_name(RUN)
-    outcome = carry_out(Task(name, RUN, str(tmp_path), config={"commit": "abc"}))
+    outcome = carry_out_task(Task(name, RUN, str(tmp_path), config={"commit": "abc"}))
     assert (outcome.status, outcome.name) == ("done", name)
     assert sorted(path.name for path in (tmp_path / name).iterdir()) == [
         "config.json",
@@ -321,11 +337,11 @@ def test_an_owner_that_slept_finds_out_that_it_lost_the_run(
 def test_a_run_of_another_sweep_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("farshore.engines.sweep.POLL_SECONDS", 0.05)
+    monkeypatch.setattr("farshore.engines.carry_out.POLL_SECONDS", 0.05)
     found = experiment(search={"trials": 1, "seeds": 1})
     first = next(iter(planned(found, tmp_path).unique()))
     other = take(tmp_path / first)
-    assert carry_out(Task(first, RUN, str(tmp_path))).status == "claimed"
+    assert carry_out_task(Task(first, RUN, str(tmp_path))).status == "claimed"
     timer = threading.Timer(0.5, lambda: release(other.folder))
     timer.start()
     engine = Here()

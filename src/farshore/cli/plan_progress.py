@@ -1,4 +1,4 @@
-"""Progress over all runs of a sweep: a live bar in a terminal, one plain line a run in a log."""
+"""Progress over all runs of a plan: a live bar in a terminal, one plain line per run in a log."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 
-from ..engines.sweep import Progress
+from ..engines.carry_out import Progress
 from ..engines.work import Outcome
 from ..plan.plan import Planned
-from .sweep import duration
 
 
-class SweepProgress:
+class PlanProgress:
     """Done, running, failed, time left. Scores of the target are not shown while a search goes
     on. Use it as a context.
     """
@@ -29,7 +28,7 @@ class SweepProgress:
         )
         self.task = self.bar.add_task("starting", total=None)
 
-    def __enter__(self) -> SweepProgress:
+    def __enter__(self) -> PlanProgress:
         self.bar.start()
         return self
 
@@ -55,7 +54,7 @@ class SweepProgress:
         )
         if outcome.status == "failed":
             self.bar.console.print(
-                f"failed: {outcome.message}", highlight=False, markup=False, soft_wrap=True
+                f"failed: {progress.failures[-1]}", highlight=False, markup=False, soft_wrap=True
             )
         elif not self.console.is_terminal:
             text = (
@@ -63,3 +62,11 @@ class SweepProgress:
                 f"{outcome.seconds:.1f} s; {state}"
             )
             self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def duration(seconds: float) -> str:
+    """A time in words."""
+    for unit, size in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} seconds"

@@ -1,5 +1,5 @@
-"""Carry out a plan: what is done is left alone, what is damaged is repeated, what another sweep
-is doing is waited for.
+"""Carry out a plan: what is done is left alone, what is damaged is repeated, what another process
+is doing is waited for. Every command that trains for measurement comes through here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ POLL_SECONDS = 1.0
 
 @dataclass
 class Progress:
-    """Where a sweep stands. `done` counts results, diverged and pruned ones too; `found` of them
+    """How far a plan is. `done` counts results, diverged and pruned ones too; `found` of them
     were there before.
 
     `total` is the most that it can become: trials of a study that turn out to be the same are one
@@ -82,13 +82,27 @@ def _is_open(planned: Planned, store: Store, damaged: list[str], discard: bool) 
     return False
 
 
-def sweep(
+@dataclass(frozen=True)
+class Keep:
+    """What stays of a run beside its result: the state after every domain, the trained model; and
+    whether its state is saved on the way, so that it can be resumed.
+    """
+
+    states: bool = False
+    model: bool = False
+    resumable: bool = True
+
+
+RESULT_ONLY = Keep()
+
+
+def carry_out(
     plan: Plan,
     store: Store,
     engine: Engine,
     *,
     todo: Mapping[str, Planned],
-    keep_states: bool = False,
+    keep: Keep = RESULT_ONLY,
     report: Report | None = None,
 ) -> Progress:
     """Carry out `todo`, the open runs of the plan, and what follows from them. One bad run is
@@ -96,14 +110,11 @@ def sweep(
     """
     names = set(plan.unique())
     known = dict(todo)
-    found = len(names) - len(todo)
-    progress = Progress(len(names) + plan.ahead, found=found, done=found, slots=engine.slots)
+    there = len(names) - len(todo)
+    progress = Progress(len(names) + plan.ahead, found=there, done=there, slots=engine.slots)
     config = {"commit": commit(), "versions": versions()}
-    queue = deque(
-        _task(planned, store, keep_states, config, plan.experiment.name)
-        for planned in todo.values()
-    )
-    elsewhere: deque[Task] = deque()  # claimed by another sweep
+    queue = deque(_task(planned, store, keep, config, plan.name) for planned in todo.values())
+    elsewhere: deque[Task] = deque()  # claimed by another process
     running: dict[str, Task] = {}
     looked = time.monotonic()
     while queue or elsewhere or running:
@@ -118,10 +129,10 @@ def sweep(
             if outcome.status == "claimed":
                 elsewhere.append(task)
             else:
-                _count(progress, outcome, len(running))
+                _count(progress, outcome, task, len(running))
                 for planned in _follow(plan, store, outcome, names, progress):
                     known[planned.name] = planned
-                    queue.append(_task(planned, store, keep_states, config, plan.experiment.name))
+                    queue.append(_task(planned, store, keep, config, plan.name))
                 if report is not None:
                     report(known[outcome.name], outcome, progress)
         elif not running and elsewhere:
@@ -135,30 +146,32 @@ def sweep(
 
 
 def _task(
-    planned: Planned, store: Store, keep_states: bool, config: Mapping[str, object], experiment: str
+    planned: Planned, store: Store, keep: Keep, config: Mapping[str, object], experiment: str
 ) -> Task:
-    place = {
+    position = {
         "experiment": experiment,
         "seed": planned.seed,
         "trial": planned.trial,
         "held_out": planned.held_out,
     }
-    recorded = {**config, "planned": place}
     return Task(
         planned.name,
         planned.run,
         str(store.runs.resolve()),
-        planned.features,
-        keep_states,
-        recorded,
-        planned.earlier,
+        features=planned.features,
+        keep_states=keep.states,
+        save_model=keep.model,
+        resumable=keep.resumable,
+        config={**config, "planned": position if experiment else {}},
+        earlier=planned.earlier,
     )
 
 
-def _count(progress: Progress, outcome: Outcome, running: int) -> None:
+def _count(progress: Progress, outcome: Outcome, task: Task, running: int) -> None:
     progress.running = running
     if outcome.status == "failed":
-        progress.failures.append(outcome.message)
+        of = f"{task.run.method} on {task.run.benchmark}"
+        progress.failures.append(f"run {task.name} ({of}): {outcome.message}")
     else:
         progress.done += 1
         progress.diverged += outcome.status == "diverged"
@@ -169,7 +182,7 @@ def _follow(
     plan: Plan, store: Store, outcome: Outcome, names: set[str], progress: Progress
 ) -> list[Planned]:
     """What this outcome lets a study draw and nobody has done yet. After a failure its study
-    waits for the next sweep.
+    waits for the next time.
     """
     fresh = plan.follow(outcome.name, store) if outcome.status != "failed" else []
     to_do = []
@@ -186,7 +199,7 @@ def _follow(
 
 
 def _look(elsewhere: deque[Task], queue: deque[Task]) -> None:
-    """Runs of other sweeps that are finished, or given up, come back into the queue; a worker
+    """Runs of other processes that are finished, or given up, come back into the queue; a worker
     finds out which it is.
     """
     for _ in range(len(elsewhere)):

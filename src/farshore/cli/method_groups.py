@@ -1,0 +1,14 @@
+"""Groups of methods that the command line knows beside those of the catalog."""
+
+from __future__ import annotations
+
+# Methods that are not the paper's: its own frame without penalty and alignment, and a baseline that
+# users expect.
+BEYOND_THE_PAPER = ("er", "der++")
+
+
+def method_groups() -> dict[str, list[str]]:
+    """`paper`: all methods of the paper."""
+    from .. import catalog
+
+    return {"paper": [name for name in catalog.names() if name not in BEYOND_THE_PAPER]}

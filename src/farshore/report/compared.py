@@ -1,0 +1,76 @@
+"""Recorded comparisons in a report: which of the paper's tables is beside them, and the command
+that was typed.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+from ..plan.comparison import EXTENDED
+from ..plan.experiment import Experiment, Part
+from ..protocol import Run
+from .overlay import COMPARISON
+
+COMPARED = "All methods ran at their defaults or at the settings given, without a search."
+
+
+def paper_name(experiment: Experiment) -> str:
+    """The name under which the paper's numbers are looked for. A comparison is held against the
+    paper only under the paper's own conditions.
+    """
+    if experiment.command != "compare":
+        return experiment.name
+    usual = all(
+        part.orders == ["listed"]
+        and not _given(part)
+        and not any(data.options for data in part.data)
+        for part in experiment.parts
+    )
+    return COMPARISON if usual else ""
+
+
+def compare_commands(experiment: Experiment, options: str = "") -> list[str]:
+    """What to type for the same comparison: one line for each group of methods with equal seeds
+    and orders. `options` are added to each.
+    """
+    return [_command(experiment, part) + options for part in experiment.parts]
+
+
+def _command(experiment: Experiment, part: Part) -> str:
+    seeds = (part.search or experiment.search).run_seeds
+    # Seeds count from 0; those of one comparison always do.
+    data = part.data[0]
+    words = ["farshore", "compare", data.benchmark, "--methods", ",".join(part.methods)]
+    words += ["--seeds", str(max(seeds) + 1), "--orders", ",".join(part.orders)]
+    for name, value in _given(part).items():
+        if name not in ("settings", "network_settings"):
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    words += assignments("--option", data.options)
+    words += assignments("--network-set", part.network_settings)
+    words += ["--scenario-seed", str(experiment.scenario_seed)] if experiment.scenario_seed else []
+    words += assignments("--set", part.settings)
+    return shlex.join(words)
+
+
+def run_options(run: Run) -> list[str]:
+    """What a run asks of its benchmark, network and method, as a command line gives it."""
+    return [
+        *assignments("--option", run.options),
+        *assignments("--network-set", run.network_settings),
+        *assignments("--set", run.settings),
+    ]
+
+
+def assignments(flag: str, values: Mapping[str, object]) -> list[str]:
+    """`FLAG name=value` for each value; lists with commas."""
+    texts = {
+        name: ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        for name, value in values.items()
+    }
+    return [word for name, text in texts.items() for word in (flag, f"{name}={text}")]
+
+
+def _given(part: Part) -> dict[str, object]:
+    """The conditions of a part that are not the usual ones."""
+    return part.model_dump(mode="json", exclude={"benchmarks", *EXTENDED}, exclude_defaults=True)

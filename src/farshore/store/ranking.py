@@ -1,0 +1,107 @@
+"""Results ranked: one standing per method, the best mean score on the unseen target first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from .. import catalog
+from ..entry import Kind
+from ..evaluation.averages import mean, standard_error
+from ..protocol import Result
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One method: means and standard errors over its runs. `runs` of the `planned` ones gave a
+    number.
+    """
+
+    method: str
+    group: str
+    kind: Kind
+    rank: int | None
+    runs: int
+    planned: int
+    target: float | None
+    target_error: float | None
+    source: float | None
+    validation: float | None
+    backward_transfer: float | None
+    seconds: float
+    rows_per_step: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether every planned run gave a number."""
+        return self.runs == self.planned
+
+
+def rank(
+    results: Sequence[Result], planned: Mapping[str, int] = MappingProxyType({})
+) -> list[Standing]:
+    """A standing per method, best mean target score first; methods without any number come last
+    and have no rank.
+
+    Offline methods and adaptations are below the continual methods, apart and without rank: they
+    saw more. `planned` is how many runs there should be of each method, where that is more than
+    there are results.
+    """
+    by_method: dict[str, list[Result]] = {}
+    for result in results:
+        by_method.setdefault(result.run.method, []).append(result)
+    standings = [
+        _standing(method, of_method, max(len(of_method), planned.get(method, 0)))
+        for method, of_method in by_method.items()
+    ]
+    standings.sort(
+        key=lambda standing: (
+            catalog.KINDS.index(standing.kind),
+            -standing.target if standing.target is not None else float("inf"),
+        )
+    )
+    return [
+        replace(standing, rank=number)
+        if standing.kind == "continual" and standing.target is not None
+        else standing
+        for number, standing in enumerate(standings, start=1)
+    ]
+
+
+def rank_by_order(results: Sequence[Result]) -> dict[str, list[Standing]]:
+    """The same standings for each order of the sources on its own, methods as `rank` sorts them:
+    the order decides much.
+    """
+    apart: dict[str, list[Result]] = {}
+    for result in results:
+        apart.setdefault(" ".join(result.sources), []).append(result)
+    overall = [standing.method for standing in rank(results)]
+    return {
+        order: sorted(rank(of_order), key=lambda standing: overall.index(standing.method))
+        for order, of_order in apart.items()
+    }
+
+
+def _standing(method: str, results: Sequence[Result], planned: int) -> Standing:
+    done = [result for result in results if result.status == "done"]
+    targets = [value for result in done if (value := result.target_score) is not None]
+    return Standing(
+        method=method,
+        group=catalog.find(method).group,
+        kind=results[0].kind,
+        rank=None,
+        runs=len(done),
+        planned=planned,
+        target=mean(targets),
+        target_error=standard_error(targets),
+        source=mean([result.source_score(2) for result in done]),
+        validation=mean([result.source_score(1) for result in done]),
+        backward_transfer=mean([result.backward_transfer() for result in done]),
+        seconds=float(np.mean([result.seconds["total"] for result in results])),
+        rows_per_step=max(
+            (result.rows_per_step[-1] for result in results if result.rows_per_step), default=0
+        ),
+    )
