@@ -354,14 +354,14 @@ def test_own_data_stand_in_an_experiment(tmp_path: Path) -> None:
     found = read_experiment(path)
     assert found == asked
     plan = planned(found, tmp_path / "runs")
-    assert {each.cell.benchmark for each in plan.runs} == {"mine.csv"}
+    assert {each.condition.benchmark for each in plan.runs} == {"mine.csv"}
     assert [(each.run.target, each.run.left_out) for each in plan.runs] == [
         ("east", ()),
         ("north", ("east",)),
         ("south", ("east",)),
     ]
     store = Store(tmp_path / "runs")
-    assert not sweep(plan, store, Here(), todo=open_runs(plan, store)[0]).failures
+    assert not carry_out(plan, store, Here(), todo=open_runs(plan, store)[0]).failures
     frame = summary(plan, store)
     assert frame["benchmark"].tolist() == ["mine.csv"]
     assert frame["target_score_unseen"].notna().all()

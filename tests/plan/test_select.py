@@ -6,6 +6,7 @@ import pytest
 
 from farshore import catalog
 from farshore.benchmarks import BENCHMARKS
+from farshore.benchmarks.source import make_benchmark
 from farshore.cli.method_groups import method_groups
 from farshore.errors import FarshoreError
 from farshore.plan.select import BETWEEN_NAMES, different_orders, select_methods, select_orders
@@ -39,7 +40,7 @@ def test_the_command_line_knows_the_papers_methods() -> None:
 
 def test_orders_are_names_and_random_ones_are_fixed_by_the_scenario() -> None:
     orders = select_orders(
-        "rotated-digits",
+        make_benchmark("rotated-digits"),
         ["listed", "reversed", "random1", "random1", "random2"],
         target=None,
         seed=0,
@@ -48,13 +49,13 @@ def test_orders_are_names_and_random_ones_are_fixed_by_the_scenario() -> None:
     assert orders[1] == ("45", "30", "15", "0")
     assert orders[2] == orders[3]
     assert sorted(orders[4]) == sorted(orders[0])
-    assert select_orders("rotated-digits", ["random2"], target=None, seed=0) == [orders[4]]
-    assert select_orders("rotated-digits", ["listed"], target="0", seed=0) == [
+    assert select_orders(make_benchmark("rotated-digits"), ["random2"], target=None, seed=0) == [orders[4]]
+    assert select_orders(make_benchmark("rotated-digits"), ["listed"], target="0", seed=0) == [
         ("15", "30", "45", "75")
     ]
     for word in ("randomly", "random0", "random-1"):
         with pytest.raises(FarshoreError, match="unknown order"):
-            select_orders("rotated-digits", [word], target=None, seed=0)
+            select_orders(make_benchmark("rotated-digits"), [word], target=None, seed=0)
 
 
 def test_an_order_may_be_given_by_its_names() -> None:
@@ -64,7 +65,7 @@ def test_an_order_may_be_given_by_its_names() -> None:
         for name in BENCHMARKS.get(kind).domains
         if BETWEEN_NAMES in name
     ]
-    assert select_orders("rotated-digits", ["45/30/0/15"], target=None, seed=0) == [
+    assert select_orders(make_benchmark("rotated-digits"), ["45/30/0/15"], target=None, seed=0) == [
         ("45", "30", "0", "15")
     ]
     for word, message in (
@@ -74,7 +75,7 @@ def test_an_order_may_be_given_by_its_names() -> None:
         ("45/30/0/60", "unknown domain in order '60'"),
     ):
         with pytest.raises(FarshoreError, match=message):
-            select_orders("rotated-digits", [word], target=None, seed=0)
+            select_orders(make_benchmark("rotated-digits"), [word], target=None, seed=0)
 
 
 @pytest.mark.parametrize(
@@ -82,13 +83,13 @@ def test_an_order_may_be_given_by_its_names() -> None:
 )
 def test_no_order_has_two_names_while_there_are_others(benchmark: str, different: int) -> None:
     words = ["listed", "reversed", *(f"random{number}" for number in range(1, different))]
-    orders = select_orders(benchmark, words, target=None, seed=0)
+    orders = select_orders(make_benchmark(benchmark), words, target=None, seed=0)
     assert len(set(orders[:different])) == different
     assert orders[different] in orders[:different]
 
 
 def test_an_order_that_is_spelled_in_two_ways_is_one() -> None:
     words = ["0/15/30/45", "reversed", "45/30/15/0", "random2", "45/30/0/15", "listed"]
-    found = different_orders("rotated-digits", words, target=None, seed=0)
+    found = different_orders(make_benchmark("rotated-digits"), words, target=None, seed=0)
     assert list(found.values()) == ["listed", "reversed", "random2", "45/30/0/15"]
-    assert select_orders("rotated-digits", list(found.values()), target=None, seed=0) == list(found)
+    assert select_orders(make_benchmark("rotated-digits"), list(found.values()), target=None, seed=0) == list(found)

@@ -51,6 +51,7 @@ class CLCORAL(Tailored):
     reduces_to = ("er", {"penalty_weight": 0, "alignment_weight": 0})
     reference = "the paper, after Sun and Saenko, 2016"
     Settings = CLCORALSettings
+    settings: CLCORALSettings
     replay = replace(Tailored.replay, least_rows=FeatureMoments.least_rows)
 
     def make_invariance(self) -> FeatureMoments:
@@ -78,6 +79,7 @@ class NaiveCLCORAL(Naive):
     results_version = 2
     reference = "the paper, after Sun and Saenko, 2016"
     Settings = NaiveCLCORALSettings
+    settings: NaiveCLCORALSettings
 
     def make_invariance(self) -> FeatureMoments:
         """Feature moments of a batch."""

@@ -76,7 +76,7 @@ class Method(Entry):
         return cls.replay.memory is not None
 
     def __init__(self, settings: MethodSettings) -> None:
-        self.settings: Any = settings
+        self.settings: MethodSettings = settings
         self.domains: list[str] = []
         self.class_weight: Tensor | None = (
             None  # set by the learner at the start of a domain, if the run asks for it

@@ -25,6 +25,7 @@ class Naive(Method):
     """
 
     Settings: ClassVar[type[InvariantSettings]] = InvariantSettings
+    settings: InvariantSettings
     group = "naive"
     weight_before_anneal: ClassVar[float] = 0.0
     _mean: Statistic | None = None

@@ -55,6 +55,7 @@ class Tailored(Method):
     """
 
     Settings: ClassVar[type[TailoredSettings]] = TailoredSettings
+    settings: TailoredSettings
     group = "tailored"
     # Of a budget shared by many domains: a statistic of fewer rows is noise, and each costs
     # something.
