@@ -191,7 +191,10 @@ def test_a_result_round_trips(tmp_path: Path) -> None:
         ({"order": ("va",)}, "which is the target"),
         ({"order": ("cleveland",)}, "every source once"),
         ({"device": "tpu"}, "unknown device"),
-        ({"network": "mlp"}, "unknown name 'network'"),
+        ({"nework": "mlp"}, "unknown name 'nework': did you mean 'network'"),
+        ({"network": "mpl"}, "unknown network 'mpl': did you mean 'mlp'"),
+        ({"network_settings": {"widht": 3}}, "did you mean 'width'"),
+        ({"options": {"severity": 3}}, "unknown option of heart-hospitals 'severity'"),
     ],
 )
 def test_what_is_wrong_with_a_run_is_said_before_the_first_step(values: dict, message: str) -> None:

@@ -164,6 +164,15 @@ def test_same_seed_same_bytes_other_severity_other_bytes(
         make_scenario("heart-hospitals", {"weights": "none"})
 
 
+def test_another_network_needs_no_pretrained_weights(few: Path) -> None:
+    """The ImageNet weights are not in this folder: a resnet18 would be refused."""
+    with pytest.raises(FarshoreError, match="ImageNet weights"):
+        FewCIFAR10C().scenario()
+    made = FewCIFAR10C().scenario(network="cnn")
+    assert (made.network, made.network_settings) == ("cnn", {})
+    assert not any("resnet18" in note for note in made.notes)
+
+
 def test_published_arrays_are_used_where_they_are(few: Path) -> None:
     images, labels = FewCIFAR10C().read_test(few)
     folder = few / "cifar10" / "CIFAR-10-C"
@@ -469,7 +478,7 @@ def test_a_sweep_of_an_image_benchmark(hospitals: Path, narrow: None) -> None:
         part={
             "benchmarks": ["camelyon17", "heart-hospitals"],
             "methods": ["er"],
-            "weights": "none",
+            "options": {"weights": "none"},
         },
     )
     _, progress = swept(found, hospitals / "runs")

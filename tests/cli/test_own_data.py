@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from PIL import Image
 
 import farshore
-from farshore import Result
+from farshore import Network, Result
 from farshore.cli.app import main
 from farshore.methods import METHODS
+from farshore.networks import NETWORKS
 
 
 def type_in(line: str, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -281,3 +283,26 @@ def test_compare_takes_own_data(
     assert "heart.csv: accuracy in %" in capsys.readouterr().out
     assert type_in(f"{asked} --orders listed,reversed", monkeypatch) == 0
     assert "switzerland hungarian cleveland" in capsys.readouterr().out
+
+
+def test_a_network_of_another_package_can_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A builder without annotations gets the text of the command line as it is."""
+
+    def linear(shape, classes, *, bias="yes"):  # type: ignore[no-untyped-def]
+        size = int(np.prod(shape))
+        features = torch.nn.Sequential(
+            torch.nn.Flatten(), torch.nn.Linear(size, 8, bias=bias == "yes")
+        )
+        return Network(features, torch.nn.Linear(8, classes), feature_dim=8)
+
+    NETWORKS.add("linear", linear)
+    try:
+        line = f"farshore run heart-hospitals er --steps 2 --network linear --out {tmp_path}"
+        assert type_in(f"{line} --network-set bias=no", monkeypatch) == 0
+        assert type_in(f"{line} --network-set bais=no", monkeypatch) == 2
+    finally:
+        NETWORKS.remove("linear")
+    result = Result.read(tmp_path / "result.json")
+    assert result.network == {"name": "linear", "bias": "no"}

@@ -49,7 +49,9 @@ def test_orders_are_names_and_random_ones_are_fixed_by_the_scenario() -> None:
     assert orders[1] == ("45", "30", "15", "0")
     assert orders[2] == orders[3]
     assert sorted(orders[4]) == sorted(orders[0])
-    assert select_orders(make_benchmark("rotated-digits"), ["random2"], target=None, seed=0) == [orders[4]]
+    assert select_orders(make_benchmark("rotated-digits"), ["random2"], target=None, seed=0) == [
+        orders[4]
+    ]
     assert select_orders(make_benchmark("rotated-digits"), ["listed"], target="0", seed=0) == [
         ("15", "30", "45", "75")
     ]
@@ -92,4 +94,6 @@ def test_an_order_that_is_spelled_in_two_ways_is_one() -> None:
     words = ["0/15/30/45", "reversed", "45/30/15/0", "random2", "45/30/0/15", "listed"]
     found = different_orders(make_benchmark("rotated-digits"), words, target=None, seed=0)
     assert list(found.values()) == ["listed", "reversed", "random2", "45/30/0/15"]
-    assert select_orders(make_benchmark("rotated-digits"), list(found.values()), target=None, seed=0) == list(found)
+    assert select_orders(
+        make_benchmark("rotated-digits"), list(found.values()), target=None, seed=0
+    ) == list(found)
