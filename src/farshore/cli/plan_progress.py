@@ -49,7 +49,7 @@ class PlanProgress:
         if planned is None or outcome is None:
             return
         what = (
-            f"{planned.run.method} on {planned.cell.benchmark}, seed {planned.seed}, trial "
+            f"{planned.run.method} on {planned.condition.benchmark}, seed {planned.seed}, trial "
             f"{planned.trial}"
         )
         if outcome.status == "failed":
