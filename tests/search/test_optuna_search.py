@@ -124,5 +124,5 @@ def test_scores_are_means_over_the_sources_seen() -> None:
 
 def test_without_optuna_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(FarshoreError, match=r"pip install 'farshore\[search\]'"):
+    with pytest.raises(FarshoreError, match=r"pip install '\.\[search\]'"):
         propose({"a": Uniform(0, 1)}, [], seed=0)
