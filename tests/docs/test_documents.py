@@ -44,7 +44,7 @@ def typed(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize(
-    ("document", "least"), [("own-data.md", 10), ("practice.md", 8), ("report.md", 3)]
+    ("document", "least"), [("own-data.md", 10), ("deployment.md", 8), ("report.md", 3)]
 )
 def test_a_page_shows_what_is_printed(
     document: str,
