@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from pathlib import Path
 
 import pandas as pd
 
 from farshore.engines.carry_out import Progress, carry_out, open_runs
 from farshore.engines.engine import Engine
-from farshore.engines.inline import InlineEngine
-from farshore.engines.work import Outcome, Task
+from farshore.engines.work import Outcome, Task, carry_out_task
 from farshore.plan.experiment import Experiment, make_book
 from farshore.plan.plan import Plan, make_plan
 from farshore.store.store import MEASURED, Store, tidy_table
@@ -17,20 +17,29 @@ from farshore.store.store import MEASURED, Store, tidy_table
 EXPERIMENTS = Path(__file__).resolve().parents[1] / "experiments"
 
 
-class Here(InlineEngine):
-    """Carries out runs in this process, which saves the start of others, and keeps their names."""
+class Here(Engine):
+    """Carries out runs in this process, which saves the start of others; keeps their names."""
+
+    slots = 1
 
     def __init__(self) -> None:
-        super().__init__()
+        self.tasks: deque[Task] = deque()
         self.carried: list[str] = []
 
+    @property
+    def free(self) -> int:
+        return 1 - len(self.tasks)
+
     def submit(self, task: Task) -> None:
-        self.waits = task.name
-        super().submit(task)
+        self.tasks.append(task)
 
     def next(self, seconds: float) -> Outcome | None:
-        self.carried.append(self.waits)
-        return super().next(seconds)
+        task = self.tasks.popleft()
+        self.carried.append(task.name)
+        return carry_out_task(task)
+
+    def close(self) -> None:
+        self.tasks.clear()
 
 
 def experiment(**values: object) -> Experiment:

@@ -210,7 +210,9 @@ def test_a_failed_trial_stops_its_study_alone(tmp_path: Path) -> None:
             return super().next(seconds)
 
     plan, progress = swept(study(), tmp_path, FailEr())
-    assert (progress.failures, progress.done) == (["no luck"], TRIALS + 1)
+    (failure,) = progress.failures
+    assert failure.endswith("(er on heart-hospitals): no luck")
+    assert progress.done == TRIALS + 1
     notes = summary(plan, Store(tmp_path))["note"]
     assert notes.dropna().tolist() == [f"{TRIALS - 1} of {TRIALS} runs are missing"]
 

@@ -1,5 +1,5 @@
-"""Violence against sweeps: killed drivers and workers, lost nodes, full disks. No run is lost,
-none is done twice, same table.
+"""Stress tests of sweeps and comparisons: killed drivers and workers, lost nodes, full disks. No
+run is lost, none is done twice, same table.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -50,22 +50,16 @@ def table(runs: Path) -> pd.DataFrame:
 
 
 def start(file: Path, runs: Path) -> subprocess.Popen[str]:
-    """A sweep in a process group of its own, as a shell starts it in the foreground: not deaf to
+    """A sweep of this file."""
+    return command("sweep", str(file), "--runs", str(runs), "--workers", "2")
+
+
+def command(*words: str) -> subprocess.Popen[str]:
+    """A command in a process group of its own, as a shell starts it in the foreground: not deaf to
     Ctrl-C, even if these tests are.
     """
-    words = [
-        sys.executable,
-        "-c",
-        COMMAND,
-        "sweep",
-        str(file),
-        "--runs",
-        str(runs),
-        "--workers",
-        "2",
-    ]
     return subprocess.Popen(
-        words,
+        [sys.executable, "-c", COMMAND, *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -224,6 +218,100 @@ def test_ctrl_c_leaves_cleanly_and_the_same_command_goes_on(
         kept = now
     assert 0 < len(kept) < len(expected)
     finish(file, tmp_path, expected, kept)
+
+
+def compare(runs: Path, *more: str) -> subprocess.Popen[str]:
+    """A comparison whose runs take seconds each."""
+    words = ("--methods", "er,cl-coral,ewc", "--seeds", "2", "--steps", "400", "--workers", "2")
+    return command("compare", "heart-hospitals", *words, "--runs", str(runs), *more)
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    runs = tmp_path_factory.mktemp("compared")
+    process = compare(runs)
+    printed = process.communicate()[0]
+    assert process.returncode == 0, printed
+    return table(runs)
+
+
+def finish_comparison(runs: Path, expected: pd.DataFrame, results: dict[str, int]) -> None:
+    """The same comparison once more: what was done stays, and the table is that of one that was
+    never disturbed.
+    """
+    process = compare(runs)
+    printed = process.communicate()[0]
+    assert process.returncode == 0, printed
+    assert "the page is" in printed
+    pd.testing.assert_frame_equal(table(runs), expected)
+    now = written(runs)
+    assert {name: now[name] for name in results} == results
+
+
+def wait_for(reached: Callable[[], object], seconds: float = 60) -> None:
+    began = time.monotonic()
+    while not reached() and time.monotonic() - began < seconds:
+        time.sleep(0.01)
+    assert reached()
+
+
+def test_a_killed_comparison_leaves_no_worker_behind_and_loses_no_result(
+    tmp_path: Path, compared: pd.DataFrame
+) -> None:
+    process = compare(tmp_path)
+    wait_for(lambda: written(tmp_path))
+    workers = children(process.pid)
+    assert workers
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    wait_for(lambda: not of_group(process.pid), seconds=20)
+    kept = written(tmp_path)
+    assert 0 < len(kept) < len(compared)
+    finish_comparison(tmp_path, compared, kept)
+
+
+def test_ctrl_c_ends_a_comparison_within_seconds(tmp_path: Path, compared: pd.DataFrame) -> None:
+    process = compare(tmp_path)
+    wait_for(lambda: written(tmp_path))
+    began = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)
+    printed = process.communicate(timeout=60)[0]
+    assert time.monotonic() - began < 10
+    assert process.returncode == 130, printed
+    kept = written(tmp_path)
+    assert f"stopped: {len(kept)} of {len(compared)} runs are done" in printed
+    assert "Traceback" not in printed
+    wait_for(lambda: not of_group(process.pid), seconds=20)
+    assert not list(tmp_path.glob("*/claim-*"))
+    finish_comparison(tmp_path, compared, kept)
+
+
+def test_the_run_of_a_killed_worker_is_repeated_by_another(
+    tmp_path: Path, compared: pd.DataFrame
+) -> None:
+    process = compare(tmp_path)
+    wait_for(lambda: list(tmp_path.glob("*/claim-*")))
+    os.kill(children(process.pid)[0], signal.SIGKILL)
+    printed = process.communicate()[0]
+    assert process.returncode == 0, printed
+    pd.testing.assert_frame_equal(table(tmp_path), compared)
+
+
+def test_an_interrupted_run_resumes_after_its_last_finished_domain(tmp_path: Path) -> None:
+    words = ("run", "heart-hospitals", "cl-coral", "--steps", "1000", "--out", str(tmp_path))
+    process = command(*words)
+    wait_for(lambda: list(tmp_path.glob("*/stages/record.json")))
+    os.killpg(process.pid, signal.SIGINT)
+    printed = process.communicate(timeout=60)[0]
+    assert process.returncode == 130, printed
+    assert "the same command resumes after the last finished domain" in printed
+    assert not written(tmp_path)
+    assert not list(tmp_path.glob("*/claim-*"))
+    process = command(*words)
+    again = process.communicate()[0]
+    assert process.returncode == 0, again
+    assert "learned cleveland" not in again
+    assert "learned switzerland" in again
 
 
 def test_a_killed_search_by_optuna_draws_the_same_trials(tmp_path: Path) -> None:
