@@ -1,5 +1,4 @@
-"""Whether a change of the code changes numbers: every system on the embedded benchmarks, to the last
-bit.
+"""Whether a change of the code changes numbers: every system on the embedded benchmarks, exactly.
 
     python bench/same_numbers.py --save before.json      # at the old commit
     python bench/same_numbers.py --against before.json   # at the new one
