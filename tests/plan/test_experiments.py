@@ -16,7 +16,7 @@ from farshore.engines.carry_out import carry_out, open_runs
 from farshore.errors import FarshoreError
 from farshore.plan.experiment import Experiment, make_book, read_experiment, start_from
 from farshore.plan.narrow import narrow
-from farshore.plan.plan import Missing, Waiting, make_plan, select_all
+from farshore.plan.plan import Missing, Waiting, check_settings, make_plan, select_all
 from farshore.plan.tables import derived, summary
 from farshore.plan.tiny import tiny
 from farshore.store.store import Store
@@ -388,7 +388,7 @@ def test_orders_and_narrowing_know_own_data(tmp_path: Path) -> None:
     (tmp_path / "mine.csv").unlink()
     gone = planned(ordered, tmp_path / "runs")
     assert not gone.runs
-    assert "there is no file or folder" in gone.absent["mine.csv"][0]
+    assert "there is no file or folder" in gone.absent["mine.csv"].why
     assert tiny(found).parts[0].benchmarks == ["heart-hospitals"]
     assert tiny(found).parts[1].benchmarks == ["rotated-digits"]
 
@@ -397,3 +397,38 @@ def test_a_network_of_a_part(tmp_path: Path) -> None:
     part = {"network": "mlp", "network_settings": {"width": "8"}, "methods": ["er"]}
     runs = planned(experiment(part=part), tmp_path).runs
     assert {(each.run.network, each.run.network_settings["width"]) for each in runs} == {("mlp", 8)}
+
+
+def test_seeds_may_be_given_as_they_are(tmp_path: Path) -> None:
+    given = planned(experiment(search={"trials": 2, "seeds": [7, 3]}), tmp_path)
+    assert {(each.seed, each.run.seed) for each in given.runs} == {(7, 7), (3, 3)}
+    derived_seeds = planned(experiment(search={"trials": 2, "seeds": 2}), tmp_path)
+    assert {each.seed for each in derived_seeds.runs} == {0, 1}
+    assert all(each.run.seed >= 1_000_000 for each in derived_seeds.runs)
+    assert tiny(experiment(search={"seeds": [7, 3]})).search.seeds == [7]
+
+
+@pytest.mark.parametrize("seeds", [0, [], [1, 1], [-1], ["a"], True, 2.5])
+def test_seeds_that_are_neither_a_number_nor_different_seeds_are_refused(
+    seeds: object, tmp_path: Path
+) -> None:
+    part = {"benchmarks": ["heart-hospitals"], "methods": ["er"]}
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        yaml.safe_dump({"name": "x", "about": "y", "search": {"seeds": seeds}, "parts": [part]})
+    )
+    with pytest.raises(FarshoreError, match=r"search.seeds = .* or a list of different run seeds"):
+        read_experiment(file)
+
+
+def test_settings_that_a_method_does_not_have_are_refused_before_anything_runs(
+    tmp_path: Path,
+) -> None:
+    for settings, message in (
+        ({"penalty_weight": 1.0}, "er: unknown setting"),
+        ({"batch_size": 0}, "batch_size = 0 is not allowed"),
+    ):
+        plan = planned(experiment(part={"methods": ["er"], "settings": settings}), tmp_path)
+        with pytest.raises(FarshoreError, match=message):
+            check_settings(plan)
+    check_settings(planned(experiment(), tmp_path))
