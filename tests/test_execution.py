@@ -12,7 +12,7 @@ from torch import nn
 import farshore.execution
 import farshore.networks.cnn
 from farshore import Learner
-from farshore.data.domain import Rows
+from farshore.data.domain import Domain, Rows
 from farshore.errors import FarshoreError
 from farshore.execution import EAGER_STEPS, CapturedSteps, Way, choose_way, evaluation, laid_out
 from farshore.learner import load
@@ -157,7 +157,7 @@ def test_notions_with_a_state_per_domain_fall_back_visibly(gpu: None) -> None:
         network_settings={"width": 8},
         classes=[0, 1],
     )
-    made._begin((4,), torch.float32, [0, 1])
+    made._begin(Domain.divided("a", torch.zeros(4, 4), torch.arange(4) % 2), [0, 1])
     reason = made.system.method.uncaptured()
     assert reason == "states that run over a domain are found by name"
     way = choose_way(
@@ -176,16 +176,16 @@ def test_notions_with_a_state_per_domain_fall_back_visibly(gpu: None) -> None:
 
 def test_inputs_that_stay_on_the_host_are_not_captured(gpu: None) -> None:
     made = Learner("cnn", "er", network_settings={"width": 8}, classes=[0, 1])
-    made._begin((1, 8, 8), torch.uint8, [0, 1])
-    made.device = CUDA
     images, labels = np.zeros((4, 1, 8, 8), np.uint8), torch.zeros(4, dtype=torch.long)
-    made.choose_way(1000, [Rows(images, labels, torch.arange(4))])
+    made._begin(Domain.divided("a", torch.from_numpy(images), labels), [0, 1])
+    made.system.device = CUDA
+    made.system.choose_way(1000, [Rows(images, labels, torch.arange(4))])
     assert made.system.way.execution == "eager"
     assert made.system.way.notes == (
         "the step is not captured as a CUDA graph: the domain's inputs do not fit into the "
         "memory of the GPU",
     )
-    made.choose_way(1000, [Rows(torch.from_numpy(images), labels, torch.arange(4))])
+    made.system.choose_way(1000, [Rows(torch.from_numpy(images), labels, torch.arange(4))])
     assert made.system.way.execution == "graph"
 
 
@@ -410,8 +410,9 @@ def test_a_note_is_made_once() -> None:
         classes=[0, 1],
         observer=notes,
     )
-    made._begin((1, 8, 8), torch.uint8, [0, 1])
-    made.choose_way(10)
+    images = torch.zeros(4, 1, 8, 8, dtype=torch.uint8)
+    made._begin(Domain.divided("a", images, torch.arange(4) % 2), [0, 1])
+    made.system.choose_way(10)
     assert made.system.way.execution == "eager"
     assert notes.made == [
         "the step is not compiled: the firing of units is noted inside the feature extractor"
@@ -462,7 +463,7 @@ def test_what_cannot_be_compiled_runs_on_plainly_and_says_so(
     )
     for learner in (made, plain):
         learner.learn(*pictures(0), domain="a", steps=4)
-    assert notes == made.notes == ["the step is not compiled: no such operation"]
+    assert notes == made.system.notes == ["the step is not compiled: no such operation"]
     assert (
         differences(made.state_dict()["system"]["network"], plain.state_dict()["system"]["network"])
         == []

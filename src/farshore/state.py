@@ -55,7 +55,12 @@ def save_state(
         raise StateError(f"{folder} is a file: give a folder to save into")
     there = None
     if (folder / MANIFEST).is_file() and (keep_previous or records is None):
-        there = _read_manifest(folder, kind)
+        try:
+            there = _read_manifest(folder, kind)
+        except StateError:
+            if keep_previous:
+                raise
+            # Nothing readable is replaced: a damaged folder must not prevent a new save.
     previous = {key: there[key] for key in STATE} if keep_previous and there else None
     tag = uuid.uuid4().hex[:12]
     parts: dict[str, dict[str, str]] = {}

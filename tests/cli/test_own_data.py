@@ -251,12 +251,12 @@ def test_a_network_in_place_of_the_benchmarks_own(
 ) -> None:
     line = f"farshore run rotated-digits er --steps 2 --out {tmp_path} --network mlp"
     assert type_in(f"{line} --network-set width=16", monkeypatch) == 0
-    result = Result.read(tmp_path / "result.json")
+    result = Result.read(next(tmp_path.glob("*/result.json")))
     assert result.network == {"name": "mlp", "width": 16}
     assert (result.run.network, result.run.network_settings) == ("mlp", {"width": 16})
     line = f"farshore run rotated-digits er --steps 2 --out {tmp_path}"
     assert type_in(f"{line} --network-set width=8", monkeypatch) == 0
-    result = Result.read(tmp_path / "result.json")
+    result = Result.read(next(tmp_path.glob("*/result.json")))
     assert result.network == {"name": "cnn", "width": 8}
 
 
@@ -304,5 +304,5 @@ def test_a_network_of_another_package_can_be_used(
         assert type_in(f"{line} --network-set bais=no", monkeypatch) == 2
     finally:
         NETWORKS.remove("linear")
-    result = Result.read(tmp_path / "result.json")
+    result = Result.read(next(tmp_path.glob("*/result.json")))
     assert result.network == {"name": "linear", "bias": "no"}

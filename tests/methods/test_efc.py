@@ -236,12 +236,13 @@ def test_the_share_of_real_rows() -> None:
 @pytest.mark.parametrize("frozen", [True, False])
 def test_batchnorm_after_the_first_domain(frozen: bool) -> None:
     torch.manual_seed(0)
-    layer = nn.BatchNorm1d(6)
-    network = farshore.Network(nn.Sequential(nn.Linear(4, 6), layer, nn.ReLU()), nn.Linear(6, 3))
+    features = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU())
+    network = farshore.Network(features, nn.Linear(6, 3))
     learner = Learner(
         network, "efc", settings={"batch_size": 8, "batchnorm": "frozen" if frozen else "train"}
     )
     learner.learn(*domain(0), domain="a", steps=3)
+    layer = learner.system.method.network.features[1]
     before = {name: tensor.clone() for name, tensor in layer.state_dict().items()}
     assert float(before["num_batches_tracked"]) == 3
     learner.learn(*domain(1), domain="b", steps=3)

@@ -210,7 +210,7 @@ def test_annealing_sets_the_weight_and_resets_the_optimizer_when_it_ends(
 
     def watch(self, step: int, domain_step: int) -> None:
         real(self, step, domain_step)
-        seen[step] = (self.penalty_weight, len(self.opts[0].state))
+        seen[step] = (self.state.penalty_weight, len(self.opts[0].state))
 
     kind = made.method_type
     made.method_type = type("Watched", (kind,), {"before_step": watch})
@@ -235,8 +235,8 @@ def test_annealing_can_leave_the_optimizer_alone(blobs) -> None:
 def test_per_domain_passes_give_the_same_without_batchnorm(method: str, blobs) -> None:
     joint = learned(method, blobs, steps=2).state_dict()["system"]["network"]
     apart = learned(method, blobs, steps=2, settings={"forward": "per-domain"}).state_dict()[
-        "network"
-    ]
+        "system"
+    ]["network"]
     for name, value in joint.items():
         assert torch.allclose(value, apart[name], atol=1e-4), name
 

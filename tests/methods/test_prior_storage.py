@@ -102,8 +102,8 @@ def test_storage_bounds_the_bytes_and_hardly_changes_the_run(method: str, blobs,
         learned(method, blobs, storage) for storage in ("float32", "float16", "diagonal")
     )
     assert plain.system.method.bytes == 3 * 4 * (32 + 32 * 32)
-    assert half.method.bytes == 3 * (2 * (32 + 32 * 32) + 2 * 4)
-    assert diagonal.method.bytes == 3 * 4 * (32 + 32)
+    assert half.system.method.bytes == 3 * (2 * (32 + 32 * 32) + 2 * 4)
+    assert diagonal.system.method.bytes == 3 * 4 * (32 + 32)
     exact, rough = (
         torch.cat([p.detach().flatten() for p in made.system.method.network.parameters()])
         for made in (plain, half)
@@ -116,7 +116,7 @@ def test_storage_bounds_the_bytes_and_hardly_changes_the_run(method: str, blobs,
     assert all(
         torch.equal(a, b)
         for a, b in zip(
-            diagonal.method.network.parameters(),
+            diagonal.system.method.network.parameters(),
             again.system.method.network.parameters(),
             strict=True,
         )

@@ -202,10 +202,11 @@ def test_the_frozen_model_is_the_one_of_the_last_domain() -> None:
 
 def test_batchnorm_sees_the_memory_after_the_copy() -> None:
     torch.manual_seed(0)
-    layer = nn.BatchNorm1d(6)
-    network = farshore.Network(nn.Sequential(nn.Linear(4, 6), layer, nn.ReLU()), nn.Linear(6, 3))
+    features = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU())
+    network = farshore.Network(features, nn.Linear(6, 3))
     learner = Learner(network, "sarl", memory=20, settings={"batch_size": 8})
     learner.learn(*domain(0), domain="a", steps=5)
+    layer = learner.system.method.network.features[1]
     assert int(layer.num_batches_tracked) == 5 + 20 // 8
     kept = learner.system.method.old.features[1]
     assert int(kept.num_batches_tracked) == 5

@@ -275,4 +275,6 @@ def test_batchnorm_and_images(pictures) -> None:
         [Domain.divided(f"d{number}", *pictures(number)) for number in range(2)], steps=10
     )
     assert bool(torch.isfinite(learner.logits(pictures(0)[0])).all())
-    assert int(network.batchnorms()[0].num_batches_tracked) == 20
+    trained = learner.system.method.network
+    assert int(trained.batchnorms()[0].num_batches_tracked) == 20
+    assert int(network.batchnorms()[0].num_batches_tracked) == 0  # the caller's is a copy's origin

@@ -171,9 +171,9 @@ def test_modes_of_batchnorm() -> None:
     assert all(rows == 8 for training, rows in modes if training)
     frozen = learner("er", freeze_batchnorm=True)
     frozen.learn(*images(0), domain="a", steps=2)
-    assert torch.equal(frozen.method.network.features.bn1.running_mean, torch.zeros(8))
+    assert torch.equal(frozen.system.method.network.features.bn1.running_mean, torch.zeros(8))
     assert not torch.equal(
-        frozen.method.network.features.bn1.weight, torch.ones(8)
+        frozen.system.method.network.features.bn1.weight, torch.ones(8)
     )  # scale and shift are still trained
 
 

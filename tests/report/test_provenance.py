@@ -141,14 +141,14 @@ def test_the_command_of_a_single_run_has_all_that_decides_it() -> None:
         seed=2,
         scenario_seed=3,
         order=("snow", "frost & fog"),
-        severity=3,
+        options={"severity": 3},
         memory=50,
         settings={"penalty_weight": 3.0},
         device="cuda",
     )
     assert run_command(run) == (
         "farshore run cifar10-c cl-coral --seed 2 --scenario-seed 3 --order 'snow,frost & fog' "
-        "--memory 50 --device cuda --severity 3 --set penalty_weight=3.0 --out runs-again"
+        "--memory 50 --device cuda --option severity=3 --set penalty_weight=3.0 --out runs-again"
     )
 
 

@@ -234,7 +234,7 @@ def table(
             ]
         )
     title = (
-        f"{results[0].run.benchmark}: {results[0].metric} in %, {seeds} seeds x {orders} orders, "
+        f"{results[0].title}: {results[0].metric} in %, {seeds} seeds x {orders} orders, "
         "mean ± standard error"
     )
     return plain_table(title, HEADER, rows)

@@ -10,7 +10,6 @@ from ..lazy import lazy_exports
 from ..registry import Registry
 
 if TYPE_CHECKING:
-    from ..entry import Entry
     from .method import Method as Method
     from .method import Replay as Replay
     from .method import Terms as Terms
@@ -29,7 +28,9 @@ EXPORTS = {
 
 __all__ = ["METHODS", "continual", *EXPORTS]
 
-if not TYPE_CHECKING:  # a type checker sees the imports above, and refuses any other name
+if TYPE_CHECKING:
+    from ..entry import Entry
+else:  # a type checker sees the imports above, and refuses any other name
     __getattr__, __dir__ = lazy_exports(__name__, EXPORTS)
 
 METHODS: Registry[type[Entry]] = Registry(

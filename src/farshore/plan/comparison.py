@@ -56,6 +56,8 @@ def make_comparison(
     benchmark = make_benchmark(name, options)
     if target == benchmark.usual_target():
         target = None
+    if benchmark.options.domain_by is None:
+        benchmark.listed(benchmark.choose_target(target))  # refuses a target that does not exist
     words = _different(benchmark, orders, target, scenario_seed)
     for method in methods:
         settings = typed_settings(method, settings)

@@ -78,7 +78,6 @@ ENDS = {"diverged": "diverged", "pruned": "stopped early by the search"}
 
 # Where the commands put what they give again.
 AGAIN = "runs-again"
-INSTALL = "pip install '.[report]'  # in a checkout of farshore"
 
 
 def commands(used: Sequence[Used], experiments: Mapping[str, Experiment]) -> list[str]:
