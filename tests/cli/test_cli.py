@@ -193,7 +193,10 @@ def test_the_same_command_twice_gives_the_same_numbers_to_the_last_digit(
         (["compare", "heart-hospitals", "--engine", "slurm"], "use local or ray"),
         (["compare", "heart-hospital"], "did you mean 'heart-hospitals'"),
         (["compare", "heart-hospitals", "--steps", "0"], "steps = 0"),
-        (["compare", "heart-hospitals", "--severity", "3"], "unknown option of heart-hospitals 'severity'"),
+        (
+            ["compare", "heart-hospitals", "--severity", "3"],
+            "unknown option of heart-hospitals 'severity'",
+        ),
         (
             ["compare", "heart-hospitals", "--methods", "er", "--set", "penalty_weight=1"],
             "unknown setting 'penalty_weight'",

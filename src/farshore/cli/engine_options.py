@@ -65,7 +65,7 @@ class EngineOptions:
         if self.device not in ("cpu", "cuda"):
             raise FarshoreError(f"--device {self.device} is not allowed: use cpu or cuda")
 
-    def make(self) -> Engine:
+    def make(self, plan: Plan) -> Engine:
         """The engine; workers start when there is something to do."""
         gpu = self.device == "cuda"
         if self.engine == "ray":
@@ -77,7 +77,6 @@ class EngineOptions:
                 gpu=gpu,
                 runs_per_gpu=self.runs_per_gpu or 1,
             )
-        import os
 
         import torch
 
@@ -91,7 +90,7 @@ class EngineOptions:
             return LocalEngine(
                 self.workers or gpus * (self.runs_per_gpu or packed(gpus)), gpus=gpus
             )
-        return LocalEngine(self.workers or os.cpu_count() or 1)
+        return LocalEngine(self.workers or plan.runs_at_once())
 
 
 def carry_out_plan(
@@ -110,7 +109,7 @@ def carry_out_plan(
     failures: list[str] = []
     if todo:
         try:
-            with options.make() as engine, PlanProgress(console) as shown:
+            with options.make(plan) as engine, PlanProgress(console) as shown:
                 failures = carry_out(
                     plan,
                     store,

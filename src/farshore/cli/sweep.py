@@ -129,7 +129,6 @@ def sweep(
 
 
 def _dry_run(console: Console, plan: Plan, store: Store, workers: int | None) -> None:
-    import os
 
     from ..engines.carry_out import open_runs
     from ..plan.estimate import estimate
@@ -149,7 +148,7 @@ def _dry_run(console: Console, plan: Plan, store: Store, workers: int | None) ->
     say_left_out(console, plan)
     if todo:
         cost = estimate(plan, store, todo)
-        at_once = workers or os.cpu_count() or 1
+        at_once = workers or plan.runs_at_once()
         memory = f", up to {cost.bytes * at_once / 2**30:.1f} GiB of memory" if cost.bytes else ""
         say(
             console,

@@ -29,3 +29,5 @@ NETWORKS: Registry[Callable[..., Network]] = Registry(
         "resnet18": "farshore.networks.resnet:resnet18",
     },
 )
+# Networks large enough that a run uses every CPU core: such runs follow one another on a CPU.
+LARGE = frozenset({"resnet18"})

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from .. import catalog
+from ..benchmarks import BENCHMARKS
 from ..benchmarks.benchmark import Benchmark
 from ..benchmarks.source import make_benchmark
 from ..data.scenario import arrange
 from ..errors import FarshoreError
+from ..networks import LARGE
 from ..protocol import Run
 from ..search.selection import Chosen, Rule, Trial, select_by_seed
 from ..search.space import capped, distributions, grid, trial_settings
@@ -130,6 +133,19 @@ class Plan:
             if planned.name not in found or planned.features:
                 found[planned.name] = planned
         return found
+
+    def runs_at_once(self) -> int:
+        """How many runs this machine's CPU cores carry out at a time: one per core, unless the
+        runs use several threads each.
+        """
+        cores = os.cpu_count() or 1
+        threads = 1
+        for planned in self.runs:
+            run = planned.run
+            network = run.network or BENCHMARKS.get(run.benchmark).network
+            asked = int(run.settings.get("threads") or (cores if network in LARGE else 1))
+            threads = max(threads, asked)
+        return max(1, cores // threads)
 
     @property
     def ahead(self) -> int:
