@@ -66,12 +66,16 @@ def test_a_recorded_step_of_every_method_is_the_eager_one_to_the_last_bit(method
     eager, graph = (
         learned(method, way, "float32", deterministic=True) for way in ("eager", "graph")
     )
-    assert (eager.way.execution, graph.way.execution, graph.way.channels_last) == (
+    assert (
+        eager.system.way.execution,
+        graph.system.way.execution,
+        graph.system.way.channels_last,
+    ) == (
         "eager",
         "graph",
         False,
     )
-    assert graph.notes == []
+    assert graph.system.notes == []
     assert graph.system.steps_done == 3 * STEPS > 3 * EAGER_STEPS
     states = [
         {name: part for name, part in made.state_dict().items() if name != "config"}
@@ -94,7 +98,7 @@ def test_steps_agree_with_eager_float32(execution: str, precision: str, tmp_path
     ways = []
     for way, numbers in (("eager", "float32"), (execution, precision)):
         made = load(tmp_path, device="cuda")
-        made.run = made.run.model_copy(update={"execution": way, "precision": numbers})
+        made.system.run = made.run.model_copy(update={"execution": way, "precision": numbers})
         before = weights(made)
         made.learn_domain(images(2), steps=steps, classes=[0, 1])
         assert made.system.way.execution == way
