@@ -40,7 +40,7 @@ def test_compiled_steps_agree_with_eager_ones(method: str, pictures) -> None:
         for made in (eager, compiled):
             made.learn(*pictures(domain), domain=str(domain), steps=4)
             start = weights(made) if start is None else start
-    assert compiled.way.execution == "compiled"
+    assert compiled.system.way.execution == "compiled"
     moved = float((weights(eager) - start).norm())
     assert moved > 0
     assert float((weights(compiled) - weights(eager)).norm()) < 1e-4 * moved
