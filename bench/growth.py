@@ -78,7 +78,7 @@ def main() -> None:
             }
             taken = medians(steppers, asked.turns, asked.steps, device)
         parts = [
-            f"{taken[count] / taken[counts[0]]:.2f} | {learners[count].method.bytes / 1000:.0f}"
+            f"{taken[count] / taken[counts[0]]:.2f} | {learners[count].system.method.bytes / 1000:.0f}"
             for count in counts
         ]
         print(f"| {method} | " + " | ".join(parts) + " |", flush=True)
