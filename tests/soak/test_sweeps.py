@@ -204,7 +204,7 @@ def test_ctrl_c_leaves_cleanly_and_the_same_command_goes_on(
         assert "Traceback" not in printed
         now = written(tmp_path)
         assert (
-            f"stopped: {len(now)} of {len(expected)} runs are done; the same command goes on"
+            f"stopped: {len(now)} of {len(expected)} runs are done; the same command resumes"
             in printed
         )
         began = time.monotonic()
