@@ -27,7 +27,7 @@ AddressOption = Annotated[
     str | None, typer.Option(help="address of the Ray cluster [default: start one on this machine]")
 ]
 WorkersOption = Annotated[
-    int | None, typer.Option(help="number of runs at a time; default: one per core")
+    int | None, typer.Option(help="number of runs at a time [default: one per core]")
 ]
 DeviceOption = Annotated[str, typer.Option(help="cpu or cuda")]
 RunsPerGpuOption = Annotated[

@@ -62,9 +62,7 @@ class ProgressObserver(LiveBar, Observer):
 
     def domain(self, domain: str, scores: Mapping[str, float]) -> None:
         """Print a permanent line: the validation score of every source so far."""
-        validation = {
-            name: value for name, value in scores.items() if " validation " in f" {name} "
-        }
+        scored = {name: value for name, value in scores.items() if " validation " in f" {name} "}
         shown = "  ".join(
             f"{name.split(' validation')[0]} {100 * value:.1f}" for name, value in scored.items()
         )

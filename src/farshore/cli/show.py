@@ -43,9 +43,7 @@ def show(model: Annotated[Path, typer.Argument(help="folder of the model")]) -> 
     ]
     if learner.shape is not None:
         usage = learner.system.usage()
-        memory_use = (
-            f"{usage.memory_items} of {learner.capacity} rows ({usage.memory_bytes:,} bytes)"
-        )
+        memory = f"{usage.memory_items} of {learner.capacity} rows ({usage.memory_bytes:,} bytes)"
         keeps = learner.method_type.keeps_rows()
         facts.append(["memory", memory if keeps else "this method keeps no rows"])
     console.print(plain_table(str(model), ["", ""], facts, text=True))
