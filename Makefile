@@ -3,7 +3,7 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 WORKERS ?= 2
-# One thread per worker: the workers share the cores, and numbers do not depend on their count.
+# One thread per worker: the workers share the cores, and no number depends on how many there are.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .PHONY: demo test soak docs bench lint types clean
@@ -20,7 +20,7 @@ demo: $(VENV)/installed
 test: lint types
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m 'not soak'
 
-# Stress tests: slow, or with killed processes, damaged files and many domains.
+# Stress tests: slow tests, killed processes, damaged files, many domains.
 soak: $(VENV)/installed
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m soak
 

@@ -1,5 +1,4 @@
-"""Target score with the true domain boundaries and with boundaries that were found without labels,
-side by side.
+"""Target scores with the true domain boundaries and with boundaries found without labels.
 
 python bench/auto_domains.py [--benchmark rotated-digits] [--seeds 3]
 """
@@ -18,36 +17,36 @@ def main() -> None:
     parser.add_argument("--benchmark", default="rotated-digits")
     parser.add_argument("--methods", default="finetune,er,cl-coral")
     parser.add_argument("--seeds", type=int, default=3)
-    asked = parser.parse_args()
-    # Three blocks: the default four would hit the four equal sources by luck.
-    ways = [(None, None), ("drift", None), ("blocks", 3), ("cluster", None)]
-    found: dict[str, str] = {}
+    args = parser.parse_args()
+    # Three blocks: the default of four would match the four equal sources by luck.
+    constructions = [(None, None), ("drift", None), ("blocks", 3), ("cluster", None)]
+    notes: dict[str, str] = {}
     print(
-        f"| {asked.benchmark}, target accuracy, {asked.seeds} seeds | true | drift | 3 blocks | "
+        f"| {args.benchmark}, target accuracy, {args.seeds} seeds | true | drift | 3 blocks | "
         "cluster |"
     )
     print("|---|---|---|---|---|")
-    for method in asked.methods.split(","):
+    for method in args.methods.split(","):
         cells = []
-        for way, count in ways:
+        for construction, count in constructions:
             results: list[Result] = [
                 execute(
                     Run(
-                        benchmark=asked.benchmark,
+                        benchmark=args.benchmark,
                         method=method,
                         seed=seed,
-                        options={"domain_by": way, "domains": count},
+                        options={"domain_by": construction, "domains": count},
                     )
                 )
-                for seed in range(asked.seeds)
+                for seed in range(args.seeds)
             ]
             scores = [100 * (result.target_score or 0.0) for result in results]
             spread = standard_error(scores) or 0.0
             cells.append(f"{statistics.mean(scores):.1f} ± {spread:.1f}")
-            found |= {way: results[0].notes[-1]} if way else {}
+            notes |= {construction: results[0].notes[-1]} if construction else {}
         print(f"| {method} | {' | '.join(cells)} |")
     print()
-    for note in found.values():
+    for note in notes.values():
         print(note)
 
 

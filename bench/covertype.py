@@ -1,8 +1,8 @@
-"""covertype with the paper's steps and defaults: the check that protocol and data are the paper's.
+"""covertype with the paper's steps and defaults, to check that protocol and data match the paper.
 
     python bench/covertype.py [--seeds 3]
 
-The paper has a source accuracy of 81.5 for its replay baseline (ER-ACE) and of 64.3 for finetune.
+The paper reports a source accuracy of 81.5 for its replay baseline (ER-ACE) and 64.3 for finetune.
 Needs `farshore prepare covertype`.
 """
 
@@ -18,7 +18,7 @@ from farshore.evaluation.averages import standard_error
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3)
-    asked = parser.parse_args()
+    args = parser.parse_args()
     print(
         "| method | preprocessing | source accuracy (training rows) | source accuracy "
         "(validation rows) | target accuracy |"
@@ -33,20 +33,20 @@ def main() -> None:
                     seed=seed,
                     options={"preprocess": preprocess},
                 )
-                for seed in range(asked.seeds)
+                for seed in range(args.seeds)
             ]
             results = [execute(run) for run in runs]
             columns = [
-                [r.source_score(2) for r in results],
-                [r.source_score(1) for r in results],
-                [r.target_score for r in results],
+                [result.source_score(2) for result in results],
+                [result.source_score(1) for result in results],
+                [result.target_score for result in results],
             ]
-            shown = []
+            cells = []
             for column in columns:
                 values = [100 * (value or 0.0) for value in column]
                 spread = standard_error(values) or 0.0
-                shown.append(f"{statistics.mean(values):.1f} ± {spread:.1f}")
-            print(f"| {method} | {preprocess} | {' | '.join(shown)} |")
+                cells.append(f"{statistics.mean(values):.1f} ± {spread:.1f}")
+            print(f"| {method} | {preprocess} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

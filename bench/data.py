@@ -1,12 +1,11 @@
-"""Peak memory and rows per second of a data set that is larger than the memory limit, read
-memory-mapped.
+"""Peak memory and rows per second of a memory-mapped data set larger than the memory limit.
 
     python bench/data.py [--limit-mb 1000] [--data-mb 2000] [--steps 200]
 
-The work runs in a process of its own whose data segment is limited (RLIMIT_DATA) and whose peak
-resident memory, mapped pages included, is read from the kernel. Beside it stand two checks: the
-same set read into memory fails under the same limit, and a small set in memory shows what memory
-mapping costs in speed.
+The work runs in a separate process with a limited data segment (RLIMIT_DATA). Its peak resident
+memory, including mapped pages, is read from the kernel. There are two checks: the same data set
+read into memory must fail under the same limit, and a small data set in memory shows how much speed
+memory mapping costs.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ MB = 1_000_000
 
 
 def write(folder: Path, megabytes: int) -> None:
-    """Random images and labels, written in parts."""
+    """Write random images and labels, in parts."""
     rows = megabytes * MB // int(np.prod(SHAPE))
     rng = np.random.default_rng(0)
     images = np.lib.format.open_memmap(folder / "inputs.npy", "w+", np.uint8, (rows, *SHAPE))
@@ -39,7 +38,7 @@ def write(folder: Path, megabytes: int) -> None:
 
 
 def work(folder: Path, mode: str, limit: int, steps: int, rows: int | None) -> dict[str, float]:
-    """Train and evaluate once; what a child process does."""
+    """Train and evaluate once, in a child process."""
     import torch
 
     from farshore import Domain, Learner
@@ -60,9 +59,9 @@ def work(folder: Path, mode: str, limit: int, steps: int, rows: int | None) -> d
     )
     domain = Domain.divided("one", inputs, labels)
     learner.learn_domain(domain, steps=steps)
-    began = time.perf_counter()
+    start = time.perf_counter()
     learner.score(domain.split("all"))
-    evaluated = len(domain) / (time.perf_counter() - began)
+    evaluation_rate = len(domain) / (time.perf_counter() - start)
     return {
         "rows": len(domain),
         "data_mb": inputs.nbytes / MB,
@@ -70,12 +69,12 @@ def work(folder: Path, mode: str, limit: int, steps: int, rows: int | None) -> d
         "train_rows_s": steps
         * learner.system.method.settings.batch_size
         / learner.system.seconds["steps"],
-        "evaluate_rows_s": evaluated,
+        "evaluate_rows_s": evaluation_rate,
     }
 
 
 def peak_resident() -> int:
-    """Peak resident memory in bytes, mapped pages included."""
+    """Peak resident memory in bytes, including mapped pages."""
     status = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
 
@@ -83,7 +82,7 @@ def peak_resident() -> int:
 def child(
     folder: Path, mode: str, limit: int, steps: int, rows: int | None = None
 ) -> dict[str, float] | None:
-    """Run `work` in a process of its own; None if it ran out of memory."""
+    """Run `work` in a separate process; None if it ran out of memory."""
     command = [
         sys.executable,
         __file__,
@@ -94,12 +93,12 @@ def child(
         str(steps),
         str(rows or 0),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        if "memory" in done.stderr.lower():
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode != 0:
+        if "memory" in process.stderr.lower():
             return None
-        raise SystemExit(done.stderr)
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+        raise SystemExit(process.stderr)
+    return dict(json.loads(process.stdout.splitlines()[-1]))
 
 
 def main() -> None:
@@ -109,27 +108,27 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument(
         "--folder",
-        help="where the data set is written for the while; default: the system's temporary folder",
+        help="where to write the temporary data set; default: the system's temporary folder",
     )
-    parser.add_argument("--quick", action="store_true", help="leave out the comparison of speeds")
-    asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=asked.folder) as name:
+    parser.add_argument("--quick", action="store_true", help="skip the speed comparison")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=args.folder) as name:
         folder = Path(name)
-        write(folder, asked.data_mb)
-        mapped = child(folder, "mapped", asked.limit_mb, asked.steps)
+        write(folder, args.data_mb)
+        mapped = child(folder, "mapped", args.limit_mb, args.steps)
         if mapped is None:
-            raise SystemExit(f"memory-mapped work did not fit into {asked.limit_mb} MB")
-        whole = child(folder, "memory", asked.limit_mb, asked.steps)
-        few = int(mapped["rows"]) // 10
+            raise SystemExit(f"memory-mapped work did not fit into {args.limit_mb} MB")
+        whole = child(folder, "memory", args.limit_mb, args.steps)
+        tenth = int(mapped["rows"]) // 10
         small = {
-            mode: child(folder, mode, 0, asked.steps, few)
+            mode: child(folder, mode, 0, args.steps, tenth)
             for mode in ("mapped", "memory")
-            if not asked.quick
+            if not args.quick
         }
-    within = mapped["peak_mb"] <= asked.limit_mb < mapped["data_mb"]
+    within = mapped["peak_mb"] <= args.limit_mb < mapped["data_mb"]
     print(
         f"data set {mapped['data_mb']:.0f} MB ({mapped['rows']:.0f} images {SHAPE}), limit "
-        f"{asked.limit_mb} MB"
+        f"{args.limit_mb} MB"
     )
     print(
         f"memory-mapped: peak {mapped['peak_mb']:.0f} MB, within the limit: "
@@ -156,7 +155,7 @@ def main() -> None:
 
 if __name__ == "__main__":
     if "--child" in sys.argv:
-        place, mode, limit, steps, rows = sys.argv[2:7]
-        print(json.dumps(work(Path(place), mode, int(limit), int(steps), int(rows) or None)))
+        folder, mode, limit, steps, rows = sys.argv[2:7]
+        print(json.dumps(work(Path(folder), mode, int(limit), int(steps), int(rows) or None)))
     else:
         main()

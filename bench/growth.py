@@ -1,9 +1,10 @@
-"""What a step costs after 4, 100 and 1,000 domains: `python bench/growth.py [--methods er,cl-coral]
-[--device cuda]`.
+"""Cost of a step after 4, 100 and 1,000 domains.
 
-Memory 5,000, replay budget `total` (one batch divided over the past domains), an mlp on 64 numbers.
-The learners with few and with many domains take turns in one process; the ratio of their medians is
-what counts. Beside it stand the bytes of the priors.
+    python bench/growth.py [--methods er,cl-coral] [--device cuda]
+
+Memory 5,000, replay budget `total` (one batch divided among the past domains), an mlp with 64
+inputs. The learners with few and with many domains take turns in one process; compare the ratios of
+their medians. The table also shows the bytes that the method stores (its priors).
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ def numbers(seed: int) -> Domain:
 
 
 def grown(method: str, domains: int, device: str) -> Learner:
-    """A learner that has so many domains behind it, one step each."""
+    """A learner that has learned this many domains, one step each."""
     fields = METHODS.get(method).Settings.model_fields
-    early = {name: 0 for name in ("anneal_steps", "warmup_steps") if name in fields}
-    settings = {"batch_size": 64, "replay_budget": "total", **early}
+    no_warmup = {name: 0 for name in ("anneal_steps", "warmup_steps") if name in fields}
+    settings = {"batch_size": 64, "replay_budget": "total", **no_warmup}
     learner = Learner("mlp", method, memory=5000, settings=settings, device=device)
     for domain in range(domains):
         learner.learn_domain(numbers(domain), steps=1, classes=list(range(CLASSES)))
@@ -49,17 +50,18 @@ def main() -> None:
     parser.add_argument("--domains", default="4,100,1000")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--turns", type=int, default=25)
-    parser.add_argument("--steps", type=int, default=10, help="steps a turn")
-    asked = parser.parse_args()
-    counts, device = [int(count) for count in asked.domains.split(",")], torch.device(asked.device)
+    parser.add_argument("--steps", type=int, default=10, help="steps per turn")
+    args = parser.parse_args()
+    counts = [int(count) for count in args.domains.split(",")]
+    device = torch.device(args.device)
     where = (
         torch.cuda.get_device_name()
-        if asked.device == "cuda"
+        if args.device == "cuda"
         else f"{torch.get_num_threads()} CPU threads"
     )
     print(
-        f"{where}; torch {torch.__version__}; median of {asked.turns} interleaved turns of "
-        f"{asked.steps} steps\n"
+        f"{where}; torch {torch.__version__}; median of {args.turns} interleaved turns of "
+        f"{args.steps} steps\n"
     )
     print(
         "| method | "
@@ -70,18 +72,19 @@ def main() -> None:
         + " |"
     )
     print("|---|" + "---|---|" * len(counts))
-    for method in asked.methods.split(","):
-        learners = {count: grown(method, count, asked.device) for count in counts}
+    for method in args.methods.split(","):
+        learners = {count: grown(method, count, args.device) for count in counts}
         with ExitStack() as stack:
             steppers = {
                 count: opened(stack, learner, numbers(10**6)) for count, learner in learners.items()
             }
-            taken = medians(steppers, asked.turns, asked.steps, device)
-        parts = [
-            f"{taken[count] / taken[counts[0]]:.2f} | {learners[count].system.method.bytes / 1000:.0f}"
+            seconds = medians(steppers, args.turns, args.steps, device)
+        cells = [
+            f"{seconds[count] / seconds[counts[0]]:.2f} | "
+            f"{learners[count].system.method.bytes / 1000:.0f}"
             for count in counts
         ]
-        print(f"| {method} | " + " | ".join(parts) + " |", flush=True)
+        print(f"| {method} | " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""Where the time of one step goes: `python bench/kernels.py [--method er] [--device cuda --way
-graph/bf16] [--network cnn --size 28]`.
+"""Where the time of one step goes.
 
-One current domain and three replayed ones, as in step_cost.py. On a GPU the kernels of the recorded
-step, on a CPU the operators, longest first. Kernels may run side by side: their sum can exceed the
-step.
+    python bench/kernels.py [--method er] [--device cuda --way graph/bf16] [--network cnn --size 28]
+
+One current domain and three replayed ones, as in step_cost.py. Lists the kernels of the recorded
+step on a GPU, or the operators on a CPU, longest first. Kernels may run in parallel: their sum can
+exceed the time of the step.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import argparse
 from contextlib import ExitStack
 
 import torch
-from step_cost import DOMAINS, about_images, images, medians, opened, prepared, wait
+from step_cost import DOMAINS, add_image_arguments, images, medians, opened, prepared, wait
 from torch.profiler import ProfilerActivity, profile
 
 
@@ -22,44 +23,46 @@ def main() -> None:
     )
     parser.add_argument("--method", default="er")
     parser.add_argument("--way", default="eager/float32", help="execution/precision")
-    about_images(parser)
+    add_image_arguments(parser)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--lines", type=int, default=20)
-    asked = parser.parse_args()
-    asked.shape = (asked.channels, asked.size, asked.size)
-    cuda, device = asked.device == "cuda", torch.device(asked.device)
+    args = parser.parse_args()
+    args.shape = (args.channels, args.size, args.size)
+    cuda, device = args.device == "cuda", torch.device(args.device)
     with ExitStack() as stack:
         step = opened(
-            stack, prepared(asked.method, asked.way, asked), images(asked.shape, DOMAINS - 1)
+            stack,
+            prepared(args.method, args.way, args),
+            images(args.shape, DOMAINS - 1),
         )
-        taken = 1e6 * medians({"": step}, 1, asked.steps, device)[""]
-        with profile(activities=[ProfilerActivity.CUDA if cuda else ProfilerActivity.CPU]) as found:
-            for _ in range(asked.steps):
+        microseconds = 1e6 * medians({"": step}, 1, args.steps, device)[""]
+        with profile(activities=[ProfilerActivity.CUDA if cuda else ProfilerActivity.CPU]) as trace:
+            for _ in range(args.steps):
                 step()
             wait(device)
     rows = [
         (row.self_device_time_total if cuda else row.self_cpu_time_total, row.count, row.key)
-        for row in found.key_averages()
+        for row in trace.key_averages()
     ]
     rows = sorted(
-        ((spent / asked.steps, count / asked.steps, name) for spent, count, name in rows),
+        ((time / args.steps, count / args.steps, name) for time, count, name in rows),
         reverse=True,
     )
     where = torch.cuda.get_device_name() if cuda else f"{torch.get_num_threads()} CPU threads"
     print(
-        f"{asked.method}, {asked.way}, {asked.network}, {DOMAINS} x {asked.batch} images of "
-        f"{asked.size} pixels; {where}"
+        f"{args.method}, {args.way}, {args.network}, {DOMAINS} x {args.batch} images of "
+        f"{args.size} pixels; {where}"
     )
     print(
-        f"a step takes {taken:.0f} us; {sum(row[1] for row in rows):.0f} kernels, together "
+        f"a step takes {microseconds:.0f} us; {sum(row[1] for row in rows):.0f} kernels, together "
         f"{sum(row[0] for row in rows):.0f} us\n"
     )
-    print("| us a step | times | kernel |\n|---|---|---|")
-    for spent, count, name in rows[: asked.lines]:
-        print(f"| {spent:.1f} | {count:.1f} | {name[:100]} |")
+    print("| us per step | calls | kernel |\n|---|---|---|")
+    for time, count, name in rows[: args.lines]:
+        print(f"| {time:.1f} | {count:.1f} | {name[:100]} |")
     print(
-        f"| {sum(row[0] for row in rows[asked.lines :]):.1f} | "
-        f"{sum(row[1] for row in rows[asked.lines :]):.1f} | all others |"
+        f"| {sum(row[0] for row in rows[args.lines :]):.1f} | "
+        f"{sum(row[1] for row in rows[args.lines :]):.1f} | all others |"
     )
 
 

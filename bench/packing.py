@@ -1,10 +1,10 @@
-"""How many runs a minute one GPU carries out when several share it: `python bench/packing.py
-[--benchmark rotated-mnist]`.
+"""Runs per minute of one GPU that several runs share.
+
+    python bench/packing.py [--benchmark rotated-mnist]
 
 The five tailored methods and er in equal parts, the paper's steps, batch sizes from the paper's
-range. Persistent workers of the local engine; counted is what ends between the moment when every
-worker has finished its first run (in which it loads its kernels) and the moment when the first
-worker finds nothing more to do.
+range, persistent workers of the local engine. Counting starts when every worker has finished its
+first run, in which it loads its kernels. It ends when the first worker has nothing left to do.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ METHODS = ("er", "cl-vrex", "cl-fishr", "cl-coral", "cl-mmd", "cl-andmask")
 
 
 def runs(benchmark: str, count: int, steps: int | None, way: str) -> list[Run]:
-    """The methods in turn, each with a batch size 2^U(3, 8), as the paper searches it."""
+    """The methods in turn, each with a batch size from the paper's search range, 2^U(3, 8)."""
     execution, precision = way.split("/")
     rng = np.random.default_rng(0)
     sizes = np.round(2 ** rng.uniform(3, 8, size=count)).astype(int)
@@ -45,13 +45,13 @@ def runs(benchmark: str, count: int, steps: int | None, way: str) -> list[Run]:
 
 
 def outcomes(engine: LocalEngine, tasks: list[Task]) -> Iterator[tuple[Outcome, int]]:
-    """What becomes of the tasks, as they end; and how many still wait for a worker."""
-    waiting, left = list(tasks), len(tasks)
-    while left:
+    """Outcomes as tasks end, each with the number of tasks that still wait for a worker."""
+    waiting, unfinished = list(tasks), len(tasks)
+    while unfinished:
         while engine.free and waiting:
             engine.submit(waiting.pop(0))
         if (outcome := engine.next(1.0)) is not None:
-            left -= 1
+            unfinished -= 1
             yield outcome, len(waiting)
 
 
@@ -62,13 +62,13 @@ def rate(benchmark: str, workers: int, count: int, mps: bool, steps: int | None,
         LocalEngine(workers, gpus=torch.cuda.device_count(), mps=mps) as engine,
     ):
         ended: list[float] = []
-        began, first, idle, failed = time.perf_counter(), 0.0, 0.0, 0
+        start, first, idle, failed = time.perf_counter(), 0.0, 0.0, 0
         for outcome, waiting in outcomes(
             engine, [Task(run_name(run), run, folder) for run in tasks]
         ):
             ended.append(time.perf_counter())
             print(
-                f"{len(ended)} of {len(tasks)} after {ended[-1] - began:.0f} s",
+                f"{len(ended)} of {len(tasks)} after {ended[-1] - start:.0f} s",
                 file=sys.stderr,
                 flush=True,
             )
@@ -84,7 +84,7 @@ def rate(benchmark: str, workers: int, count: int, mps: bool, steps: int | None,
     return (
         f"| {benchmark} | {workers} | {'yes' if mps else 'no'} | {counted} | "
         f"{counted / minutes:.1f} | "
-        f"{len(tasks)} in {ended[-1] - began:.0f} s |{f' {failed} FAILED' if failed else ''}"
+        f"{len(tasks)} in {ended[-1] - start:.0f} s |{f' {failed} FAILED' if failed else ''}"
     )
 
 
@@ -93,25 +93,30 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--benchmark", default="rotated-mnist")
-    parser.add_argument("--workers", default="8", help="numbers of runs at a time, with commas")
-    parser.add_argument("--runs", type=int, default=0, help="runs a measurement; 0: five a worker")
+    parser.add_argument("--workers", default="8", help="numbers of runs at a time, comma-separated")
+    parser.add_argument("--runs", type=int, default=0, help="runs to measure; 0: five per worker")
     parser.add_argument(
-        "--steps", type=int, default=None, help="steps a domain; the benchmark's own if not given"
+        "--steps", type=int, default=None, help="steps per domain; default: the benchmark's own"
     )
     parser.add_argument("--way", default="auto/auto", help="execution/precision")
     parser.add_argument("--mps", choices=("yes", "no", "both"), default="yes")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
     print(
         "| benchmark | runs at a time | MPS | runs counted | runs a minute | all, with the start "
         "of the workers |"
     )
     print("|---|---|---|---|---|---|")
-    for workers in (int(number) for number in asked.workers.split(",")):
-        for mps in {"yes": (True,), "no": (False,), "both": (True, False)}[asked.mps]:
+    for workers in (int(number) for number in args.workers.split(",")):
+        for mps in {"yes": (True,), "no": (False,), "both": (True, False)}[args.mps]:
             print(
                 rate(
-                    asked.benchmark, workers, asked.runs or 5 * workers, mps, asked.steps, asked.way
+                    args.benchmark,
+                    workers,
+                    args.runs or 5 * workers,
+                    mps,
+                    args.steps,
+                    args.way,
                 ),
                 flush=True,
             )

@@ -1,10 +1,10 @@
-"""Whether a change of the code changes numbers: every system on the embedded benchmarks, exactly.
+"""Check that a code change changes no number, with every system on the embedded benchmarks.
 
     python bench/same_numbers.py --save before.json      # at the old commit
     python bench/same_numbers.py --against before.json   # at the new one
 
-One thread, fixed seeds. Scores of the target and of the sources are compared, and a checksum of the
-frozen weights. `--benchmarks rotated-mnist --methods er --steps 100` tries others.
+One thread, fixed seeds. Compares the scores of the target and of the sources, and a checksum of the
+frozen weights, exactly. `--benchmarks rotated-mnist --methods er --steps 100` chooses other runs.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ def main() -> int:
     parser.add_argument("--steps", type=int)
     parser.add_argument("--save", type=Path)
     parser.add_argument("--against", type=Path)
-    asked = parser.parse_args()
+    args = parser.parse_args()
     numbers = {
-        f"{benchmark} {method} {asked.seed}": measured(benchmark, method, asked.seed, asked.steps)
-        for benchmark in asked.benchmarks.split(",")
-        for method in asked.methods.split(",")
+        f"{benchmark} {method} {args.seed}": measured(benchmark, method, args.seed, args.steps)
+        for benchmark in args.benchmarks.split(",")
+        for method in args.methods.split(",")
     }
-    if asked.save is not None:
-        asked.save.write_text(json.dumps(numbers, indent=1))
-    if asked.against is None:
+    if args.save is not None:
+        args.save.write_text(json.dumps(numbers, indent=1))
+    if args.against is None:
         return 0
-    before = json.loads(asked.against.read_text())
+    before = json.loads(args.against.read_text())
     different = [name for name in numbers if name in before and numbers[name] != before[name]]
     absent = [name for name in numbers if name not in before]
-    print(f"{len(numbers)} runs: {len(different)} differ, {len(absent)} have nothing to compare")
+    print(f"{len(numbers)} runs: {len(different)} differ, {len(absent)} are not in the file")
     for name in different:
         print(f"differs: {name}")
     return 1 if different else 0

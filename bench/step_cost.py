@@ -1,13 +1,13 @@
-"""What a step costs: each method against er, and the fast ways against eager float32.
+"""Cost of a step: each method relative to er, and the fast ways relative to eager float32.
 
     python bench/step_cost.py [--methods er,cl-coral] [--device cuda --ways
     eager/float32,compiled/bf16] [--network cnn --size 28]
 
-One current domain and three replayed ones, `--batch` images of each. Methods and ways take turns, a
-few steps at a time, in one process, so that a busy machine disturbs all of them alike; medians are
-compared. Methods that do not replay see the current images
-only and are marked: their ratio to er is not one of equal rows. Absolute times mean something on an
-idle GPU only.
+A way is execution/precision. One current domain and three replayed ones, `--batch` images of each.
+Methods and ways take turns, a few steps at a time, in one process, so that a busy machine affects
+all of them equally; medians are compared. Methods without replay see only the current images and
+are marked: their ratio to er does not compare equal rows. Absolute times are meaningful only on an
+idle GPU.
 """
 
 from __future__ import annotations
@@ -35,49 +35,50 @@ def images(shape: tuple[int, ...], seed: int) -> Domain:
     return Domain.divided(str(seed), pictures, torch.arange(ROWS) % 10)
 
 
-def prepared(method: str, way: str, asked: argparse.Namespace) -> Learner:
-    """A learner that has three domains behind it and is ready to step on the fourth."""
+def prepared(method: str, way: str, args: argparse.Namespace) -> Learner:
+    """A learner that has learned three domains and is ready to step on the fourth."""
     execution, precision = way.split("/")
     fields = METHODS.get(method).Settings.model_fields
-    early = {name: 0 for name in ("anneal_steps", "warmup_steps") if name in fields}
-    settings = {"batch_size": asked.batch, "execution": execution, "precision": precision, **early}
-    network = {"weights": "none"} if asked.network == "resnet18" else {}
+    no_warmup = {name: 0 for name in ("anneal_steps", "warmup_steps") if name in fields}
+    settings = {
+        "batch_size": args.batch,
+        "execution": execution,
+        "precision": precision,
+        **no_warmup,
+    }
+    network = {"weights": "none"} if args.network == "resnet18" else {}
     learner = Learner(
-        asked.network,
+        args.network,
         method,
         memory=1000,
         settings=settings,
         network_settings=network,
-        device=asked.device,
+        device=args.device,
         profile="default",
     )
     for domain in range(DOMAINS - 1):
-        learner.learn_domain(images(asked.shape, domain), steps=2, classes=list(range(10)))
+        learner.learn_domain(images(args.shape, domain), steps=2, classes=list(range(10)))
     return learner
 
 
 def measure(
-    names: list[str], ways: list[str], asked: argparse.Namespace
+    names: list[str], ways: list[str], args: argparse.Namespace
 ) -> dict[tuple[str, str], float]:
-    """Median seconds of a step of each method in each way; ways that a method cannot go are left
-    out.
-    """
-    device, domain = torch.device(asked.device), images(asked.shape, DOMAINS - 1)
+    """Median seconds of a step per method and way, without the ways that a method cannot use."""
+    device, domain = torch.device(args.device), images(args.shape, DOMAINS - 1)
     steppers: dict[tuple[str, str], Callable[[], object]] = {}
     with ExitStack() as stack:
         for name in names:
             for way in ways:
-                learner = prepared(name, way, asked)
+                learner = prepared(name, way, args)
                 step = opened(stack, learner, domain)
                 if learner.system.way.execution == way.split("/")[0]:
                     steppers[name, way] = step
-        return medians(steppers, asked.turns, asked.steps, device)
+        return medians(steppers, args.turns, args.steps, device)
 
 
 def opened(stack: ExitStack, learner: Learner, domain: Domain) -> Callable[[], object]:
-    """The step of a learner on one more domain, as training carries it out, while `stack` is
-    open.
-    """
+    """The training step of a learner on one more domain, usable while `stack` is open."""
     trainer = cast(Trainer, learner.system)
     rehearsal = Rehearsal(trainer, domain.name, domain.split("train").to(learner.device))
     trainer.method.before_domain(domain.name)
@@ -90,18 +91,18 @@ def opened(stack: ExitStack, learner: Learner, domain: Domain) -> Callable[[], o
 def medians(
     steppers: dict[Any, Callable[[], object]], turns: int, steps: int, device: torch.device
 ) -> dict[Any, float]:
-    """Median seconds of each step; they take turns of some steps."""
+    """Median seconds of each step; the steppers take turns of `steps` steps each."""
     times: dict[Any, list[float]] = {key: [] for key in steppers}
     for turn in range(turns + 1):
         for key, step in steppers.items():
             wait(device)
-            began = time.perf_counter()
+            start = time.perf_counter()
             for _ in range(steps):
                 step()
             wait(device)
             if turn:  # the first turn allocates, compiles and records
-                times[key].append((time.perf_counter() - began) / steps)
-    return {key: statistics.median(taken) for key, taken in times.items()}
+                times[key].append((time.perf_counter() - start) / steps)
+    return {key: statistics.median(seconds) for key, seconds in times.items()}
 
 
 def ready(trainer: Trainer, carry_out: Callable[[], object]) -> Callable[[], object]:
@@ -120,7 +121,7 @@ def wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def about_images(parser: argparse.ArgumentParser) -> None:
+def add_image_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--network", default="cnn")
     parser.add_argument("--channels", type=int, default=1)
     parser.add_argument("--size", type=int, default=28)
@@ -136,26 +137,24 @@ def main() -> None:
     parser.add_argument(
         "--ways",
         default="eager/float32",
-        help="execution/precision, with commas; the first is the reference",
+        help="execution/precision, comma-separated; the first is the reference",
     )
-    about_images(parser)
+    add_image_arguments(parser)
     parser.add_argument("--turns", type=int, default=15)
-    parser.add_argument("--steps", type=int, default=1, help="steps a turn")
+    parser.add_argument("--steps", type=int, default=1, help="steps per turn")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    asked = parser.parse_args()
-    asked.shape = (asked.channels, asked.size, asked.size)
-    torch.set_num_threads(asked.threads)
-    names, ways = asked.methods.split(","), asked.ways.split(",")
+    args = parser.parse_args()
+    args.shape = (args.channels, args.size, args.size)
+    torch.set_num_threads(args.threads)
+    names, ways = args.methods.split(","), args.ways.split(",")
     names = names if "er" in names else ["er", *names]
-    found = measure(names, ways, asked)
-    where = (
-        torch.cuda.get_device_name() if asked.device == "cuda" else f"{asked.threads} CPU threads"
-    )
+    seconds = measure(names, ways, args)
+    where = torch.cuda.get_device_name() if args.device == "cuda" else f"{args.threads} CPU threads"
     print(
-        f"{asked.network}, {DOMAINS} x {asked.batch} images of {asked.size} pixels; {where}; "
+        f"{args.network}, {DOMAINS} x {args.batch} images of {args.size} pixels; {where}; "
         f"torch {torch.__version__}"
     )
-    print(f"median of {asked.turns} interleaved turns of {asked.steps} steps\n")
+    print(f"median of {args.turns} interleaved turns of {args.steps} steps\n")
     print(
         "| method | "
         + " | ".join(f"{way}: ms | x er | x faster than {ways[0]}" for way in ways)
@@ -163,19 +162,19 @@ def main() -> None:
     )
     print("|---|" + "---|---|---|" * len(ways))
     for name in names:
-        marked = name if METHODS.get(name).replay.memory is not None else f"{name} (no replay)"
+        label = name if METHODS.get(name).replay.memory is not None else f"{name} (no replay)"
         print(
-            f"| {marked} | " + " | ".join(cells(found, name, way, ways[0]) for way in ways) + " |",
+            f"| {label} | " + " | ".join(cells(seconds, name, way, ways[0]) for way in ways) + " |",
             flush=True,
         )
 
 
-def cells(found: dict[tuple[str, str], float], name: str, way: str, reference: str) -> str:
-    if (name, way) not in found:
+def cells(seconds: dict[tuple[str, str], float], name: str, way: str, reference: str) -> str:
+    if (name, way) not in seconds:
         return "- | - | -"
-    taken = found[name, way]
-    against = f"{taken / found['er', way]:.2f}" if ("er", way) in found else "-"
-    return f"{1000 * taken:.2f} | {against} | {found[name, reference] / taken:.1f}"
+    own = seconds[name, way]
+    relative = f"{own / seconds['er', way]:.2f}" if ("er", way) in seconds else "-"
+    return f"{1000 * own:.2f} | {relative} | {seconds[name, reference] / own:.1f}"
 
 
 if __name__ == "__main__":

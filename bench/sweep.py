@@ -1,11 +1,10 @@
-"""What the local engine costs by itself: 1,000 tiny runs, against the same runs in a plain loop;
-and the driver's memory.
+"""Overhead of the local engine over 1,000 tiny runs, and the driver's memory.
 
     python bench/sweep.py [runs] [workers]
 
-A run is counted from the moment its worker is given it until the driver has its outcome; the time
-inside `execute` is taken off. What remains is the engine: claim, config, progress lines, states at
-the end of each domain, result, claim given back.
+A run is timed from the moment a worker receives it until the driver has its outcome, minus the time
+inside `execute`. The rest is the engine: claim, config, progress lines, the state after each
+domain, result, release of the claim.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ LIMIT_MILLISECONDS = 20.0
 
 
 def resident() -> float:
-    """MiB of this process now."""
+    """Resident memory of this process in MiB."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmRSS"):
             return int(line.split()[1]) / 1024
@@ -65,21 +64,21 @@ def main(count: int = 1000, workers: int = 2) -> None:
                 memory.append(resident())
 
         with LocalEngine(workers) as engine:
-            # The workers import PyTorch while the first runs wait; they are not counted.
-            began = time.perf_counter()
+            # The time in which the workers import PyTorch is not counted.
+            start = time.perf_counter()
             carry_out(plan, store, engine, todo=todo, report=report)
-            wall = time.perf_counter() - began
+            wall = time.perf_counter() - start
         inside = sum(store.read(name).seconds["total"] for name in todo)
-    around = 1000 * (spent - inside) / count
+    overhead = 1000 * (spent - inside) / count
     tenth = max(1, count // 10)
     print(
-        f"{count} runs with {workers} workers in {wall:.1f} s: {1000 * inside / count:.1f} ms a "
-        f"run in execute, {around:.1f} ms around it"
+        f"{count} runs with {workers} workers in {wall:.1f} s: {1000 * inside / count:.1f} ms per "
+        f"run in execute, {overhead:.1f} ms around it"
     )
     print(f"driver: {memory[tenth]:.1f} MiB after {tenth} runs, {memory[-1]:.1f} MiB after all")
     print(
-        f"engine's own cost {around:.1f} ms a run: "
-        f"{'under' if around < LIMIT_MILLISECONDS else 'OVER'} {LIMIT_MILLISECONDS:.0f} ms"
+        f"engine overhead {overhead:.1f} ms per run: "
+        f"{'under' if overhead < LIMIT_MILLISECONDS else 'OVER'} {LIMIT_MILLISECONDS:.0f} ms"
     )
 
 

@@ -1,14 +1,14 @@
-"""Where the time of a run goes, and what precision does to its score.
+"""Where the time of a run goes, and how precision affects its score.
 
     python bench/whole_run.py [--benchmarks rotated-digits] [--methods er,cl-coral] [--seeds 3]
     [--ways auto/auto,eager/float32]
 
-Runs as `farshore run` carries them out, with the benchmark's own steps; ways and methods take
-turns. Shares are of the whole run: training, evaluation (all scores on the sources and the target),
-closing (filling the memory, priors), and the rest. Absolute seconds mean something on an idle GPU
-only; they exclude the start of the interpreter. The first run in a process compiles or loads
-kernels. With `--workers` several runs share the device: good for scores of many seeds, not for
-times.
+Runs as `farshore run` carries them out, with the benchmark's own steps; ways (execution/precision)
+and methods take turns. Shares are of the whole run: training, evaluation (all scores on the sources
+and the target), closing (filling the memory, priors), and the rest. Absolute seconds are meaningful
+only on an idle GPU; they exclude the start of the interpreter. The first run in a process compiles
+or loads kernels. With `--workers` several runs share the device: useful for scores over many seeds,
+not for times.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--benchmarks", default="rotated-digits", help="with commas")
+    parser.add_argument("--benchmarks", default="rotated-digits", help="comma-separated")
     parser.add_argument("--methods", default="er,cl-coral")
-    parser.add_argument("--ways", default="auto/auto", help="execution/precision, with commas")
+    parser.add_argument("--ways", default="auto/auto", help="execution/precision, comma-separated")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--device", default="cpu")
     parser.add_argument(
-        "--steps", type=int, default=None, help="steps a domain; the benchmark's own if not given"
+        "--steps", type=int, default=None, help="steps per domain; default: the benchmark's own"
     )
     parser.add_argument("--workers", type=int, default=1, help="runs at a time")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     where = (
         torch.cuda.get_device_name()
-        if asked.device == "cuda"
+        if args.device == "cuda"
         else f"{torch.get_num_threads()} CPU threads"
     )
     print(f"{where}; torch {torch.__version__}\n")
@@ -55,9 +55,9 @@ def main() -> None:
         "evaluation | closing | the rest | target score |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|---|")
-    ways, runs = asked.ways.split(","), []
+    ways, runs = args.ways.split(","), []
     for seed, benchmark, method, way in product(
-        range(asked.seeds), asked.benchmarks.split(","), asked.methods.split(","), ways
+        range(args.seeds), args.benchmarks.split(","), args.methods.split(","), ways
     ):
         settings = dict(zip(("execution", "precision"), way.split("/"), strict=True))
         runs.append(
@@ -66,15 +66,14 @@ def main() -> None:
                 method=method,
                 seed=seed,
                 settings=settings,
-                device=asked.device,
-                steps=asked.steps,
+                device=args.device,
+                steps=args.steps,
             )
         )
-    scores: dict[
-        tuple[str, str, str], dict[int, float]
-    ] = {}  # as asked for: `auto` may be the same way as another
+    # By the requested way: `auto` may choose the same way as another entry.
+    scores: dict[tuple[str, str, str], dict[int, float]] = {}
     for result in (
-        map(execute, runs) if asked.workers == 1 else together(runs, asked.workers, asked.device)
+        map(execute, runs) if args.workers == 1 else together(runs, args.workers, args.device)
     ):
         print(line(result), flush=True)
         run = result.run
@@ -85,17 +84,17 @@ def main() -> None:
         "seed by seed against the first way |"
     )
     print("|---|---|---|---|---|")
-    for (benchmark, method, way), found in scores.items():
+    for (benchmark, method, way), by_seed in scores.items():
         first = scores[benchmark, method, ways[0]]
-        differences = [score - first[seed] for seed, score in found.items()]
+        differences = [score - first[seed] for seed, score in by_seed.items()]
         print(
-            f"| {benchmark} | {method} | {way} | {spread(list(found.values()))} | "
+            f"| {benchmark} | {method} | {way} | {spread(list(by_seed.values()))} | "
             f"{spread(differences)} |"
         )
 
 
 def together(runs: list[Run], workers: int, device: str) -> Iterator[Result]:
-    """The results of runs that share the device, as they come in."""
+    """Results of runs that share the device, as they finish."""
     gpus = torch.cuda.device_count() if device == "cuda" else 0
     with tempfile.TemporaryDirectory() as folder, LocalEngine(workers, gpus=gpus) as engine:
         tasks = {run_name(run): Task(run_name(run), run, folder) for run in runs}
@@ -110,18 +109,18 @@ def spread(values: list[float]) -> str:
 
 
 def line(result: Result) -> str:
-    run, spent = result.run, result.seconds
-    total = spent["total"]
-    evaluation = spent["evaluation"] + spent.get("target", 0.0)
-    rest = total - spent["training"] - evaluation - spent["closing"]
+    run, seconds = result.run, result.seconds
+    total = seconds["total"]
+    evaluation = seconds["evaluation"] + seconds.get("target", 0.0)
+    rest = total - seconds["training"] - evaluation - seconds["closing"]
     shares = [
         f"{100 * part / total:.0f}%"
-        for part in (spent["training"], evaluation, spent["closing"], rest)
+        for part in (seconds["training"], evaluation, seconds["closing"], rest)
     ]
     steps = ", ".join(f"{step:.2f}" for step in result.step_milliseconds)
     score = 100 * (result.target_score or 0.0)
-    named = f"| {run.benchmark} | {run.method} | {result.execution}/{result.precision} | {run.seed}"
-    return f"{named} | {total:.1f} | {steps} | {' | '.join(shares)} | {score:.2f} |"
+    label = f"| {run.benchmark} | {run.method} | {result.execution}/{result.precision} | {run.seed}"
+    return f"{label} | {total:.1f} | {steps} | {' | '.join(shares)} | {score:.2f} |"
 
 
 if __name__ == "__main__":

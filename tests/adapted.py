@@ -1,6 +1,4 @@
-"""Small pieces to try an adaptation by hand: source models with and without normalisation
-layers, and target inputs.
-"""
+"""Helpers to test adaptations directly: small source models and target inputs."""
 
 from __future__ import annotations
 
@@ -17,9 +15,7 @@ from farshore.networks.network import ImageInputs, Network
 
 
 def source_model(kind: str, seed: int = 0) -> Network:
-    """A network with random weights, ready for prediction: `group`, `batch`, `layer`
-    (normalisation) or `none`.
-    """
+    """A network with random weights; `kind` of normalisation: group, batch, layer or none."""
     torch.manual_seed(seed)
     if kind == "group":
         network = build_network("cnn", (1, 8, 8), 3, {"width": 8})
@@ -40,13 +36,13 @@ def source_model(kind: str, seed: int = 0) -> Network:
         )
     else:
         network = build_network("mlp", (4,), 3, {"width": 8})
-    for parameter in network.classifier.parameters():  # predictions that differ from row to row
+    for parameter in network.classifier.parameters():  # so that predictions differ between rows
         nn.init.normal_(parameter, generator=torch.Generator().manual_seed(seed))
     return network.eval().requires_grad_(False)
 
 
 def target_inputs(kind: str, rows: int = 30, seed: int = 5) -> Tensor:
-    """Random rows of the form that `source_model` of this kind takes."""
+    """Random rows with the shape that the `source_model` of this kind expects."""
     generator = torch.Generator().manual_seed(seed)
     if kind in ("group", "batch"):
         return torch.randint(0, 256, (rows, 1, 8, 8), generator=generator).to(torch.uint8)
@@ -56,7 +52,7 @@ def target_inputs(kind: str, rows: int = 30, seed: int = 5) -> Tensor:
 def adapt(
     name: str, network: Network, inputs: Tensor, seed: int = 0, **settings: Any
 ) -> tuple[Tensor, Network, Any]:
-    """Logits, the adapted copy of the network, and the adaptation."""
+    """Adapt a copy of the network; return logits, the copy and the adaptation."""
     kind = ADAPTATIONS.get(name)
     adaptation = kind(kind.Settings.build(settings))
     copy = deepcopy(network)

@@ -1,6 +1,4 @@
-"""Small pieces to try a method by hand: attached to a network without a learner, or trained by
-one on a few toy domains.
-"""
+"""Helpers to test methods: attached to a network directly, or trained on a few toy domains."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from farshore.networks.network import Network
 
 
 def attached(name: str, network: Network, *, rate: float = 0.1, **settings: Any) -> Any:
-    """The method on this network, with plain SGD."""
+    """The method attached to this network, with plain SGD."""
     kind = METHODS.get(name)
     method = kind(kind.Settings.build(settings))
     method.attach(
@@ -36,7 +34,7 @@ def small_network(seed: int = 0, width: int = 4, classes: int = 3, hidden: int =
 
 
 def rows(count: int, seed: int = 0, width: int = 4, classes: int = 3) -> tuple[Tensor, Tensor]:
-    """Random inputs in float64 and labels."""
+    """Random float64 inputs, and labels."""
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(count, width, generator=generator, dtype=torch.float64), torch.randint(
         classes, (count,), generator=generator
@@ -44,13 +42,13 @@ def rows(count: int, seed: int = 0, width: int = 4, classes: int = 3) -> tuple[T
 
 
 def replaying(count: int, replayed: int) -> Batch:
-    """A batch with `replayed` joined rows of one past domain behind `count` current ones."""
+    """A batch of `count` current rows, followed by `replayed` rows of one past domain."""
     inputs, labels = rows(count + replayed, seed=3)
     return Batch(inputs, labels, rows=count, domains=torch.tensor([0]), replay_rows=replayed)
 
 
 def drawing(count: int, **draws: tuple[Tensor, Tensor, dict[str, Tensor]]) -> Batch:
-    """A batch of `count` current rows with named draws (inputs, labels, stored)."""
+    """A batch of `count` current rows, with named draws (inputs, labels, stored)."""
     inputs, labels = rows(count, seed=3)
     return Batch(
         inputs, labels, rows=count, draws={name: Draw(*draw) for name, draw in draws.items()}

@@ -1,4 +1,4 @@
-"""What all tests share: one torch thread, reproducible property tests, and small domains."""
+"""Setup of all tests: one torch thread, reproducible property tests, and small domains."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import torch
 from hypothesis import settings
 
 torch.set_num_threads(1)
-if (
-    not torch.cuda.is_available()
-):  # Triton looks when it is imported, whoever does it: kernels for a GPU are carried out in Python
+# Interpret GPU kernels in Python. Triton reads this variable when it is first imported.
+if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
 settings.register_profile("suite", max_examples=40, deadline=None, derandomize=True)
 settings.load_profile("suite")
@@ -19,9 +18,7 @@ settings.load_profile("suite")
 
 @pytest.fixture
 def blobs():
-    """A maker of toy domains: two or three clouds of points, moved and turned a little from
-    domain to domain.
-    """
+    """Factory of toy domains: one cloud of points per class, shifted from domain to domain."""
 
     def make(domain: int, rows: int = 48, classes: int = 2, width: int = 4):
         generator = torch.Generator().manual_seed(1000 + domain)
@@ -35,8 +32,9 @@ def blobs():
 
 @pytest.fixture
 def pictures():
-    """A maker of toy image domains: 8x8 one-channel uint8 images, a bright left or right half,
-    darker from domain to domain.
+    """Factory of toy image domains: 8x8 grey images with a bright left or right half.
+
+    Each domain is darker than the previous one.
     """
 
     def make(domain: int, rows: int = 24):

@@ -1,6 +1,4 @@
-"""Images for tests of corruptions, and photographs for those of frost, which must not need the
-real ones.
-"""
+"""Images for tests of corruptions, and photographs for tests of frost without the real ones."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from farshore.data.corruptions.corrupt import FROST
 
 
 def pictures(size: int, rows: int = 24) -> np.ndarray:
-    """Coloured shapes on a shaded ground: neither flat nor noise."""
+    """Coloured shapes on a shaded background: neither flat nor noise."""
     rng = np.random.default_rng(7)
     row, column = np.mgrid[:size, :size] / size
     images = np.empty((rows, 3, size, size))
@@ -29,6 +27,6 @@ def pictures(size: int, rows: int = 24) -> np.ndarray:
 
 
 def photographs(size: int) -> list[np.ndarray]:
-    """Bright noise, twice as high and three times as wide as the images."""
+    """Images of bright noise, twice as high and three times as wide as `size`."""
     rng = np.random.default_rng(size)
     return [rng.uniform(0.4, 1, (3, 2 * size, 3 * size)) for _ in FROST]

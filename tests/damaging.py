@@ -1,4 +1,4 @@
-"""Damage to a folder that holds a saved model: one file changed in one way."""
+"""Damage to a folder with a saved model: one file changed in one way."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ import random
 from pathlib import Path
 
 PLAIN = ("flip", "cut", "delete", "empty", "double")
-# As somebody might who knows what the files are.
-CUNNING = ("swap", "edit", "huge", "folder", "nested")
+# Changes by somebody who knows the file format.
+TARGETED = ("swap", "edit", "huge", "folder", "nested")
 
 
 def mutate(folder: Path, chance: random.Random, *, other: Path | None = None) -> str:
-    """Damage one file, and say how and which. With `other`, another model's folder, in cunning
-    ways too.
-    """
+    """Damage one file; return how and which. `other`, another model's folder, adds TARGETED."""
     victim = chance.choice(
         sorted(path for path in folder.iterdir() if path.is_file() and path.name != ".lock")
     )
     data = bytearray(victim.read_bytes())
-    how = chance.choice(PLAIN if other is None else PLAIN + CUNNING)
+    how = chance.choice(PLAIN if other is None else PLAIN + TARGETED)
     if how == "flip":
         data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
     elif how == "cut":
@@ -35,9 +33,8 @@ def mutate(folder: Path, chance: random.Random, *, other: Path | None = None) ->
     elif how == "edit" and victim.suffix == ".json":
         data = bytearray(json.dumps(edited(json.loads(data), chance)).encode())
     elif how == "huge":
-        data[:8] = (10**15).to_bytes(
-            8, "little"
-        )  # a safetensors file that claims a header of a petabyte
+        # A safetensors file that claims a header of a petabyte.
+        data[:8] = (10**15).to_bytes(8, "little")
     elif how == "nested":
         data = bytearray(b"[" * 100_000)
     victim.unlink()
@@ -49,23 +46,23 @@ def mutate(folder: Path, chance: random.Random, *, other: Path | None = None) ->
 
 
 def edited(node: object, chance: random.Random) -> object:
-    """JSON with one place changed: a value of another type or a huge one, a key gone or added."""
-    places: list[tuple[object, object]] = []
+    """JSON with one change: a value of another type, a huge value, or a deleted entry."""
+    entries: list[tuple[object, object]] = []
 
     def walk(part: object) -> None:
-        entries = (
+        items = (
             part.items()
             if isinstance(part, dict)
             else enumerate(part)
             if isinstance(part, list)
             else ()
         )
-        for key, value in entries:
-            places.append((part, key))
+        for key, value in items:
+            entries.append((part, key))
             walk(value)
 
     walk(node)
-    part, key = chance.choice(places)
+    part, key = chance.choice(entries)
     strange = [
         None,
         -1,

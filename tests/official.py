@@ -18,7 +18,7 @@ from farshore.data.public_files import PublicFile, checksum
 
 
 def use_made_frost(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Made-up photographs in ROOT/frost, since the real ones are not shipped."""
+    """Write random photographs to ROOT/frost, because the real ones are not shipped."""
     files = []
     (root / "frost").mkdir()
     for number in range(5):
@@ -31,15 +31,16 @@ def use_made_frost(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write_tiny_imagenet(root: Path, classes: int = 3, images: int = 5) -> None:
-    """ROOT/tinyimagenet/tiny-imagenet-200, unpacked: so many classes, and training and
-    validation images of each.
+    """Write an unpacked ROOT/tinyimagenet/tiny-imagenet-200.
+
+    Each class has `images` training images and as many validation images.
     """
     top = root / "tinyimagenet" / "tiny-imagenet-200"
     rng = np.random.default_rng(0)
     names = [f"n{number:08d}" for number in range(classes)]
     (top / "val" / "images").mkdir(parents=True)
     (top / "wnids.txt").write_text("\n".join(reversed(names)))
-    listed = []
+    annotations = []
     for number in range(classes * images):
         name = names[number % classes]
         (top / "train" / name / "images").mkdir(parents=True, exist_ok=True)
@@ -48,8 +49,8 @@ def write_tiny_imagenet(root: Path, classes: int = 3, images: int = 5) -> None:
             top / "val" / "images" / f"val_{number}.JPEG",
         ):
             Image.fromarray(rng.integers(0, 256, (64, 64, 3)).astype(np.uint8)).save(path)
-        listed.append(f"val_{number}.JPEG\t{name}\t0\t0\t63\t63\n")
-    (top / "val" / "val_annotations.txt").write_text("".join(listed))
+        annotations.append(f"val_{number}.JPEG\t{name}\t0\t0\t63\t63\n")
+    (top / "val" / "val_annotations.txt").write_text("".join(annotations))
 
 
 def wafers(rows: int = 60) -> pd.DataFrame:
@@ -72,9 +73,7 @@ def wafers(rows: int = 60) -> pd.DataFrame:
 
 
 def write_wafer_arrays(root: Path, rows: int = 60) -> None:
-    """ROOT/wm811k in the form of arrays: maps one after another, and the range that each one's
-    lot lies in.
-    """
+    """Write ROOT/wm811k as arrays: concatenated maps, and the range of lots of each map."""
     folder = root / "wm811k"
     folder.mkdir()
     rng = np.random.default_rng(0)
@@ -94,9 +93,7 @@ def write_wafer_arrays(root: Path, rows: int = 60) -> None:
 
 
 def write_hospitals(root: Path) -> None:
-    """ROOT/camelyon17 in the layout of WILDS: 12 patches a hospital, of which two are set aside
-    (split 1).
-    """
+    """Write ROOT/camelyon17 in the WILDS layout: 12 patches per hospital, two in split 1."""
     folder = root / "camelyon17" / FOLDER
     rng = np.random.default_rng(0)
     rows = []

@@ -1,6 +1,4 @@
-"""The paper's tables as if they were ours: what our averages, ranks and tests make of its own
-numbers.
-"""
+"""The paper's tables as if they were ours, to check our averages, ranks and tests on them."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ SEEDS, TRIALS = 3, 20
 
 
 def printed_table(experiment: str, overlay: Overlay = PAPER) -> Table:
-    """The table that the paper has for an experiment, as if its numbers were ours."""
+    """The paper's table of an experiment, built as if its numbers were ours."""
     paper = PAPER.numbers(experiment)
     if paper is None:
         raise unknown("experiment with a table in the paper", experiment, SOURCES)

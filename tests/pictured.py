@@ -1,4 +1,4 @@
-"""Results that no run gave, to draw figures and tables of."""
+"""Made-up results for tests of figures and tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def result(
     name: str = "va",
     **run: Any,
 ) -> Result:
-    """A result with this score on the target and this one on all sources at the end."""
+    """A result with the score `target` on the target and `source` on all sources at the end."""
     done = status == "done"
     stages = [
         [source - 0.1 * (after < of) for of in range(len(order))] for after in range(len(order))
@@ -75,9 +75,9 @@ def result(
 
 
 def shown(*results: Result, experiment: str = "toy", trials: int = 1) -> list[Shown]:
-    """Runs of one experiment: `trials` after another are of one seed."""
-    found = [
-        Shown(f"run {place}", each, experiment, seed=place // trials, trial=place % trials)
-        for place, each in enumerate(results)
+    """Runs of one experiment; every `trials` consecutive results have the same seed."""
+    runs = [
+        Shown(f"run {index}", result, experiment, seed=index // trials, trial=index % trials)
+        for index, result in enumerate(results)
     ]
-    return mark_selected(found)
+    return mark_selected(runs)

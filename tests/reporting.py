@@ -1,4 +1,4 @@
-"""Folders of runs for tests of the report: results made by hand, so that nothing is trained."""
+"""Folders of runs for tests of the report, with made-up results: nothing is trained."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def result(
     validation: float = 0.5,
     **values: Any,
 ) -> Result:
-    """What a run would give with this target score; None is a diverged run."""
-    made_from = make_benchmark(run.benchmark, run.options)
-    unseen = made_from.choose_target(run.target)
-    sources = list(run.order or made_from.listed(unseen))
+    """A result of this run with this target score; None is a diverged run."""
+    benchmark = make_benchmark(run.benchmark, run.options)
+    unseen = benchmark.choose_target(run.target)
+    sources = list(run.order or benchmark.listed(unseen))
     done = score is not None
     target = TargetScores(
         name=unseen,
@@ -50,12 +50,12 @@ def result(
         weights="ab",
     )
     rows = [[validation] * len(sources) for _ in sources]
-    made: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "run": run,
-        "title": made_from.title,
+        "title": benchmark.title,
         "kind": catalog.find(run.method).kind,
         "status": "done" if done else "diverged",
-        "metric": made_from.metric,
+        "metric": benchmark.metric,
         "classes": ["a", "b"],
         "sources": sources,
         "settings": {},
@@ -78,33 +78,33 @@ def result(
         "versions": VERSIONS,
         **values,
     }
-    return Result(**made)
+    return Result(**fields)
 
 
 def write(
     runs: Path,
-    found: Result,
+    result: Result,
     planned: Planned | None = None,
     experiment: str = "toy",
     **config: Any,
 ) -> RunFolder:
-    """Write a result where a sweep would have."""
-    folder = RunFolder(runs / (planned.name if planned is not None else run_name(found.run)))
+    """Write a result to the folder where a sweep would write it."""
+    folder = RunFolder(runs / (planned.name if planned is not None else run_name(result.run)))
     folder.path.mkdir(parents=True, exist_ok=True)
-    place = (
+    position = (
         {"experiment": experiment, "seed": planned.seed, "trial": planned.trial}
         if planned is not None
         else {}
     )
     folder.write_config(
         {
-            "run": found.run.model_dump(mode="json"),
-            "named_by": description(found.run),
-            "planned": place,
+            "run": result.run.model_dump(mode="json"),
+            "named_by": description(result.run),
+            "planned": position,
             **config,
         }
     )
-    folder.write(found)
+    folder.write(result)
     return folder
 
 
@@ -116,17 +116,15 @@ def filled(
     record: bool = True,
     change: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """All runs of an experiment with the scores that `score` gives them; NotImplemented leaves a
-    run out.
-    """
+    """Write all runs of an experiment with scores from `score`; NotImplemented skips a run."""
     book = make_book(EXPERIMENTS / "none.yaml")
     plan = make_plan(experiment, Store(runs), book, here=False)
     for planned in plan.unique().values():
-        given = score(planned)
-        if given is not NotImplemented:
+        target_score = score(planned)
+        if target_score is not NotImplemented:
             write(
                 runs,
-                result(planned.run, given, **(change or {})),
+                result(planned.run, target_score, **(change or {})),
                 planned,
                 experiment.name,
                 commit="c0ffee",

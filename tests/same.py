@@ -1,4 +1,4 @@
-"""Compare trees of state bit for bit."""
+"""Bitwise comparison of state trees."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import torch
 
 
 def differences(first: Any, second: Any, path: str = "") -> list[str]:
-    """Where two trees differ; tensors must have the same type, shape and bits."""
+    """Paths at which two trees differ; tensors must have the same dtype, shape and bits."""
     if isinstance(first, torch.Tensor) or isinstance(second, torch.Tensor):
-        alike = (
+        same_type = (
             isinstance(first, torch.Tensor)
             and isinstance(second, torch.Tensor)
             and first.dtype == second.dtype
         )
-        return [] if alike and torch.equal(first.cpu(), second.cpu()) else [path]
+        return [] if same_type and torch.equal(first.cpu(), second.cpu()) else [path]
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         if list(first) != list(second):
             return [f"{path}: keys {list(first)} and {list(second)}"]
         return [
-            found
+            difference
             for key in first
-            for found in differences(first[key], second[key], f"{path}/{key}")
+            for difference in differences(first[key], second[key], f"{path}/{key}")
         ]
     if isinstance(first, list | tuple) and isinstance(second, list | tuple):
         if len(first) != len(second):
             return [f"{path}: lengths {len(first)} and {len(second)}"]
         return [
-            found
+            difference
             for i, pair in enumerate(zip(first, second, strict=True))
-            for found in differences(*pair, f"{path}/{i}")
+            for difference in differences(*pair, f"{path}/{i}")
         ]
     return (
         []

@@ -1,4 +1,4 @@
-"""Cells in every state that they can be in."""
+"""Table cells in every possible state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sweeps in tests: an engine in this process, and tables without what a clock measures."""
+"""Sweeps in tests: an engine in this process, and tables without measured times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXPERIMENTS = Path(__file__).resolve().parents[1] / "experiments"
 
 
 class Here(Engine):
-    """Carries out runs in this process, which saves the start of others; keeps their names."""
+    """Carries out runs in this process, to avoid starting others; records their names."""
 
     slots = 1
 
@@ -62,20 +62,20 @@ def experiment(**values: object) -> Experiment:
     )
 
 
-def planned(found: Experiment, runs: Path) -> Plan:
-    return make_plan(found, Store(runs), make_book(EXPERIMENTS / "none.yaml"))
+def planned(requested: Experiment, runs: Path) -> Plan:
+    return make_plan(requested, Store(runs), make_book(EXPERIMENTS / "none.yaml"))
 
 
 def swept(
-    found: Experiment, runs: Path, engine: Engine | None = None, **options: object
+    requested: Experiment, runs: Path, engine: Engine | None = None, **options: object
 ) -> tuple[Plan, Progress]:
-    """Carry an experiment out, in this process unless an engine is given."""
-    plan = planned(found, runs)
+    """Carry out an experiment, in this process unless an engine is given."""
+    plan = planned(requested, runs)
     store = Store(runs)
-    with engine or Here() as at:
-        return plan, carry_out(plan, store, at, todo=open_runs(plan, store)[0], **options)
+    with engine or Here() as opened:
+        return plan, carry_out(plan, store, opened, todo=open_runs(plan, store)[0], **options)
 
 
 def table(runs: Path) -> pd.DataFrame:
-    """The tidy table without what differs from one time to the next."""
+    """The tidy table without columns that differ between repeated runs."""
     return tidy_table(Store(runs)).drop(columns=list(MEASURED))

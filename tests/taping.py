@@ -1,8 +1,8 @@
-"""A CUDA graph on the CPU: a step is recorded operation by operation, and a replay carries out the
-same operations on the same memory.
+"""A CUDA graph emulated on the CPU.
 
-As on a GPU, nothing of the step's Python code runs in a replay: a value that the code read on the
-host, or a tensor that it put in the place of another, stays what it was when the step was recorded.
+A step is recorded operation by operation, and a replay repeats the same operations on the same
+memory. As on a GPU, a replay runs none of the step's Python code: a value that the code read on the
+host, or a tensor that it replaced by another, stays as it was when the step was recorded.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Tape(TorchDispatchMode):
         return result
 
     def replay(self) -> None:
-        """Recording on the CPU computes, other than on a GPU: the first replay is done already."""
+        """Repeat the operations. Unlike on a GPU, recording already computed the first replay."""
         if self.fresh:
             self.fresh = False
             return
@@ -43,9 +43,8 @@ class Tape(TorchDispatchMode):
             for func, args, kwargs, result in self.operations:
                 owned = {tensor.untyped_storage().data_ptr() for tensor in tensors((args, kwargs))}
                 for old, new in zip(tensors(result), tensors(func(*args, **kwargs)), strict=True):
-                    if (
-                        old.untyped_storage().data_ptr() not in owned
-                    ):  # not a view, nor written in place
+                    # Skip views and tensors that were written in place.
+                    if old.untyped_storage().data_ptr() not in owned:
                         old.copy_(new)
 
 
@@ -64,6 +63,6 @@ recorded: list[TapedSteps] = []
 def taped(
     way: Any, device: Any, step: Any, phase: Any, generators: Any, note: Any
 ) -> Iterator[Callable[[], Any]]:
-    """Stands in for `farshore.execution.steps_of`."""
+    """A replacement for `farshore.execution.steps_of`."""
     recorded.append(TapedSteps(step, phase, generators, note))
     yield recorded[-1]

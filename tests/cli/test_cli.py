@@ -1,6 +1,4 @@
-"""The command line as a person types it: answers, refusals with exit code 2, and a light
-`--help`.
-"""
+"""The command line: output, errors with exit code 2, and a `--help` without heavy imports."""
 
 from __future__ import annotations
 
@@ -22,10 +20,10 @@ def typed(
 ) -> tuple[int, str, str]:
     """Exit code, standard output and standard error of a command."""
     monkeypatch.setattr(sys, "argv", ["farshore", *arguments])
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as exited:
         main()
     printed = capsys.readouterr()
-    return int(ended.value.code or 0), printed.out, printed.err
+    return int(exited.value.code or 0), printed.out, printed.err
 
 
 @pytest.fixture
@@ -42,11 +40,11 @@ def test_help_does_not_import_torch() -> None:
         "assert not {'torch', 'sklearn', 'pandas', 'scipy', 'plotly', 'jinja2'} & "
         "set(sys.modules), 'heavy'"
     )
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", check], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
-    assert "farshore run rotated-digits er" in done.stdout
+    assert process.returncode == 0, process.stderr
+    assert "farshore run rotated-digits er" in process.stdout
 
 
 @pytest.mark.parametrize("name", ["run", "compare", "methods", "benchmarks"])
@@ -86,12 +84,12 @@ def test_run_prints_the_headline_and_saves_result_and_state(command, tmp_path: P
 RUN = ("run", "heart-hospitals", "er", "--steps", "3")
 
 
-def test_a_run_that_is_there_is_shown_and_not_repeated(command, tmp_path: Path) -> None:
+def test_a_finished_run_is_shown_and_not_repeated(command, tmp_path: Path) -> None:
     command(*RUN, "--out", str(tmp_path))
     (folder,) = run_folders(tmp_path)
     written = folder.result.stat().st_mtime_ns
-    spelled = ("--order", "cleveland,hungarian,switzerland", "--target", "va")
-    code, out, _ = command(*RUN, *spelled, "--out", str(tmp_path))
+    explicit = ("--order", "cleveland,hungarian,switzerland", "--target", "va")
+    code, out, _ = command(*RUN, *explicit, "--out", str(tmp_path))
     assert code == 0
     assert "learned" not in out
     assert "target va (unseen, 200 rows)" in out
@@ -101,7 +99,7 @@ def test_a_run_that_is_there_is_shown_and_not_repeated(command, tmp_path: Path) 
     code, out, _ = command(*RUN, "--out", str(tmp_path), "--again")
     assert (code, out.count("learned")) == (0, 3)
     assert folder.result.stat().st_mtime_ns > written
-    assert [each.path for each in run_folders(tmp_path)] == [folder.path]
+    assert [stored.path for stored in run_folders(tmp_path)] == [folder.path]
 
 
 def test_a_damaged_result_is_repeated_by_run(command, tmp_path: Path) -> None:
@@ -115,14 +113,14 @@ def test_a_damaged_result_is_repeated_by_run(command, tmp_path: Path) -> None:
     assert folder.read().status == "done"
 
 
-def test_without_a_folder_nothing_stays(command, tmp_path: Path, monkeypatch) -> None:
+def test_without_out_no_files_remain(command, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     code, out, _ = command(*RUN)
     assert (code, list(tmp_path.iterdir())) == (0, [])
     assert "saved in" not in out
 
 
-def test_run_compare_and_sweep_are_the_same_run(command, tmp_path: Path) -> None:
+def test_run_compare_and_sweep_share_one_run(command, tmp_path: Path) -> None:
     runs = str(tmp_path / "runs")
     settings = ("--set", "batch_size=8", "--memory", "50")
     assert command(*RUN, "--seed", "0", *settings, "--out", runs)[0] == 0
@@ -138,7 +136,7 @@ def test_run_compare_and_sweep_are_the_same_run(command, tmp_path: Path) -> None
     )
     code, out, _ = command("sweep", str(tmp_path / "mine.yaml"), "--runs", runs)
     assert (code, "done in" in out) == (0, False)
-    assert [each.path for each in run_folders(tmp_path / "runs")] == [folder.path]
+    assert [stored.path for stored in run_folders(tmp_path / "runs")] == [folder.path]
     assert folder.result.stat().st_mtime_ns == written
 
 
@@ -222,7 +220,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_run(command, tmp_
     assert "learned" not in out
 
 
-def test_a_diverged_run_says_so(command) -> None:
+def test_a_diverged_run_is_reported(command) -> None:
     code, out, _ = command(
         "run", "heart-hospitals", "er", "--set", "learning_rate=1e30", "--steps", "20"
     )
@@ -274,8 +272,8 @@ def test_compare_ranks_and_repeats_nothing(command, tmp_path: Path) -> None:
     ranked = rank([folder.read() for folder in folders.values()])
     lines = [line for line in out[out.index("unseen target") :].splitlines() if " ± " in line]
     for standing, line in zip(ranked, lines, strict=False):
-        method, place, score = line.split()[:3]
-        assert (method, place) == (standing.method, str(standing.rank))
+        method, position, score = line.split()[:3]
+        assert (method, position) == (standing.method, str(standing.rank))
         assert score == f"{100 * standing.target:.1f}"
     written = {path: folder.result.stat().st_mtime_ns for path, folder in folders.items()}
     code, again, _ = command(*arguments, "--runs", str(tmp_path))
@@ -285,18 +283,18 @@ def test_compare_ranks_and_repeats_nothing(command, tmp_path: Path) -> None:
     assert written == {path: folder.result.stat().st_mtime_ns for path, folder in folders.items()}
 
 
-def test_compare_lists_what_saw_more_below_and_unranked(command, tmp_path: Path) -> None:
+def test_compare_lists_offline_and_adapted_methods_below_unranked(command, tmp_path: Path) -> None:
     arguments = ("--methods", "adaptation,urm,finetune", "--seeds", "1", "--steps", "2")
     code, out, _ = command(
         "compare", "heart-hospitals", *arguments, "--workers", "1", "--runs", str(tmp_path)
     )
     assert code == 0
     table = out[out.index("unseen target") :]
-    places = [
+    positions = [
         table.index(word)
         for word in ("finetune", "upper bound (offline)", "urm", "adapted to the target", "tent")
     ]
-    assert places == sorted(places)
+    assert positions == sorted(positions)
     ranks = [line.split()[:2] for line in table.splitlines()]
     assert [rank for rank in ranks if rank[:1] in (["finetune"], ["urm"], ["tent"])] == [
         ["finetune", "1"],
@@ -305,7 +303,7 @@ def test_compare_lists_what_saw_more_below_and_unranked(command, tmp_path: Path)
     ]
 
 
-def test_run_says_what_an_adaptation_saw_and_that_nothing_was_adapted(command) -> None:
+def test_run_prints_what_an_adaptation_saw_and_that_nothing_was_adapted(command) -> None:
     code, out, _ = command("run", "heart-hospitals", "tent", "--steps", "2")
     assert code == 0
     assert "target va (inputs seen, labels not, 200 rows)" in out

@@ -1,6 +1,4 @@
-"""The documents are run: Python blocks one after another, console blocks as typed, and what they
-show must be printed.
-"""
+"""The code blocks of the documents run, and console blocks print what the documents show."""
 
 from __future__ import annotations
 
@@ -21,16 +19,16 @@ BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def plain(text: str) -> str:
-    """Without what differs between machines: measured numbers with a point, checksums, and the
-    width of blanks.
-    """
+    """Normalise what differs between machines: decimal numbers, checksums and white space."""
     return re.sub(
         r"sha256 \w+", "sha256 #", re.sub(r"\s+", " ", re.sub(r"\d+\.\d+\b", "#", text))
     ).strip()
 
 
-def typed(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
-    """What a command prints. `farshore` runs in this process, which saves the import of PyTorch."""
+def output_of(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> str:
+    """The output of a command. `farshore` runs in this process, to import PyTorch only once."""
     words = shlex.split(command)
     if words[0] != "farshore":
         return subprocess.run(words, capture_output=True, text=True, check=True).stdout
@@ -44,18 +42,18 @@ def typed(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize(
-    ("document", "least"), [("own-data.md", 10), ("deployment.md", 8), ("report.md", 3)]
+    ("document", "min_blocks"), [("own-data.md", 10), ("deployment.md", 8), ("report.md", 3)]
 )
-def test_a_page_shows_what_is_printed(
+def test_commands_print_what_the_document_shows(
     document: str,
-    least: int,
+    min_blocks: int,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     blocks = BLOCK.findall((DOCS / document).read_text())
-    assert len(blocks) >= least
+    assert len(blocks) >= min_blocks
     names: dict[str, object] = {}
     for kind, text in blocks:
         if kind == "python":
@@ -64,7 +62,7 @@ def test_a_page_shows_what_is_printed(
             continue
         for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
             command, _, shown = part.partition("\n")
-            printed = typed(command, monkeypatch, capsys)
+            printed = output_of(command, monkeypatch, capsys)
             lines = [
                 plain(line) for line in shown.splitlines() if line.strip() and line.strip() != "..."
             ]
@@ -75,6 +73,6 @@ def test_a_page_shows_what_is_printed(
 
 
 @pytest.mark.parametrize("document", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)
-def test_files_that_documents_name_are_there(document: Path) -> None:
+def test_scripts_named_in_documents_exist(document: Path) -> None:
     for script in re.findall(r"python (bench/\w+\.py)", document.read_text()):
         assert (DOCS.parent / script).is_file()

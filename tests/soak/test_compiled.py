@@ -1,6 +1,4 @@
-"""The compiled way on a CPU, where there is a compiler: the same steps, resumed exactly,
-compiled once for all domains.
-"""
+"""Compiled execution on a CPU: the same steps, exact resumption, compiled once for all domains."""
 
 from __future__ import annotations
 
@@ -18,15 +16,15 @@ from farshore.methods.gradient import gradients_of
 pytestmark = [
     pytest.mark.soak,
     pytest.mark.skipif(
-        bool(cannot_compile(torch.device("cpu"))), reason="there is no C++ compiler here"
+        bool(cannot_compile(torch.device("cpu"))), reason="no C++ compiler is installed"
     ),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of PyTorch's compiler to itself
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # from PyTorch's compiler itself
 ]
 
 
 def learner(method: str, execution: str, **settings: object) -> Learner:
-    chosen = {"batch_size": 8, "execution": execution, **settings}
-    return Learner("cnn", method, memory=20, settings=chosen, network_settings={"width": 8})
+    all_settings = {"batch_size": 8, "execution": execution, **settings}
+    return Learner("cnn", method, memory=20, settings=all_settings, network_settings={"width": 8})
 
 
 @pytest.mark.parametrize("method", ["er", "cl-coral", "cl-fishr"])
@@ -37,22 +35,23 @@ def test_compiled_steps_agree_with_eager_ones(method: str, pictures) -> None:
     )
     start = None
     for domain in range(3):
-        for made in (eager, compiled):
-            made.learn(*pictures(domain), domain=str(domain), steps=4)
-            start = weights(made) if start is None else start
+        for trained in (eager, compiled):
+            trained.learn(*pictures(domain), domain=str(domain), steps=4)
+            start = weights(trained) if start is None else start
     assert compiled.system.way.execution == "compiled"
-    moved = float((weights(eager) - start).norm())
-    assert moved > 0
-    assert float((weights(compiled) - weights(eager)).norm()) < 1e-4 * moved
+    distance = float((weights(eager) - start).norm())
+    assert distance > 0
+    assert float((weights(compiled) - weights(eager)).norm()) < 1e-4 * distance
 
 
 def test_gradients_of_single_domains_agree(pictures) -> None:
-    """CL-ANDMask votes by their signs, so an entry that is 0 but for rounding may vote
-    otherwise: compared is what it is handed.
+    """Compare the gradients that CL-ANDMask votes on.
+
+    It votes by their signs, so an entry that is 0 up to rounding may vote differently.
     """
-    made = learner("cl-andmask", "eager")
-    made.learn(*pictures(0), domain="a", steps=4)
-    network, (inputs, labels) = made.system.method.network.train(), pictures(1)
+    trained = learner("cl-andmask", "eager")
+    trained.learn(*pictures(0), domain="a", steps=4)
+    network, (inputs, labels) = trained.system.method.network.train(), pictures(1)
     gradients = []
     for way in ("eager", "compiled"):
         with extraction(network, Way(way), torch.device("cpu"), pytest.fail):
@@ -68,32 +67,32 @@ def test_gradients_of_single_domains_agree(pictures) -> None:
         assert float((compiled - plain).norm()) < 1e-4 * float(plain.norm())
 
 
-def weights(made: Learner) -> torch.Tensor:
+def weights(trained: Learner) -> torch.Tensor:
     return torch.cat(
-        [parameter.detach().flatten() for parameter in made.system.method.network.parameters()]
+        [parameter.detach().flatten() for parameter in trained.system.method.network.parameters()]
     )
 
 
 def test_a_resumed_compiled_run_is_the_same(pictures, tmp_path: Path) -> None:
-    whole, parts = learner("cl-coral", "compiled"), learner("cl-coral", "compiled")
+    straight, resumed = learner("cl-coral", "compiled"), learner("cl-coral", "compiled")
     for domain in range(3):
-        whole.learn(*pictures(domain), domain=str(domain), steps=4)
-        parts.learn(*pictures(domain), domain=str(domain), steps=4)
-        parts.save(tmp_path)
-        parts = load(tmp_path)
-    assert differences(whole.state_dict(), parts.state_dict()) == []
+        straight.learn(*pictures(domain), domain=str(domain), steps=4)
+        resumed.learn(*pictures(domain), domain=str(domain), steps=4)
+        resumed.save(tmp_path)
+        resumed = load(tmp_path)
+    assert differences(straight.state_dict(), resumed.state_dict()) == []
 
 
-def test_domains_and_batch_sizes_do_not_compile_again(pictures) -> None:
+def test_new_domains_and_batch_sizes_do_not_recompile(pictures) -> None:
     from torch._dynamo.utils import counters
 
-    made = learner("er", "compiled")
+    first = learner("er", "compiled")
     for domain in range(3):
-        made.learn(*pictures(domain), domain=str(domain), steps=2)
+        first.learn(*pictures(domain), domain=str(domain), steps=2)
     before = counters["stats"]["unique_graphs"]
     for size in (9, 11):
         other = learner("er", "compiled", batch_size=size)
         for domain in range(3):
             other.learn(*pictures(domain), domain=str(domain), steps=2)
-    # The compiler of CPUs may want one more form for large batches, and no more.
+    # The CPU compiler may create one more graph for large batches, but not more.
     assert counters["stats"]["unique_graphs"] <= max(2, before)

@@ -1,6 +1,4 @@
-"""Violence against a model in the field: killed learning, a thousand mutated folders, hostile
-tables and images.
-"""
+"""Stress tests of a deployed model: killed training, damaged folders, hostile tables and images."""
 
 from __future__ import annotations
 
@@ -37,8 +35,8 @@ pytestmark = pytest.mark.soak
 QUICK = {"batch_size": 8, "learning_rate": 0.01}
 COLUMNS = Columns(label="y")
 STEPS, EVERY = 300, 20
-# One process learns a site again and again, undoing it in between, so that a kill may hit any
-# moment of it: checkpoints, saves, clearing.
+# One process learns a site repeatedly and undoes it in between, so that a kill can hit any phase:
+# checkpoints, saves, cleanup.
 LEARNER = """
 import sys, torch
 torch.set_num_threads(1)
@@ -54,19 +52,19 @@ for _ in range(rounds):
 
 
 def site(path: Path, number: int, rows: int = 60) -> Path:
-    draw = np.random.default_rng(number)
+    rng = np.random.default_rng(number)
     y = np.arange(rows) % 2
     pd.DataFrame(
         {
-            "a": y + draw.normal(0, 0.3, rows) + number,
-            "b": draw.normal(0, 1, rows),
+            "a": y + rng.normal(0, 0.3, rows) + number,
+            "b": rng.normal(0, 1, rows),
             "y": np.where(y, "p", "q"),
         }
     ).to_csv(path, index=False)
     return path
 
 
-def begun(folder: Path, method: str = "cl-coral") -> tuple[Path, Path]:
+def model_and_next_site(folder: Path, method: str = "cl-coral") -> tuple[Path, Path]:
     data = [site(folder / f"{number}.csv", number) for number in range(2)]
     learn(
         folder / "model",
@@ -79,15 +77,15 @@ def begun(folder: Path, method: str = "cl-coral") -> tuple[Path, Path]:
     return folder / "model", data[1]
 
 
-def started(model: Path, data: Path, rounds: int) -> subprocess.Popen:
+def start_learning(model: Path, data: Path, rounds: int) -> subprocess.Popen:
     words = [sys.executable, "-c", LEARNER, model, data, STEPS, EVERY, rounds]
     process = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "ready\n"
     return process
 
 
-def test_learning_killed_at_random_moments_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
-    model, data = begun(tmp_path)
+def test_killed_training_resumes_from_its_last_checkpoint(tmp_path: Path) -> None:
+    model, data = model_and_next_site(tmp_path)
     shutil.copytree(model, tmp_path / "straight")
     learn(
         tmp_path / "straight",
@@ -101,35 +99,35 @@ def test_learning_killed_at_random_moments_goes_on_from_its_last_checkpoint(tmp_
     expected = load(tmp_path / "straight").state_dict()
     first = load(model).state_dict()
     chance = random.Random(0)
-    done, kills, finished = 0, 0, 0
+    steps_saved, kills, finished = 0, 0, 0
     while kills < 20:
-        process = started(model, data, rounds=1)
+        process = start_learning(model, data, rounds=1)
         time.sleep(chance.uniform(0, 0.8))
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
             kills += 1
         process.wait()
         process.stdout.close()
-        found = load(model).state_dict()
-        if len(found["domains"]) == 2:
-            assert differences(expected, found) == []
-            finished, done = finished + 1, 0
+        state = load(model).state_dict()
+        if len(state["domains"]) == 2:
+            assert differences(expected, state) == []
+            finished, steps_saved = finished + 1, 0
             take_back(model)
             assert differences(first, load(model).state_dict()) == []
             continue
-        assert differences(first, found) == []
+        assert differences(first, state) == []
         if (model / "checkpoint" / "manifest.json").exists():
             step = load_state(model / "checkpoint", kind="checkpoint")["step"]
-            assert step >= done  # nothing before the last checkpoint is repeated
-            done = step
+            assert step >= steps_saved  # nothing before the last checkpoint is repeated
+            steps_saved = step
     learn(model, data, name="b", columns=Columns(), new=NewModel(), steps=STEPS, every=EVERY)
     assert differences(expected, load(model).state_dict()) == []
     assert not (model / "checkpoint").exists()
 
 
 def test_two_processes_at_once_damage_nothing(tmp_path: Path) -> None:
-    model, data = begun(tmp_path)
-    processes = [started(model, data, rounds=1) for _ in range(3)]
+    model, data = model_and_next_site(tmp_path)
+    processes = [start_learning(model, data, rounds=1) for _ in range(3)]
     codes = []
     for process in processes:
         codes.append(process.wait())
@@ -139,9 +137,7 @@ def test_two_processes_at_once_damage_nothing(tmp_path: Path) -> None:
 
 
 def attempt(call: Callable[[], Any]) -> tuple[Any, str]:
-    """What the call gives, or None and the message with which it was refused. Any other error
-    fails the test.
-    """
+    """The result of the call, or None and the error message. Any other exception propagates."""
     try:
         return call(), ""
     except FarshoreError as error:
@@ -154,9 +150,11 @@ def test_a_thousand_mutated_folders_are_refused_or_predict_as_before(
 ) -> None:
     (tmp_path / "x").mkdir()
     (tmp_path / "y").mkdir()
-    model, data = begun(tmp_path / "x", method=["cl-coral", "sarl", "ewc", "cope", "efc"][seed % 5])
+    model, data = model_and_next_site(
+        tmp_path / "x", method=["cl-coral", "sarl", "ewc", "cope", "efc"][seed % 5]
+    )
     learn(model, data, name="b", columns=Columns(), new=NewModel(), steps=20)
-    other, _ = begun(tmp_path / "y", method="er")
+    other, _ = model_and_next_site(tmp_path / "y", method="er")
     inputs = torch.randn(30, 4, generator=torch.Generator().manual_seed(0))
     expected = load(model).predict_proba(inputs)
     chance = random.Random(seed)
@@ -166,24 +164,28 @@ def test_a_thousand_mutated_folders_are_refused_or_predict_as_before(
         copy = tmp_path / f"copy{number}"
         shutil.copytree(model, copy)
         how = mutate(copy, chance, other=other)
-        began = time.perf_counter()
-        found, message = attempt(lambda copy=copy: load(copy).predict_proba(inputs))
-        refused += found is None
-        assert (10 < len(message) < 3000) if found is None else np.array_equal(found, expected), how
-        assert time.perf_counter() - began < 5, how
+        start = time.perf_counter()
+        predicted, message = attempt(lambda copy=copy: load(copy).predict_proba(inputs))
+        if predicted is None:
+            refused += 1
+            assert 10 < len(message) < 3000, how
+        else:
+            assert np.array_equal(predicted, expected), how
+        assert time.perf_counter() - start < 5, how
         shutil.rmtree(copy)
     assert refused > 30  # the files of the previous version are not read
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2 * memory
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_edits_with_mended_checksums_are_refused_or_load(tmp_path: Path, seed: int) -> None:
-    """Somebody edits the state and mends the manifest. It may be another model then, but nothing
-    crashes, hangs or fills the memory.
+def test_edits_with_matching_checksums_are_refused_or_load(tmp_path: Path, seed: int) -> None:
+    """Edit the state and update the manifest: nothing crashes, hangs or exhausts the memory.
+
+    The result may be a different model.
     """
     import hashlib
 
-    model, _ = begun(tmp_path)
+    model, _ = model_and_next_site(tmp_path)
     chance = random.Random(seed)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for number in range(60):
@@ -198,10 +200,10 @@ def test_edits_with_mended_checksums_are_refused_or_load(tmp_path: Path, seed: i
             "bytes": len(data),
         }
         (copy / "manifest.json").write_text(json.dumps(manifest))
-        began = time.perf_counter()
-        found, message = attempt(lambda copy=copy: load(copy).predict_proba(torch.zeros(3, 4)))
-        assert found is not None or len(message) > 10
-        assert time.perf_counter() - began < 5
+        start = time.perf_counter()
+        predicted, message = attempt(lambda copy=copy: load(copy).predict_proba(torch.zeros(3, 4)))
+        assert predicted is not None or len(message) > 10
+        assert time.perf_counter() - start < 5
         shutil.rmtree(copy)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2 * memory
 
@@ -210,9 +212,9 @@ def test_a_claimed_width_is_refused_before_it_is_allocated(tmp_path: Path) -> No
     """The network's sizes are compared with the stored tensors before anything is allocated."""
     import hashlib
 
-    made = Learner("mlp", "er", 20, settings=QUICK, network_settings={"width": 16})
-    made.learn(torch.randn(20, 4), torch.arange(20) % 2, steps=2)
-    made.save(tmp_path)
+    learner = Learner("mlp", "er", 20, settings=QUICK, network_settings={"width": 16})
+    learner.learn(torch.randn(20, 4), torch.arange(20) % 2, steps=2)
+    learner.save(tmp_path)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     tree = tmp_path / manifest["parts"]["learner"]["tree"]
     data = tree.read_bytes().replace(b'"width": 16', b'"width": 30000')
@@ -246,23 +248,23 @@ HOSTILE = {
 def test_hostile_tables(tmp_path: Path, name: str) -> None:
     path = tmp_path / "hostile.csv"
     path.write_bytes(HOSTILE[name])
-    began = time.perf_counter()
+    start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         new = NewModel(memory=5, settings=QUICK)
-        found, message = attempt(
+        learned, message = attempt(
             lambda: learn(
                 tmp_path / "m", path, name="a", columns=COLUMNS, new=new, steps=2, validation=0
             )
         )
-    if found is None:
+    if learned is None:
         assert "\n" not in message
         assert len(message) < 5000
     else:
         assert name in ("bom", "huge", "formula", "long", "ragged", "nul")
         weights = load(tmp_path / "m").state_dict()["system"]["network"]
         assert all(bool(torch.isfinite(tensor).all()) for tensor in weights.values())
-    assert time.perf_counter() - began < 5
+    assert time.perf_counter() - start < 5
 
 
 def test_hostile_images(tmp_path: Path) -> None:
@@ -281,11 +283,11 @@ def test_hostile_images(tmp_path: Path) -> None:
     }.items():
         victim = tmp_path / "images" / "p" / name
         victim.write_bytes(data)
-        began = time.perf_counter()
+        start = time.perf_counter()
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         with pytest.raises(FarshoreError, match=name):
             read_site(tmp_path / "images", Columns(), None, labelled=True, size=8)
-        assert time.perf_counter() - began < 5
+        assert time.perf_counter() - start < 5
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2 * memory
         victim.unlink()
     os.symlink("/dev/zero", tmp_path / "images" / "p" / "device.png")

@@ -1,6 +1,4 @@
-"""What the methods are for, measured: who keeps something of the past forgets less, and every
-method gives finite scores.
-"""
+"""Methods that keep something of the past forget less, and every method gives finite scores."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ SEEDS = 3
 def results(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> list[Result]:
-    """Every continual method on an embedded benchmark with its defaults; on the quick one the
-    other systems too.
-    """
+    """Every continual method at its defaults; on heart-hospitals, which is quick, all systems."""
     names = select_methods(["all"]) if request.param == "heart-hospitals" else continual()
     runs = tmp_path_factory.mktemp("runs")
     store = Store(runs)
@@ -47,7 +43,7 @@ def standings(results: list[Result]) -> list[Standing]:
     return rank(results)
 
 
-def test_no_system_diverges_or_gives_something_else_than_numbers(results: list[Result]) -> None:
+def test_no_system_diverges_and_all_scores_are_finite(results: list[Result]) -> None:
     for result in results:
         assert result.status == "done", (result.run.method, result.message)
         values = [value for value in result.target.scores.values() if value is not None]
@@ -56,7 +52,7 @@ def test_no_system_diverges_or_gives_something_else_than_numbers(results: list[R
 
 
 def test_methods_that_replay_forget_less_than_fine_tuning(standings: list[Standing]) -> None:
-    transfer = {each.method: each.backward_transfer for each in standings}
+    transfer = {standing.method: standing.backward_transfer for standing in standings}
     replaying = [name for name in METHODS.names() if METHODS.get(name).replay.memory is not None]
     assert len(replaying) >= 14
     worse = {
@@ -70,9 +66,7 @@ def test_methods_that_replay_forget_less_than_fine_tuning(standings: list[Standi
 def test_methods_that_replay_know_the_sources(
     results: list[Result], standings: list[Standing]
 ) -> None:
-    """A floor under every replaying method's source score: a silent change of behaviour would
-    fall through it.
-    """
+    """A lower bound on every replaying method's source score, to detect silent changes."""
     floor = {"rotated-digits": 0.85, "heart-hospitals": 0.70}[results[0].run.benchmark]
     for row in standings:
         if row.kind == "continual" and METHODS.get(row.method).replay.memory is not None:

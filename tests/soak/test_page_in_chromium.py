@@ -1,6 +1,4 @@
-"""The page in a real browser: it sorts, filters, draws, follows light and dark, fits a phone,
-and asks the network for nothing.
-"""
+"""The page in a real browser: sorting, filtering, figures, themes, phones, no network requests."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ pytestmark = pytest.mark.soak
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 )
-# The browser itself must not call home either, or the test could not tell its requests from the
+# The browser itself must not send requests, because the test could not distinguish them from the
 # page's.
 FLAGS = [
     "--no-sandbox",
@@ -50,7 +48,7 @@ DRAWN = "html[data-drawn=yes]"
 @pytest.fixture(scope="module")
 def browser():
     if CHROMIUM is None:
-        pytest.skip("no Chromium here: install chromium to test the page in a browser")
+        pytest.skip("Chromium is not installed: install it to test the page in a browser")
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with playwright.sync_playwright() as started:
         opened = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
@@ -59,42 +57,42 @@ def browser():
 
 
 def all_runs(folder: Path) -> list[Shown]:
-    """Runs that hold something for every figure."""
+    """Runs with data for every figure."""
     methods = ("finetune", "agem", "er", "cl-coral", "naive-cl-coral")
     plain = shown(
         *(
-            result(method, target=0.5 + place / 10, order=(*SOURCES,))
-            for place, method in enumerate(methods)
+            result(method, target=0.5 + index / 10, order=(*SOURCES,))
+            for index, method in enumerate(methods)
         ),
         experiment="main",
     )
     trials = shown(
-        *(result("fdr", target=0.4 + place / 50, source=0.5 + place / 20) for place in range(6)),
+        *(result("fdr", target=0.4 + trial / 50, source=0.5 + trial / 20) for trial in range(6)),
         experiment="main",
         trials=6,
     )
     smaller = shown(
         result(memory=50, target=0.5), result(memory=25, target=0.4), experiment="memory"
     )
-    turned = shown(
+    reordered = shown(
         result(order=SOURCES[::-1], target=0.3),
         result(order=(SOURCES[1], SOURCES[0], SOURCES[2]), target=0.5),
         experiment="orders",
     )
     varied = [
-        result("cl-mmd", settings={"penalty_weight": 10.0**place, "alignment_weight": 1.0})
-        for place in range(4)
+        result("cl-mmd", settings={"penalty_weight": 10.0**exponent, "alignment_weight": 1.0})
+        for exponent in range(4)
     ]
     sensitive = mark_selected(
-        [Shown(f"s {place}", each, "sensitivity", 0, 0) for place, each in enumerate(varied)]
+        [Shown(f"s {index}", run, "sensitivity", 0, 0) for index, run in enumerate(varied)]
     )
-    draws = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(0)
     tensors = {}
     for name in ("source 1 a", f"source 2 {HOSTILE}", "target t"):
-        tensors[f"{name} features"] = torch.randn(6, 3, generator=draws)
+        tensors[f"{name} features"] = torch.randn(6, 3, generator=generator)
         tensors[f"{name} labels"] = torch.arange(6) % 2
     save_file(tensors, folder / "features.safetensors")
-    seen = [
+    with_features = [
         Shown(
             "f",
             result("cl-coral", order=(HOSTILE, "b")),
@@ -102,7 +100,7 @@ def all_runs(folder: Path) -> list[Shown]:
             features=folder / "features.safetensors",
         )
     ]
-    return [*plain, *trials, *smaller, *turned, *sensitive, *seen]
+    return [*plain, *trials, *smaller, *reordered, *sensitive, *with_features]
 
 
 @pytest.fixture(scope="module")
@@ -123,29 +121,29 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def opened(browser, file: Path) -> Iterator:
-    """Opens the page; whatever it complains of or asks for fails the test."""
+    """Opens the page; any console message, error or network request fails the test."""
     complaints: list[str] = []
     contexts = []
 
     def open_page(path: Path = file, *, width: int = 1280, **options: object):
         context = browser.new_context(viewport={"width": width, "height": 800}, **options)
         contexts.append(context)
-        found = context.new_page()
-        found.on(
+        tab = context.new_page()
+        tab.on(
             "console", lambda message: complaints.append(f"console {message.type}: {message.text}")
         )
-        found.on("pageerror", lambda error: complaints.append(f"error: {error}"))
-        found.on(
+        tab.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+        tab.on(
             "request",
-            lambda asked: (
+            lambda request: (
                 None
-                if asked.url.startswith(("file:", "data:", "blob:"))
-                else complaints.append(asked.url)
+                if request.url.startswith(("file:", "data:", "blob:"))
+                else complaints.append(request.url)
             ),
         )
-        found.goto(path.as_uri())
-        found.wait_for_selector(DRAWN, timeout=60_000)
-        return found
+        tab.goto(path.as_uri())
+        tab.wait_for_selector(DRAWN, timeout=60_000)
+        return tab
 
     yield open_page
     for context in contexts:
@@ -153,111 +151,110 @@ def opened(browser, file: Path) -> Iterator:
     assert complaints == []
 
 
-def until(holds: Callable[[], bool], seconds: float = 10) -> bool:
-    """Whether it holds within this time; the page's own rules forbid the browser to wait for a
-    script that it is handed.
+def until(condition: Callable[[], bool], seconds: float = 10) -> bool:
+    """Whether the condition becomes true within this time.
+
+    The browser cannot wait itself: the page's security policy forbids scripts passed to it.
     """
     end = time.monotonic() + seconds
-    while not holds():
+    while not condition():
         if time.monotonic() > end:
             return False
         time.sleep(0.05)
     return True
 
 
-def column(found, place: int) -> list[str]:
-    """What stands in a column of the ranked rows that are shown, from top to bottom; in a
-    number's cell, the mean.
-    """
-    cells = f"rows => rows.filter(row => !row.hidden).map(row => row.cells[{place}])"
+def column(tab, index: int) -> list[str]:
+    """The texts of a column in the visible ranked rows, top to bottom; for numbers, the mean."""
+    cells = f"rows => rows.filter(row => !row.hidden).map(row => row.cells[{index}])"
     script = (
         f"rows => ({cells})(rows).map(cell => (cell.querySelector('.mean') ?? "
         "cell).textContent.trim())"
     )
-    return found.eval_on_selector_all("section.table tbody:first-of-type tr.row", script)
+    return tab.eval_on_selector_all("section.table tbody:first-of-type tr.row", script)
 
 
-def heads(found):
-    return found.locator("section.table thead th")
+def heads(tab):
+    return tab.locator("section.table thead th")
 
 
-def test_tables_sort_by_click_and_rows_that_never_rank_stay_apart(opened) -> None:
-    found = opened()
-    before = column(found, 0)
-    heads(found).nth(1).locator("button").click()
-    assert heads(found).nth(1).get_attribute("aria-sort") == "descending"
-    numbers = [float(text) for text in column(found, 1)]
+def test_tables_sort_by_click_and_unranked_rows_stay_separate(opened) -> None:
+    tab = opened()
+    before = column(tab, 0)
+    heads(tab).nth(1).locator("button").click()
+    assert heads(tab).nth(1).get_attribute("aria-sort") == "descending"
+    numbers = [float(text) for text in column(tab, 1)]
     assert numbers == sorted(numbers, reverse=True)
     assert numbers[0] == 72.8
-    heads(found).nth(1).locator("button").click()
-    assert [float(text) for text in column(found, 1)] == sorted(numbers)
-    heads(found).nth(1).locator("button").click()
-    assert column(found, 0) == before
-    assert found.locator("section.table tbody:nth-of-type(2) tr.row th").all_inner_texts() == [
+    heads(tab).nth(1).locator("button").click()
+    assert [float(text) for text in column(tab, 1)] == sorted(numbers)
+    heads(tab).nth(1).locator("button").click()
+    assert column(tab, 0) == before
+    assert tab.locator("section.table tbody:nth-of-type(2) tr.row th").all_inner_texts() == [
         "URM (upper bound)"
     ]
-    heads(found).nth(8).locator("button").click()
-    assert heads(found).nth(8).get_attribute("aria-sort") == "ascending"
-    assert column(found, 0)[0] == "★-CL-CORAL"
+    heads(tab).nth(8).locator("button").click()
+    assert heads(tab).nth(8).get_attribute("aria-sort") == "ascending"
+    assert column(tab, 0)[0] == "★-CL-CORAL"
 
 
 def test_tables_sort_by_keyboard(opened) -> None:
-    found = opened()
-    heads(found).nth(7).locator("button").focus()
-    found.keyboard.press("Enter")
-    assert heads(found).nth(7).get_attribute("aria-sort") == "descending"
-    assert column(found, 0)[0] == "★-CL-CORAL"
-    outline = found.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    tab = opened()
+    heads(tab).nth(7).locator("button").focus()
+    tab.keyboard.press("Enter")
+    assert heads(tab).nth(7).get_attribute("aria-sort") == "descending"
+    assert column(tab, 0)[0] == "★-CL-CORAL"
+    outline = tab.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline != "none"
 
 
 def test_tables_filter_by_words_and_by_groups(opened) -> None:
-    found = opened()
-    found.fill("section.table input[type=search]", "coral")
-    assert column(found, 0) == ["★-CL-CORAL"]
-    assert found.inner_text("section.table .count") == "1 of 19 rows"
-    assert found.locator("tr.section").is_hidden()
-    found.fill("section.table input[type=search]", "")
-    found.click(".chip[data-group=tailored]")
-    assert len(column(found, 0)) == 13
-    found.click(".chip[data-group=tailored]")
-    assert len(column(found, 0)) == 18
+    tab = opened()
+    tab.fill("section.table input[type=search]", "coral")
+    assert column(tab, 0) == ["★-CL-CORAL"]
+    assert tab.inner_text("section.table .count") == "1 of 19 rows"
+    assert tab.locator("tr.section").is_hidden()
+    tab.fill("section.table input[type=search]", "")
+    tab.click(".chip[data-group=tailored]")
+    assert len(column(tab, 0)) == 13
+    tab.click(".chip[data-group=tailored]")
+    assert len(column(tab, 0)) == 18
 
 
 def test_the_papers_numbers_can_be_hidden(opened) -> None:
-    found = opened()
-    assert found.locator("td .paper").first.is_visible()
-    found.click("#paper")
-    assert found.locator("td .paper").first.is_hidden()
-    assert found.get_attribute("#paper", "aria-pressed") == "false"
-    found.click("#paper")
-    assert found.locator("td .paper").first.is_visible()
+    tab = opened()
+    assert tab.locator("td .paper").first.is_visible()
+    tab.click("#paper")
+    assert tab.locator("td .paper").first.is_hidden()
+    assert tab.get_attribute("#paper", "aria-pressed") == "false"
+    tab.click("#paper")
+    assert tab.locator("td .paper").first.is_visible()
 
 
 def test_every_figure_draws_every_view(opened) -> None:
-    found = opened()
+    tab = opened()
     for name in FIGURES:
-        figure = found.locator(f"#figure-{name}")
-        places = figure.locator("option").count() or 1
-        for place in range(places):
-            if places > 1:
-                figure.locator("select").select_option(str(place))
+        figure = tab.locator(f"#figure-{name}")
+        views = figure.locator("option").count() or 1
+        for view in range(views):
+            if views > 1:
+                figure.locator("select").select_option(str(view))
             figure.locator(".plot svg.main-svg").first.wait_for()
             marks = figure.locator(
                 ".plot .trace path, .plot .point path, .plot .hm image, .plot .trace text"
             ).count()
             assert marks > 0, name
-    assert "linear classifier" in found.inner_text(
+    assert "linear classifier" in tab.inner_text(
         "#figure-features .note"
-    ) or "Too few rows" in found.inner_text("#figure-features .note")
-    assert found.evaluate("window.broken") is None
+    ) or "Too few rows" in tab.inner_text("#figure-features .note")
+    assert tab.evaluate("window.broken") is None
 
 
 def test_light_and_dark_follow_the_system_and_the_button(opened) -> None:
-    def colours(found) -> tuple[str, str]:
+    def colours(tab) -> tuple[str, str]:
         return (
-            found.evaluate("getComputedStyle(document.body).backgroundColor"),
-            found.evaluate("getComputedStyle(document.querySelector('.plot .xtick text')).fill"),
+            tab.evaluate("getComputedStyle(document.body).backgroundColor"),
+            tab.evaluate("getComputedStyle(document.querySelector('.plot .xtick text')).fill"),
         )
 
     light, dark = opened(color_scheme="light"), opened(color_scheme="dark")
@@ -272,54 +269,54 @@ def test_light_and_dark_follow_the_system_and_the_button(opened) -> None:
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_page_never_scrolls_sideways(opened, width: int) -> None:
-    found = opened(width=width, has_touch=width < 500, is_mobile=width < 500)
-    assert found.evaluate("document.documentElement.scrollWidth") <= width
-    wide = found.locator("section.table .scroll").first
+    tab = opened(width=width, has_touch=width < 500, is_mobile=width < 500)
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    wide = tab.locator("section.table .scroll").first
     assert wide.evaluate("box => box.scrollWidth >= box.clientWidth")
     wide.evaluate("box => { box.scrollLeft = 300; }")
-    left = found.locator("tr.row th").first.bounding_box()["x"]
+    left = tab.locator("tr.row th").first.bounding_box()["x"]
     assert 0 <= left < 40
 
 
-def test_everything_to_press_has_a_name(opened) -> None:
-    found = opened()
+def test_every_control_has_a_name(opened) -> None:
+    tab = opened()
     named = "it.ariaLabel || it.textContent.trim() || it.labels?.length"
-    unnamed = found.evaluate(
+    unnamed = tab.evaluate(
         f"[...document.querySelectorAll('button, select, input')].filter(it => !({named})).length"
     )
     assert unnamed == 0
-    assert found.locator("h1").count() == 1
+    assert tab.locator("h1").count() == 1
 
 
-def test_the_block_to_paste_is_copied(opened) -> None:
-    found = opened(permissions=["clipboard-read", "clipboard-write"])
-    found.click(".copy")
-    assert until(lambda: found.inner_text(".copy") == "Copied")
+def test_the_commands_can_be_copied(opened) -> None:
+    tab = opened(permissions=["clipboard-read", "clipboard-write"])
+    tab.click(".copy")
+    assert until(lambda: tab.inner_text(".copy") == "Copied")
     assert (
-        found.evaluate("navigator.clipboard.readText()")
+        tab.evaluate("navigator.clipboard.readText()")
         == "farshore sweep experiments/main.yaml\nfarshore report runs"
     )
 
 
-def test_printing_is_light_and_without_what_is_pressed(opened, tmp_path: Path) -> None:
-    found = opened(color_scheme="dark")
-    found.pdf(path=tmp_path / "page.pdf", prefer_css_page_size=True)
+def test_printing_is_light_and_without_controls(opened, tmp_path: Path) -> None:
+    tab = opened(color_scheme="dark")
+    tab.pdf(path=tmp_path / "page.pdf", prefer_css_page_size=True)
     assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
-    found.emulate_media(media="print")
-    assert found.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert found.locator(".tools").is_hidden()
+    tab.emulate_media(media="print")
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert tab.locator(".tools").is_hidden()
 
 
-def test_umap_lays_the_same_features_into_the_same_plane() -> None:
-    """It stands here because UMAP is compiled when it is first called."""
-    draws = np.random.default_rng(0)
-    rows = np.concatenate([draws.normal(size=(40, 5)), draws.normal(size=(40, 5)) + 30]).astype(
+def test_umap_projects_the_same_features_the_same_way() -> None:
+    """This is a slow test because UMAP is compiled when it is first called."""
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.normal(size=(40, 5)), rng.normal(size=(40, 5)) + 30]).astype(
         np.float32
     )
     threads = torch.get_num_threads()
     (first, way), (second, _) = project(rows), project(rows)
     assert torch.get_num_threads() == threads, (
-        "later runs in this process would be slower, and round otherwise"
+        "later runs in this process would be slower and round differently"
     )
     assert way == "UMAP"
     assert first.equals(second)
@@ -330,17 +327,14 @@ def test_umap_lays_the_same_features_into_the_same_plane() -> None:
 def test_the_page_of_the_small_experiment_is_built_in_time_and_draws(
     opened, tmp_path: Path
 ) -> None:
-    """Every method of experiments/small.yaml, with fewer steps: the page is as large, and made
-    as quickly, as that of the whole.
-    """
-    found = read_experiment(EXPERIMENTS / "small.yaml")
-    shorter = found.model_copy(update={"parts": [found.parts[0].model_copy(update={"steps": 1})]})
+    """Every method of experiments/small.yaml with one step: the page has the same size and cost."""
+    small = read_experiment(EXPERIMENTS / "small.yaml")
+    shorter = small.model_copy(update={"parts": [small.parts[0].model_copy(update={"steps": 1})]})
     swept(shorter, tmp_path / "runs")
     record_experiment(shorter, tmp_path / "runs", make_book(EXPERIMENTS / "small.yaml"))
-    began = time.perf_counter()
+    start = time.perf_counter()
     write_report(tmp_path / "runs", tmp_path / "report.html")
-    spent = time.perf_counter() - began
-    assert spent < 20
+    assert time.perf_counter() - start < 20
     assert (tmp_path / "report.html").stat().st_size < 8_000_000
     shown_page = opened(tmp_path / "report.html")
     assert shown_page.locator("section.table tr.row").count() == 29

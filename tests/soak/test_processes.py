@@ -1,6 +1,4 @@
-"""Every continual method over three real processes, a domain each, equals one process bit for
-bit.
-"""
+"""Three processes, one domain each, equal one process bit for bit, for every continual method."""
 
 from __future__ import annotations
 
@@ -19,19 +17,19 @@ from farshore.methods import continual
 
 pytestmark = pytest.mark.soak
 
-# One process learns the next domain with every method; torch is imported three times instead of
-# three times a method.
+# One process learns the next domain with every method, so that torch is imported three times in all
+# and not three times per method.
 SCRIPT = """
 import json, sys, torch, farshore
 torch.set_num_threads(1)
 folder, number = sys.argv[1], int(sys.argv[2])
 data = torch.load(f"{folder}/data{number}.pt")
 for method, settings in json.load(open(f"{folder}/settings.json")).items():
-    place = f"{folder}/{method}"
-    learner = farshore.load(place) if number else farshore.Learner(
+    model = f"{folder}/{method}"
+    learner = farshore.load(model) if number else farshore.Learner(
         "mlp", method, 18, settings=settings, network_settings={"width": 16})
     learner.learn(data["x"], data["y"], domain=f"d{number}", steps=8)
-    learner.save(place)
+    learner.save(model)
 """
 
 
@@ -44,10 +42,10 @@ def test_three_processes_equal_one(blobs, tmp_path: Path) -> None:
         torch.save({"x": x, "y": y}, tmp_path / f"data{number}.pt")
         subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path), str(number)], check=True)
     different = {
-        method: found
+        method: paths
         for method in continual()
         if (
-            found := differences(
+            paths := differences(
                 learned(method, blobs).state_dict(), load(tmp_path / method).state_dict()
             )
         )

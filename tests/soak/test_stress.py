@@ -1,6 +1,4 @@
-"""Violence against a model on disk: killed saves and damaged files. What was saved stays
-readable, or is refused by name.
-"""
+"""Stress tests of a saved model: after killed saves or damaged files it loads or is refused."""
 
 from __future__ import annotations
 
@@ -63,7 +61,7 @@ def test_a_killed_save_never_leaves_a_model_that_does_not_load(tmp_path: Path) -
         process.stdout.close()
         assert np.array_equal(load(tmp_path / "model").predict_proba(inputs), expected)
     load(tmp_path / "model").save(tmp_path / "model")
-    # The next save clears what killed ones left behind.
+    # The next save removes the files that killed saves left behind.
     assert (
         len([path for path in (tmp_path / "model").iterdir() if not path.name.startswith(".")]) == 3
     )
@@ -80,10 +78,10 @@ def test_mutated_folders_are_refused_or_predict_as_before(tmp_path: Path, seed: 
         shutil.copytree(tmp_path / "model", copy)
         how = mutate(copy, chance)
         try:
-            found = load(copy).predict_proba(inputs)
+            predicted = load(copy).predict_proba(inputs)
         except FarshoreError:
             refused += 1
         else:
-            assert np.array_equal(found, expected), how
+            assert np.array_equal(predicted, expected), how
         shutil.rmtree(copy)
     assert refused > 40

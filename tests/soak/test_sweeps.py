@@ -1,5 +1,6 @@
-"""Stress tests of sweeps and comparisons: killed drivers and workers, lost nodes, full disks. No
-run is lost, none is done twice, same table.
+"""Stress tests of sweeps and comparisons: killed drivers and workers, lost nodes, full disks.
+
+No run is lost, none is done twice, and the table stays the same.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from farshore.store.store import MEASURED, Store, tidy_table
 
 pytestmark = pytest.mark.soak
 
-# Long enough that kills fall into runs, with several domains each.
+# Long enough that kills happen during runs, with several domains each.
 TOY = {
     "name": "toy",
     "about": "a toy",
@@ -40,8 +41,7 @@ TOY = {
     ],
 }
 COMMAND = "from farshore.cli.app import main; main()"
-# Workers write a state at the end of every domain, however short it was, so that kills fall into
-# runs that can be gone on with.
+# Workers save a state after every domain, however short, so that kills hit resumable runs.
 ENVIRONMENT = {**os.environ, "FARSHORE_STATE_SECONDS": "0"}
 
 
@@ -50,13 +50,14 @@ def table(runs: Path) -> pd.DataFrame:
 
 
 def start(file: Path, runs: Path) -> subprocess.Popen[str]:
-    """A sweep of this file."""
+    """Start a sweep of this file."""
     return command("sweep", str(file), "--runs", str(runs), "--workers", "2")
 
 
 def command(*words: str) -> subprocess.Popen[str]:
-    """A command in a process group of its own, as a shell starts it in the foreground: not deaf to
-    Ctrl-C, even if these tests are.
+    """Start a command in its own process group, as a shell does in the foreground.
+
+    It reacts to Ctrl-C even if these tests ignore it.
     """
     return subprocess.Popen(
         [sys.executable, "-c", COMMAND, *words],
@@ -70,11 +71,9 @@ def command(*words: str) -> subprocess.Popen[str]:
 
 
 def processes() -> Iterator[tuple[int, list[str], bytes]]:
-    """Number, fields of /proc/N/stat behind the name (state, parent, group, ...) and command
-    line of all that is there.
-    """
+    """Id, fields of /proc/N/stat after the name (state, parent, group, ...), and command line."""
     for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it ended meanwhile
+        with contextlib.suppress(OSError):  # the process has ended
             yield (
                 int(path.parent.name),
                 path.read_text().rpartition(")")[2].split(),
@@ -84,8 +83,8 @@ def processes() -> Iterator[tuple[int, list[str], bytes]]:
 
 def children(pid: int) -> list[int]:
     return [
-        number
-        for number, fields, command in processes()
+        child
+        for child, fields, command in processes()
         if int(fields[1]) == pid and b"spawn_main" in command
     ]
 
@@ -101,9 +100,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pd.DataFrame]:
 
 
 def finish(file: Path, runs: Path, expected: pd.DataFrame, results: dict[str, int]) -> None:
-    """The same command once more: what was done stays as it is, the rest is done, the table is
-    the same.
-    """
+    """Run the same command again: finished runs are kept, and the table is as expected."""
     process = start(file, runs)
     printed = process.communicate()[0]
     assert process.returncode == 0, printed
@@ -116,9 +113,8 @@ def finish(file: Path, runs: Path, expected: pd.DataFrame, results: dict[str, in
         ]
         learned = [line["learned"] for line in lines if "learned" in line]
         assert sorted(set(learned)) == ["cleveland", "hungarian", "switzerland"]
-        assert (
-            len(learned) <= 4 + len(lines) // 4
-        )  # a domain is repeated only if its state was not yet written
+        # A domain is repeated only if its state was not yet written.
+        assert len(learned) <= 4 + len(lines) // 4
         assert sorted(path.name for path in (runs / name).iterdir()) == [
             "config.json",
             "progress.jsonl",
@@ -134,23 +130,23 @@ def written(runs: Path) -> dict[str, int]:
 def test_a_killed_driver_loses_nothing(tmp_path: Path, toy: tuple[Path, pd.DataFrame]) -> None:
     file, expected = toy
     chance = random.Random(0)
-    kept: dict[str, int] = {}
+    finished: dict[str, int] = {}
     midway = 0
     for _ in range(5):
         process = start(file, tmp_path)
-        began = time.monotonic()
-        while not children(process.pid) and time.monotonic() - began < 60:
+        start_time = time.monotonic()
+        while not children(process.pid) and time.monotonic() - start_time < 60:
             time.sleep(0.05)
         time.sleep(chance.uniform(2.0, 6.0))
         process.send_signal(signal.SIGKILL)
         process.wait()
         process.stdout.close()
         now = written(tmp_path)
-        assert {name: now[name] for name in kept} == kept
-        kept = now
+        assert {name: now[name] for name in finished} == finished
+        finished = now
         midway += len(now) < len(expected)
-    assert midway >= 3  # most kills fell into a sweep that was not yet done
-    finish(file, tmp_path, expected, kept)
+    assert midway >= 3  # most kills hit an unfinished sweep
+    finish(file, tmp_path, expected, finished)
 
 
 def test_killed_workers_lose_nothing(tmp_path: Path, toy: tuple[Path, pd.DataFrame]) -> None:
@@ -170,31 +166,33 @@ def test_killed_workers_lose_nothing(tmp_path: Path, toy: tuple[Path, pd.DataFra
 
 
 def of_group(group: int) -> list[int]:
-    """The processes of a group that run, zombies left out."""
+    """The running processes of a group, without zombies."""
     return [
-        number
-        for number, fields, _ in processes()
+        pid
+        for pid, fields, _ in processes()
         if int(fields[2]) == group and fields[0] not in ("Z", "X")
     ]
 
 
-def test_ctrl_c_leaves_cleanly_and_the_same_command_goes_on(
+def test_ctrl_c_stops_cleanly_and_the_same_command_resumes(
     tmp_path: Path, toy: tuple[Path, pd.DataFrame]
 ) -> None:
-    """As a terminal does it: the signal goes to the whole group, to the sweep and to its
-    workers, while they start and while they work.
+    """As in a terminal, the signal goes to the whole group: to the sweep and its workers.
+
+    It is sent while the workers start and while they work.
     """
     file, expected = toy
-    kept: dict[str, int] = {}
+    finished: dict[str, int] = {}
     moments = [
         lambda: children(process.pid),
         lambda: list(tmp_path.glob("*/claim-*")),
-        lambda: len(written(tmp_path)) > len(kept) + 2,
+        lambda: len(written(tmp_path)) > len(finished) + 2,
     ]
-    for reached in moments:  # a worker starts, one works, some runs are done and others are not
+    # A worker starts; a worker works; some runs are done and others are not.
+    for reached in moments:
         process = start(file, tmp_path)
-        began = time.monotonic()
-        while not reached() and time.monotonic() - began < 60:
+        start_time = time.monotonic()
+        while not reached() and time.monotonic() - start_time < 60:
             time.sleep(0.01)
         time.sleep(0.2)
         assert process.poll() is None
@@ -204,24 +202,23 @@ def test_ctrl_c_leaves_cleanly_and_the_same_command_goes_on(
         assert "Traceback" not in printed
         now = written(tmp_path)
         assert (
-            f"stopped: {len(now)} of {len(expected)} runs are done; the same command goes on"
+            f"stopped: {len(now)} of {len(expected)} runs are done; the same command resumes"
             in printed
         )
-        began = time.monotonic()
-        while (
-            of_group(process.pid) and time.monotonic() - began < 5
-        ):  # Python's own tracker of resources ends a moment later
+        start_time = time.monotonic()
+        # Python's own resource tracker ends a moment later.
+        while of_group(process.pid) and time.monotonic() - start_time < 5:
             time.sleep(0.05)
         assert of_group(process.pid) == []
         assert not list(tmp_path.glob("*/claim-*"))
-        assert {name: now[name] for name in kept} == kept
-        kept = now
-    assert 0 < len(kept) < len(expected)
-    finish(file, tmp_path, expected, kept)
+        assert {name: now[name] for name in finished} == finished
+        finished = now
+    assert 0 < len(finished) < len(expected)
+    finish(file, tmp_path, expected, finished)
 
 
 def compare(runs: Path, *more: str) -> subprocess.Popen[str]:
-    """A comparison whose runs take seconds each."""
+    """Start a comparison with runs that take seconds each."""
     words = ("--methods", "er,cl-coral,ewc", "--seeds", "2", "--steps", "400", "--workers", "2")
     return command("compare", "heart-hospitals", *words, "--runs", str(runs), *more)
 
@@ -236,9 +233,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
 
 
 def finish_comparison(runs: Path, expected: pd.DataFrame, results: dict[str, int]) -> None:
-    """The same comparison once more: what was done stays, and the table is that of one that was
-    never disturbed.
-    """
+    """Run the same comparison again: finished runs are kept, and the table is as expected."""
     process = compare(runs)
     printed = process.communicate()[0]
     assert process.returncode == 0, printed
@@ -249,8 +244,8 @@ def finish_comparison(runs: Path, expected: pd.DataFrame, results: dict[str, int
 
 
 def wait_for(reached: Callable[[], object], seconds: float = 60) -> None:
-    began = time.monotonic()
-    while not reached() and time.monotonic() - began < seconds:
+    start_time = time.monotonic()
+    while not reached() and time.monotonic() - start_time < seconds:
         time.sleep(0.01)
     assert reached()
 
@@ -265,25 +260,25 @@ def test_a_killed_comparison_leaves_no_worker_behind_and_loses_no_result(
     process.send_signal(signal.SIGKILL)
     process.communicate()
     wait_for(lambda: not of_group(process.pid), seconds=20)
-    kept = written(tmp_path)
-    assert 0 < len(kept) < len(compared)
-    finish_comparison(tmp_path, compared, kept)
+    finished = written(tmp_path)
+    assert 0 < len(finished) < len(compared)
+    finish_comparison(tmp_path, compared, finished)
 
 
 def test_ctrl_c_ends_a_comparison_within_seconds(tmp_path: Path, compared: pd.DataFrame) -> None:
     process = compare(tmp_path)
     wait_for(lambda: written(tmp_path))
-    began = time.monotonic()
+    start_time = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)
     printed = process.communicate(timeout=60)[0]
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - start_time < 10
     assert process.returncode == 130, printed
-    kept = written(tmp_path)
-    assert f"stopped: {len(kept)} of {len(compared)} runs are done" in printed
+    finished = written(tmp_path)
+    assert f"stopped: {len(finished)} of {len(compared)} runs are done" in printed
     assert "Traceback" not in printed
     wait_for(lambda: not of_group(process.pid), seconds=20)
     assert not list(tmp_path.glob("*/claim-*"))
-    finish_comparison(tmp_path, compared, kept)
+    finish_comparison(tmp_path, compared, finished)
 
 
 def test_the_run_of_a_killed_worker_is_repeated_by_another(
@@ -327,24 +322,24 @@ def test_a_killed_search_by_optuna_draws_the_same_trials(tmp_path: Path) -> None
     assert straight.returncode == 0, printed
     expected = table(tmp_path / "straight")
     assert set(expected["status"]) == {"done", "pruned"}
-    kept: dict[str, int] = {}
+    finished: dict[str, int] = {}
     for results in (3, 9, 16):
         process = start(file, tmp_path / "killed")
-        began = time.monotonic()
-        while len(written(tmp_path / "killed")) < results and time.monotonic() - began < 120:
+        start_time = time.monotonic()
+        while len(written(tmp_path / "killed")) < results and time.monotonic() - start_time < 120:
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
         process.communicate()
         now = written(tmp_path / "killed")
         assert results <= len(now) < len(expected)
-        assert {name: now[name] for name in kept} == kept
-        kept = now
+        assert {name: now[name] for name in finished} == finished
+        finished = now
     last = start(file, tmp_path / "killed")
     printed = last.communicate()[0]
     assert last.returncode == 0, printed
     pd.testing.assert_frame_equal(table(tmp_path / "killed"), expected)
     now = written(tmp_path / "killed")
-    assert {name: now[name] for name in kept} == kept
+    assert {name: now[name] for name in finished} == finished
 
 
 def test_a_ray_cluster_that_loses_a_node_finishes(tmp_path: Path) -> None:
@@ -380,15 +375,13 @@ def test_a_ray_cluster_that_loses_a_node_finishes(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_named_and_only_those_runs_are_repeated(tmp_path: Path) -> None:
-    """On a file system of 1 MiB in a name space of its own; afterwards the disk has room, and
-    the same command finishes.
-    """
+    """Fill a file system of 1 MiB in its own namespace; with space, the same command finishes."""
     probe = subprocess.run(
         ["unshare", "-rm", "mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(tmp_path)],
         capture_output=True,
     )
     if probe.returncode != 0:
-        pytest.skip("this machine does not let a user mount a file system")
+        pytest.skip("users may not mount a file system on this machine")
     (tmp_path / "toy.yaml").write_text(
         yaml.safe_dump({**TOY, "parts": [{**TOY["parts"][0], "steps": 2}]})
     )

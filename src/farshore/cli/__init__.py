@@ -1,1 +1,1 @@
-"""The command line: one file a command, nothing but argument reading and printing."""
+"""The command line: one file per command, which only parses arguments and prints."""

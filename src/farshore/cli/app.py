@@ -1,5 +1,6 @@
-"""The `farshore` command. Heavy imports happen inside the commands, so that `--help` answers at
-once.
+"""The `farshore` command.
+
+Heavy imports happen inside the commands, so that `--help` answers at once.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ app = typer.Typer(
 )
 
 
-def print_version(asked: bool) -> None:
-    """Answer `--version`, whatever else was typed."""
-    if asked:
+def print_version(requested: bool) -> None:
+    """Print the version and exit, whatever other arguments are given."""
+    if requested:
         print(f"farshore {__version__}")
         raise typer.Exit
 
@@ -70,9 +71,7 @@ app.command()(report)
 
 
 def main() -> None:
-    """Entry point: mistakes that the user can mend are one line on standard error and exit code
-    2.
-    """
+    """Entry point. An error that the user can fix is one line on stderr and exit code 2."""
     try:
         app()
     except FarshoreError as error:

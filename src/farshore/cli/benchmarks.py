@@ -1,4 +1,4 @@
-"""`farshore benchmarks`: what there is to learn."""
+"""`farshore benchmarks`: list the benchmarks, or describe one."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def benchmarks(
 
     console = make_console()
     if name is None:
-        kinds = [BENCHMARKS.get(each) for each in BENCHMARKS.names()]
-        for title, own in (("benchmarks", False), ("your own data", True)):
-            rows = [[kind.name, kind.summary] for kind in kinds if kind.own_data == own]
+        kinds = [BENCHMARKS.get(known) for known in BENCHMARKS.names()]
+        for title, own_data in (("benchmarks", False), ("your own data", True)):
+            rows = [[kind.name, kind.summary] for kind in kinds if kind.own_data == own_data]
             console.print(plain_table(title, ["name", "what"], rows, text=True))
         return
     kind = BENCHMARKS.get(name)
-    facts = [[what, value] for what, value in kind.facts()]
+    facts = [[fact, value] for fact, value in kind.facts()]
     console.print(plain_table(kind.name, ["", ""], facts, text=True))
     shared = BenchmarkOptions.model_fields
     fields = sorted(kind.Options.model_fields.items(), key=lambda item: item[0] in shared)

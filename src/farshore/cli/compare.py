@@ -1,4 +1,4 @@
-"""`farshore compare`: methods side by side on one benchmark."""
+"""`farshore compare`: compare methods on one benchmark."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from .engine_options import (
     RunsPerGpuOption,
     WorkersOption,
     carry_out_plan,
-    say,
+    print_line,
 )
 from .prepare import use_root
 
@@ -53,8 +53,8 @@ HEADER = [
     "s per run",
     "rows per step",
 ]
-# What stands above the rows that do not rank.
-APART = {"offline": "upper bound (offline)", "adaptation": "adapted to the target"}
+# Headings above the rows that are not ranked.
+UNRANKED = {"offline": "upper bound (offline)", "adaptation": "adapted to the target"}
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -68,14 +68,14 @@ def compare(
     methods: Annotated[
         str,
         typer.Option(
-            help="methods and groups, with commas: tailored, naive, adaptation, paper, all, ..."
+            help="methods and groups, comma-separated: tailored, naive, adaptation, paper, all, ..."
         ),
     ] = "all",
-    seeds: Annotated[int, typer.Option(help="how many run seeds, from 0")] = 3,
+    seeds: Annotated[int, typer.Option(help="number of run seeds, counted from 0")] = 3,
     orders: Annotated[
         str,
         typer.Option(
-            help="orders of the sources, with commas: listed, reversed, random1, random2, ..., "
+            help="orders of the sources, comma-separated: listed, reversed, random1, random2, ..., "
             "or names: 45/30/0/15"
         ),
     ] = "listed",
@@ -115,13 +115,15 @@ def compare(
     keep_states: KeepStatesOption = False,
     root: RootOption = None,
 ) -> None:
-    """Run every method on BENCHMARK with every seed and order, and rank them by the score on the
-    unseen target.
+    """Rank methods on BENCHMARK by their unseen-target score.
 
-    Runs that are in the folder already are not repeated, and a comparison that was stopped resumes
-    with the same command. What learns all sources at once or adapts to the target's inputs is
-    listed below, unranked. All methods see the same data and the same number of steps; the table
-    shows the rows per step, for methods are comparable at equal rows only.
+    Every method runs with every seed and every order of the sources. Runs that are already in the
+    folder are not repeated, and the same command resumes a comparison that was stopped.
+
+    All methods see the same data and take the same number of steps. Compare only methods with equal
+    rows per step. Methods that learn all sources at once, or adapt to the target's inputs, are
+    listed below the others without a rank.
+
     Example: farshore compare rotated-digits --methods finetune,er,tailored
     """
     from collections import Counter
@@ -139,7 +141,7 @@ def compare(
     options = EngineOptions(engine, address, workers, device, runs_per_gpu)
     use_root(root)
     if seeds < 1:
-        raise FarshoreError(f"--seeds {seeds} is not allowed: at least 1")
+        raise FarshoreError(f"--seeds {seeds} is not allowed: give at least 1")
     data = data_fields(
         benchmark,
         {
@@ -160,7 +162,7 @@ def compare(
         network=network,
         network_set=network_set,
     )
-    asked = make_comparison(
+    comparison = make_comparison(
         data,
         select_methods(split_names(methods) or [], method_groups()),
         seeds=range(seeds),
@@ -172,29 +174,28 @@ def compare(
         settings=parse_assignments(set or []),
     )
     store, console = Store(runs), make_console()
-    plan = make_plan(asked, store, make_book(runs / "none.yaml"), device=device)
+    plan = make_plan(comparison, store, make_book(runs / "none.yaml"), device=device)
     for absent in plan.absent.values():
         raise FarshoreError(f"{benchmark} is not available here: {absent.why}")
     check_settings(plan)
     check_writable(runs, "--runs")
-    plan.experiment = asked = record_comparison(asked, runs)
+    plan.experiment = comparison = record_comparison(comparison, runs)
     failed = carry_out_plan(console, plan, store, options, keep_states=keep_states)
     results = [store.read(name) for name in plan.unique() if store.folder(name).finished()]
     if results:
-        planned = Counter(each.run.method for each in plan.unique().values())
-        console.print(table(results, planned, seeds=seeds, orders=len(asked.parts[0].orders)))
-        if len(asked.parts[0].orders) > 1:
+        planned = Counter(entry.run.method for entry in plan.unique().values())
+        order_count = len(comparison.parts[0].orders)
+        console.print(table(results, planned, seeds=seeds, orders=order_count))
+        if order_count > 1:
             console.print(table_by_order(results))
         count = "1 run" if len(results) == 1 else f"{len(results)} runs"
-        say(console, f"{count} in {runs}; {write_page(runs, asked.name)}")
+        print_line(console, f"{count} in {runs}; {write_page(runs, comparison.name)}")
     if failed:
         raise typer.Exit(1)
 
 
 def write_page(runs: Path, name: str) -> str:
-    """Write the page of the comparison into the store, and say so; where it cannot be made, say
-    why: the runs are there without it.
-    """
+    """Write the comparison's page to the store; return where it is, or why there is none."""
     from ..report.write import write_report
 
     path = runs / f"{name}.html"
@@ -208,9 +209,7 @@ def write_page(runs: Path, name: str) -> str:
 def table(
     results: Sequence[Result], planned: Mapping[str, int], *, seeds: int, orders: int
 ) -> Table:
-    """The ranked table, unranked rows below and apart; a mean over fewer runs than planned is
-    marked.
-    """
+    """The ranked rows, then the unranked ones under headings of their own."""
     from ..store.ranking import rank
     from .run import percent
     from .tables import plain_table
@@ -220,12 +219,12 @@ def table(
     for standing in rank(results, planned):
         if standing.kind != kind:
             kind = standing.kind
-            rows += [[""] * len(HEADER), [APART[kind], *[""] * (len(HEADER) - 1)]]
+            rows += [[""] * len(HEADER), [UNRANKED[kind], *[""] * (len(HEADER) - 1)]]
         rows.append(
             [
                 standing.method,
                 str(standing.rank or "-"),
-                target_of(standing),
+                target_cell(standing),
                 percent(standing.source),
                 percent(standing.validation),
                 percent(standing.backward_transfer, sign=True),
@@ -241,9 +240,7 @@ def table(
 
 
 def table_by_order(results: Sequence[Result]) -> Table:
-    """The target score for each order of the sources, since a mean over orders hides what the
-    order does.
-    """
+    """The target score for each order of the sources; a mean would hide the order's effect."""
     from ..store.ranking import rank, rank_by_order
     from .tables import plain_table
 
@@ -251,10 +248,11 @@ def table_by_order(results: Sequence[Result]) -> Table:
     rows = []
     for method in [standing.method for standing in rank(results)]:
         of_method = (
-            next((each for each in standings if each.method == method), None)
+            next((standing for standing in standings if standing.method == method), None)
             for standings in by_order.values()
         )
-        rows.append([method, *("-" if each is None else target_of(each) for each in of_method)])
+        cells = ("-" if standing is None else target_cell(standing) for standing in of_method)
+        rows.append([method, *cells])
     return plain_table(
         f"{results[0].metric} on the unseen target by order of the sources",
         ["method", *by_order],
@@ -262,10 +260,10 @@ def table_by_order(results: Sequence[Result]) -> Table:
     )
 
 
-def target_of(standing: Standing) -> str:
+def target_cell(standing: Standing) -> str:
     """Mean ± standard error of the target score; a mean over fewer runs than planned is marked."""
     from .run import percent
 
     error = f" ± {percent(standing.target_error)}" if standing.target_error is not None else ""
-    lacking = "" if standing.whole else f" ({standing.runs} of {standing.planned})"
-    return percent(standing.target) + error + lacking
+    incomplete = "" if standing.whole else f" ({standing.runs} of {standing.planned})"
+    return percent(standing.target) + error + incomplete

@@ -1,6 +1,4 @@
-"""The flags of `run` and `compare` that say which data and which network, and how they become
-part of a run.
-"""
+"""The flags of `run` and `compare` that choose the data and the network."""
 
 from __future__ import annotations
 
@@ -19,58 +17,58 @@ BenchmarkArgument = Annotated[
 ]
 DomainFlag = Annotated[
     str | None,
-    typer.Option(help="column that names the domain, or auto: domains are found without labels"),
+    typer.Option(help="column with the domain, or auto: find domains without labels"),
 ]
-LabelFlag = Annotated[str | None, typer.Option(help="column that holds the class")]
-DropFlag = Annotated[
-    str | None, typer.Option(help="columns that are no inputs, for example id,name")
-]
+LabelFlag = Annotated[str | None, typer.Option(help="column with the class")]
+DropFlag = Annotated[str | None, typer.Option(help="columns to ignore, for example id,name")]
 TimeFlag = Annotated[
     str | None,
-    typer.Option(help="column of time: orders the domains, and splits never look ahead"),
+    typer.Option(help="column with the time: it orders the domains, and splits never look ahead"),
 ]
 GroupFlag = Annotated[
     str | None,
-    typer.Option(help="column whose groups (patients, lots) stay on one side of every split"),
+    typer.Option(help="column with groups (patients, lots) that no split may divide"),
 ]
 PreprocessFlag = Annotated[
     str | None,
-    typer.Option(help="learn scales on the first domain, or on all-sources (not continual)"),
+    typer.Option(help="fit the scaling on the first domain, or on all-sources (not continual)"),
 ]
 SharedRowsFlag = Annotated[
-    str | None, typer.Option(help="source rows that stand in the target too: keep or leave-out")
+    str | None, typer.Option(help="source rows that are also in the target: keep or leave-out")
 ]
 SizeFlag = Annotated[
-    int | None, typer.Option(help="pixels per side that images are resized to; default 32")
+    int | None, typer.Option(help="resize images to this many pixels per side [default: 32]")
 ]
 DomainByFlag = Annotated[
-    str | None, typer.Option(help="with --domain auto: drift (default), blocks, time or cluster")
+    str | None,
+    typer.Option(help="with --domain auto: drift, blocks, time or cluster [default: drift]"),
 ]
 DomainsFlag = Annotated[
     int | None,
-    typer.Option(help="with --domain auto: how many domains; default: as many as are found"),
+    typer.Option(help="with --domain auto: number of domains [default: as many as it finds]"),
 ]
 SeverityFlag = Annotated[
-    int | None, typer.Option(help="severity of the corruptions, 1 to 5; default 5")
+    int | None, typer.Option(help="severity of the corruptions, 1 to 5 [default: 5]")
 ]
 WeightsFlag = Annotated[
     str | None,
-    typer.Option(help="what resnet18 starts from: imagenet (default), a file, or none"),
+    typer.Option(help="initial weights of resnet18: imagenet, a file, or none [default: imagenet]"),
 ]
 OptionFlag = Annotated[
     list[str] | None,
     typer.Option(
         "--option",
-        help="an option of the benchmark, name=value; may be repeated; `farshore benchmarks NAME` "
+        help="an option of the benchmark, name=value, repeatable; `farshore benchmarks NAME` "
         "lists them",
     ),
 ]
 NetworkFlag = Annotated[
-    str | None, typer.Option(help="a network in place of the benchmark's own, for example mlp")
+    str | None,
+    typer.Option(help="network to use instead of the benchmark's own, for example mlp"),
 ]
 NetworkSetFlag = Annotated[
     list[str] | None,
-    typer.Option("--network-set", help="a setting of the network, name=value; may be repeated"),
+    typer.Option("--network-set", help="a setting of the network, name=value, repeatable"),
 ]
 
 
@@ -82,32 +80,32 @@ def data_fields(
     network: str | None = None,
     network_set: list[str] | None = None,
 ) -> dict[str, Any]:
-    """The fields of a run that say which data and which network. `flags` are well-known options by
-    name, None where they are not given; `benchmark` is a name or a path.
+    """The fields of a run that choose its data and its network.
+
+    `benchmark` is a name or a path. `flags` are options by name, None if not given.
     """
     from ..settings import parse_assignments
 
-    given = {name: value for name, value in flags.items() if value is not None}
-    if "domain_by" in given and given.get("domain") != "auto":
+    options = {name: value for name, value in flags.items() if value is not None}
+    if "domain_by" in options and options.get("domain") != "auto":
         raise FarshoreError(
-            f"--domain-by {given['domain_by']} says how to construct domains: it needs --domain "
-            "auto"
+            f"--domain-by {options['domain_by']} chooses how to construct domains: it needs "
+            "--domain auto"
         )
-    others = parse_assignments(option or [], flag="--option", example="severity=3")
-    for name in others:
-        if name in given:
+    assigned = parse_assignments(option or [], flag="--option", example="severity=3")
+    for name in assigned:
+        if name in options:
             raise FarshoreError(
-                f"--option {name} is not allowed beside --{name.replace('_', '-')}: give one of "
+                f"--option {name} is not allowed with --{name.replace('_', '-')}: give one of "
                 "the two"
             )
-    given |= others
+    options |= assigned
     if is_path(benchmark):
-        folder = Path(benchmark).expanduser().is_dir()
-        given["path"] = benchmark
-        benchmark = "image-folder" if folder else "table"
+        options["path"] = benchmark
+        benchmark = "image-folder" if Path(benchmark).expanduser().is_dir() else "table"
     return {
         "benchmark": benchmark,
-        "options": given,
+        "options": options,
         "network": network,
         "network_settings": parse_assignments(
             network_set or [], flag="--network-set", example="width=64"
@@ -116,21 +114,19 @@ def data_fields(
 
 
 def is_path(name: str) -> bool:
-    """Whether `name` means a file or folder. Names of benchmarks win; what looks like a path
-    must exist.
-    """
+    """Whether `name` is a file or folder. Benchmark names win; an apparent path must exist."""
     from ..benchmarks import BENCHMARKS
 
     if name in BENCHMARKS.names():
         return False
-    looks = (
+    looks_like_path = (
         "/" in name
         or "\\" in name
         or Path(name).suffix.lower() in (".csv", ".tsv", ".parquet", ".pq")
     )
     if Path(name).expanduser().exists():
         return True
-    if looks:
+    if looks_like_path:
         raise FarshoreError(
             f"there is no file or folder {name!r}: check the path, or name a benchmark "
             "(`farshore benchmarks` lists them)"

@@ -1,6 +1,4 @@
-"""Where and how the runs of a plan are carried out: the options that commands share, and the
-engine that they describe.
-"""
+"""The engine options that commands share, and how a command carries out a plan with them."""
 
 from __future__ import annotations
 
@@ -21,32 +19,36 @@ if TYPE_CHECKING:
 
 SHOWN_FAILURES = 10
 
-RunsOption = Annotated[Path, typer.Option(help="folder of the runs; several commands may share it")]
-EngineOption = Annotated[str, typer.Option(help="local: processes of this machine; ray: a cluster")]
-AddressOption = Annotated[
-    str | None, typer.Option(help="address of a Ray cluster; without it one is started here")
+RunsOption = Annotated[Path, typer.Option(help="folder of runs; several commands may share it")]
+EngineOption = Annotated[
+    str, typer.Option(help="local: processes on this machine; ray: a Ray cluster")
 ]
-WorkersOption = Annotated[int | None, typer.Option(help="runs at a time; one per core by default")]
+AddressOption = Annotated[
+    str | None, typer.Option(help="address of the Ray cluster [default: start one on this machine]")
+]
+WorkersOption = Annotated[
+    int | None, typer.Option(help="number of runs at a time [default: one per core]")
+]
 DeviceOption = Annotated[str, typer.Option(help="cpu or cuda")]
 RunsPerGpuOption = Annotated[
     int | None,
     typer.Option(
-        help="runs that share a GPU, with --device cuda; as many as its memory and the cores "
-        "bear by default"
+        help="with --device cuda: number of runs that share a GPU [default: as many as its memory "
+        "and the cores allow]"
     ),
 ]
 KeepStatesOption = Annotated[
     bool,
-    typer.Option("--keep-states", help="keep the learner's state at the end of every domain"),
+    typer.Option("--keep-states", help="keep the state of the learner after every domain"),
 ]
 RootOption = Annotated[
-    Path | None, typer.Option(help="folder for data, as given to `farshore prepare`")
+    Path | None, typer.Option(help="data folder, as given to `farshore prepare`")
 ]
 
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """The options that describe an engine, checked."""
+    """The options of an engine, validated."""
 
     engine: str = "local"
     address: str | None = None
@@ -58,15 +60,15 @@ class EngineOptions:
         if self.engine not in ("local", "ray"):
             raise FarshoreError(f"--engine {self.engine} is not allowed: use local or ray")
         if self.address is not None and self.engine != "ray":
-            raise FarshoreError("--address is that of a Ray cluster: it needs --engine ray")
+            raise FarshoreError("--address names a Ray cluster: it needs --engine ray")
         for option, value in (("--workers", self.workers), ("--runs-per-gpu", self.runs_per_gpu)):
             if value is not None and value < 1:
-                raise FarshoreError(f"{option} {value} is not allowed: at least 1")
+                raise FarshoreError(f"{option} {value} is not allowed: give at least 1")
         if self.device not in ("cpu", "cuda"):
             raise FarshoreError(f"--device {self.device} is not allowed: use cpu or cuda")
 
     def make(self, plan: Plan) -> Engine:
-        """The engine; workers start when there is something to do."""
+        """Create the engine. Its workers start with the first run."""
         gpu = self.device == "cuda"
         if self.engine == "ray":
             from ..engines.ray_engine import RayEngine
@@ -96,16 +98,17 @@ class EngineOptions:
 def carry_out_plan(
     console: Console, plan: Plan, store: Store, options: EngineOptions, *, keep_states: bool
 ) -> bool:
-    """Carry out what the plan has open, with its progress; whether any run failed. Ctrl-C says
-    how far it came and leaves with exit code 130.
+    """Carry out the open runs of a plan and show progress; return whether any run failed.
+
+    Ctrl-C prints how many runs are done and exits with code 130.
     """
     from ..engines.carry_out import Keep, carry_out, open_runs
     from .plan_progress import PlanProgress
 
     todo, damaged = open_runs(plan, store)
     for text in damaged:
-        say(console, f"{text}; its run is repeated")
-    say_left_out(console, plan)
+        print_line(console, f"{text}; its run is repeated")
+    print_left_out(console, plan)
     failures: list[str] = []
     if todo:
         try:
@@ -121,32 +124,32 @@ def carry_out_plan(
         except KeyboardInterrupt:
             total = len(plan.unique())
             left = len(open_runs(plan, store)[0])
-            say(
+            print_line(
                 console,
                 f"stopped: {total - left} of {total + plan.ahead} runs are done; the same "
-                "command goes on",
+                "command resumes",
             )
             raise typer.Exit(130) from None
     for text in failures[:SHOWN_FAILURES]:
-        say(console, f"failed: {text}")
+        print_line(console, f"failed: {text}")
     if failures:
-        say(console, f"{len(failures)} runs failed; the same command tries them again")
+        print_line(console, f"{len(failures)} runs failed; the same command tries them again")
     return bool(failures)
 
 
-def say_left_out(console: Console, plan: Plan) -> None:
-    """What of the plan cannot be carried out here and now."""
+def print_left_out(console: Console, plan: Plan) -> None:
+    """Print which runs of the plan cannot be carried out now, and why."""
     for benchmark, absent in plan.absent.items():
-        say(
+        print_line(
             console,
             f"{benchmark}: not available here ({absent.why}); {absent.runs} runs left out",
         )
     for waiting in plan.waiting[:SHOWN_FAILURES]:
-        say(console, waiting.sentence)
+        print_line(console, waiting.sentence)
     if len(plan.waiting) > SHOWN_FAILURES:
-        say(console, f"... and {len(plan.waiting) - SHOWN_FAILURES} more that wait")
+        print_line(console, f"... and {len(plan.waiting) - SHOWN_FAILURES} more are waiting")
 
 
-def say(console: Console, text: str) -> None:
-    """A line as it is: neither coloured nor broken."""
+def print_line(console: Console, text: str) -> None:
+    """Print a line unchanged: no colours, no wrapping."""
     console.print(text, highlight=False, markup=False, soft_wrap=True)

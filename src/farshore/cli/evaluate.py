@@ -1,4 +1,4 @@
-"""`farshore evaluate`: how a model does on labelled data."""
+"""`farshore evaluate`: score a model on labelled data."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ def evaluate(
     model: Annotated[Path, typer.Argument(help="folder of the model")],
     data: Annotated[
         Path,
-        typer.Argument(help="a labelled table (CSV, Parquet), or a folder of images class/file"),
+        typer.Argument(help="a labelled table (CSV, Parquet), or a folder of images, class/file"),
     ],
     label: Annotated[
-        str | None, typer.Option(help="column that holds the class; the model's own if not given")
+        str | None, typer.Option(help="column with the class [default: the model's own]")
     ] = None,
 ) -> None:
-    """Measure MODEL on labelled data. Nothing is learned from them.
+    """Score MODEL on labelled data, without learning from it.
 
     Example: farshore evaluate model/ new_site.csv
     """
@@ -44,12 +44,12 @@ def evaluate(
         for name, value in all_scores(logits, labels).items()
     ]
     console.print(plain_table(f"{data.name}: {len(site)} rows", ["", "score"], rows))
-    classes = [str(each) for each in opened.learner.classes or []]
+    classes = [str(label) for label in opened.learner.classes or []]
     matrix = confusion_matrix(logits, labels).tolist()
     console.print(
         plain_table(
             "true class (down), predicted class (across)",
             ["", *classes],
-            [[c, *map(str, r)] for c, r in zip(classes, matrix, strict=True)],
+            [[name, *map(str, row)] for name, row in zip(classes, matrix, strict=True)],
         )
     )

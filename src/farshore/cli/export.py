@@ -1,4 +1,4 @@
-"""`farshore export`: the model as one file for other programs."""
+"""`farshore export`: write a model as one file for other programs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ def export(
     model: Annotated[Path, typer.Argument(help="folder of the model")],
     file: Annotated[Path, typer.Argument(help="file to write: .onnx, or .pt2 for torch.export")],
 ) -> None:
-    """Write MODEL with its preprocessing into one file: raw columns or images in, probabilities
-    out.
+    """Write MODEL with its preprocessing to one file.
+
+    The file takes raw columns or images and returns probabilities.
 
     Example: farshore export model/ model.onnx
     """

@@ -1,4 +1,4 @@
-"""`farshore forget`: delete what is kept of a site."""
+"""`farshore forget`: delete the rows that a model keeps of a site."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ def forget(
     model: Annotated[Path, typer.Argument(help="folder of the model")],
     name: Annotated[str, typer.Argument(help="name of the site")],
 ) -> None:
-    """Delete the kept rows of a site from MODEL and what its method remembers of that site alone,
-    in the previous version too.
+    """Delete the rows that MODEL keeps of a site.
 
-    The weights stay as they are: they were trained with these rows. This cannot be undone.
+    This also deletes what the method stores about that site alone, in the previous version of the
+    model too. The weights do not change, although they were trained on these rows. This cannot be
+    undone.
 
     Example: farshore forget model/ "site A"
     """
-    from ..deployment.model import forget as carry_out
+    from ..deployment.model import forget as forget_site
 
-    names = [domain["name"] for domain in carry_out(model, name).learner.domains]
+    names = [domain["name"] for domain in forget_site(model, name).learner.domains]
     print(
-        f"deleted what was kept of {name}; {model} keeps: {', '.join(names) or 'nothing'}. The "
-        "weights were trained with it and stay."
+        f"deleted the stored data of {name}; other sites: {', '.join(names) or 'none'}. The "
+        "weights were trained on it and do not change."
     )

@@ -1,4 +1,4 @@
-"""`farshore learn`: the data of a further site have come."""
+"""`farshore learn`: train a model on the data of one more site."""
 
 from __future__ import annotations
 
@@ -13,87 +13,87 @@ from .run import percent, split_names
 
 def learn(
     model: Annotated[
-        Path, typer.Argument(help="folder of the model; it is created if it is not there")
+        Path, typer.Argument(help="folder of the model; created if it does not exist")
     ],
     data: Annotated[
         Path,
-        typer.Argument(help="the site's table (CSV, Parquet), or its folder of images class/file"),
+        typer.Argument(help="the site's table (CSV, Parquet), or its folder of images, class/file"),
     ],
     name: Annotated[str, typer.Option(help="name of the site")],
     label: Annotated[
-        str | None, typer.Option(help="column that holds the class; the model remembers it")
+        str | None, typer.Option(help="column with the class; the model remembers it")
     ] = None,
     method: Annotated[
-        str | None, typer.Option(help="of a new model; `farshore methods` lists them [default: er]")
+        str | None,
+        typer.Option(help="new model: method; `farshore methods` lists them [default: er]"),
     ] = None,
     network: Annotated[
-        str | None, typer.Option(help="of a new model [default: mlp for tables, cnn for images]")
+        str | None,
+        typer.Option(help="new model: network [default: mlp for tables, cnn for images]"),
     ] = None,
     memory: Annotated[
         int | None,
-        typer.Option(help="of a new model: rows kept of all past sites together [default: 1000]"),
+        typer.Option(help="new model: rows kept of all past sites together [default: 1000]"),
     ] = None,
     classes: Annotated[
         str | None,
         typer.Option(
-            help="of a new model: all classes that may come, with commas [default: the first "
+            help="new model: all classes that may occur, comma-separated [default: the first "
             "site's]"
         ),
     ] = None,
     set: Annotated[
         list[str] | None,
-        typer.Option("--set", help="of a new model: a setting, name=value; may be repeated"),
+        typer.Option("--set", help="new model: a setting, name=value, repeatable"),
     ] = None,
     seed: Annotated[
         int | None,
         typer.Option(
-            help="of a new model: seed of initial weights, order of rows and memory [default: 0]"
+            help="new model: seed of initial weights, order of rows and memory [default: 0]"
         ),
     ] = None,
     size: Annotated[
         int | None,
-        typer.Option(help="of a new model: pixels a side that images are resized to [default: 32]"),
+        typer.Option(help="new model: resize images to this many pixels per side [default: 32]"),
     ] = None,
     steps: Annotated[int, typer.Option(help="training steps")] = 500,
     validation: Annotated[
-        float, typer.Option(help="share of the rows held out to measure the model")
+        float, typer.Option(help="share of the rows held out to score the model")
     ] = 0.2,
     max_drop: Annotated[
         float | None,
         typer.Option(
-            help="do not keep a model that loses more than this on a past site, for example 0.02"
+            help="discard the new model if it loses more than this on a past site, for example 0.02"
         ),
     ] = None,
     drop: Annotated[
         str | None,
-        typer.Option(
-            help="columns that are no inputs, for example id,name; the model remembers it"
-        ),
+        typer.Option(help="columns to ignore, for example id,name; the model remembers them"),
     ] = None,
     group: Annotated[
         str | None,
-        typer.Option(help="column whose groups (patients, lots) stay on one side of the split"),
+        typer.Option(help="column with groups (patients, lots) that the split may not divide"),
     ] = None,
     time: Annotated[
-        str | None, typer.Option(help="column of time: the latest rows are held out")
+        str | None, typer.Option(help="column with the time: the latest rows are held out")
     ] = None,
     checkpoint: Annotated[
         int,
-        typer.Option(help="steps between checkpoints, from which an interrupted training goes on"),
+        typer.Option(help="steps between checkpoints; interrupted training resumes at the last"),
     ] = 100,
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:0")] = "cpu",
 ) -> None:
-    """Learn the data of one site into MODEL, and say how the model stands on the past sites before
-    and after.
+    """Train MODEL on the data of one more site.
 
-    An interrupted training goes on from its last checkpoint when the same command is given again.
+    Shows the accuracy on the past sites before and after. If training is interrupted, the same
+    command resumes it from the last checkpoint.
 
     Example: farshore learn model/ site_a.csv --label disease --name "site A"
 
     Example: farshore learn model/ site_b.csv --name "site B" --max-drop 0.02
     """
     from ..deployment.model import NewModel
-    from ..deployment.model import learn as carry_out
+    from ..deployment.model import learn as learn_site
     from ..deployment.site import Columns
     from ..settings import parse_assignments
     from .progress import ProgressObserver
@@ -112,7 +112,7 @@ def learn(
     columns = Columns(label=label, time=time, group=group, drop=tuple(split_names(drop) or ()))
     console = make_console()
     with ProgressObserver(console) as observer:
-        done = carry_out(
+        done = learn_site(
             model,
             data,
             name=name,
@@ -129,9 +129,9 @@ def learn(
     for note in done.notes:
         console.print(note, highlight=False, markup=False)
     scores = ", ".join(f"{part} {percent(value)}" for part, value in done.scores.items())
-    made = f"created {model}: " if done.created else ""
+    created = f"created {model}: " if done.created else ""
     console.print(
-        f"{made}learned {name} ({done.rows} rows): {scores}", highlight=False, markup=False
+        f"{created}learned {name} ({done.rows} rows): {scores}", highlight=False, markup=False
     )
     if done.before:
         rows = [

@@ -1,9 +1,8 @@
-"""Groups of methods that the command line knows beside those of the catalog."""
+"""Groups of methods that the command line adds to those of the catalog."""
 
 from __future__ import annotations
 
-# Methods that are not the paper's: its own frame without penalty and alignment, and a baseline that
-# users expect.
+# Not in the paper: replay without penalty and alignment, and a baseline that users expect.
 BEYOND_THE_PAPER = ("er", "der++")
 
 

@@ -1,4 +1,4 @@
-"""`farshore methods`: what there is, with the paper and the settings of each."""
+"""`farshore methods`: list the methods, or explain one."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def methods(
         rows = []
         for group, kinds in catalog.grouped().items():
             rows += [
-                [group if place == 0 else "", kind.name, kind.reference]
-                for place, kind in enumerate(kinds)
+                [group if index == 0 else "", kind.name, kind.reference]
+                for index, kind in enumerate(kinds)
             ]
         console.print(plain_table("methods", ["group", "name", "paper"], rows, text=True))
         console.print("farshore methods NAME explains one and lists its settings", highlight=False)
@@ -40,22 +40,22 @@ def methods(
     console.print(inspect.getdoc(kind) or "", highlight=False, markup=False)
     base = kind.Settings.searched()
     rows = [
-        [key, *_pair(each), kind.Settings.model_fields[key].description or ""]
-        for key, each in base.items()
+        [key, *_default_and_search(setting), kind.Settings.model_fields[key].description or ""]
+        for key, setting in base.items()
     ]
     console.print(
         plain_table("\nsettings", ["name", "default", "search", "meaning"], rows, text=True)
     )
     for profile in map(PROFILES.get, PROFILES.names()):
-        differs = [
-            [key, *_pair(each)]
-            for key, each in kind.Settings.searched(profile, kind.name).items()
-            if each != base[key]
+        differing = [
+            [key, *_default_and_search(setting)]
+            for key, setting in kind.Settings.searched(profile, kind.name).items()
+            if setting != base[key]
         ]
-        if differs:
+        if differing:
             title = f"\nprofile {profile.name} ({profile.about})"
-            console.print(plain_table(title, ["name", "default", "search"], differs, text=True))
+            console.print(plain_table(title, ["name", "default", "search"], differing, text=True))
 
 
-def _pair(each: Searched) -> tuple[str, str]:
-    return str(each.default), str(each.search) if each.search is not None else "fixed"
+def _default_and_search(setting: Searched) -> tuple[str, str]:
+    return str(setting.default), str(setting.search) if setting.search is not None else "fixed"

@@ -12,8 +12,9 @@ from ..plan.plan import Planned
 
 
 class PlanProgress:
-    """Done, running, failed, time left. Scores of the target are not shown while a search goes
-    on. Use it as a context.
+    """Context manager that shows how many runs are done, running and failed, and the time left.
+
+    It never shows target scores, because a search may be in progress.
     """
 
     def __init__(self, console: Console) -> None:
@@ -36,7 +37,7 @@ class PlanProgress:
         self.bar.stop()
 
     def report(self, planned: Planned | None, outcome: Outcome | None, progress: Progress) -> None:
-        """A run has ended, or some time has passed."""
+        """Update the display: a run has ended, or some time has passed."""
         left = (
             f", {duration(progress.seconds_left)} left" if progress.seconds_left is not None else ""
         )
@@ -48,7 +49,7 @@ class PlanProgress:
         self.bar.update(self.task, total=progress.total, completed=progress.done, description=state)
         if planned is None or outcome is None:
             return
-        what = (
+        run_label = (
             f"{planned.run.method} on {planned.condition.benchmark}, seed {planned.seed}, trial "
             f"{planned.trial}"
         )
@@ -58,14 +59,14 @@ class PlanProgress:
             )
         elif not self.console.is_terminal:
             text = (
-                f"[{progress.done}/{progress.total}] {what}: {outcome.status} in "
+                f"[{progress.done}/{progress.total}] {run_label}: {outcome.status} in "
                 f"{outcome.seconds:.1f} s; {state}"
             )
             self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def duration(seconds: float) -> str:
-    """A time in words."""
+    """A duration with its unit."""
     for unit, size in (("days", 86400), ("hours", 3600), ("minutes", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}"

@@ -1,4 +1,4 @@
-"""`farshore predict`: labels, probabilities, and how strange each row is."""
+"""`farshore predict`: labels, probabilities and strangeness of each row."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ def predict(
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="CSV file to write; standard output if not given"),
+        typer.Option("--out", "-o", help="CSV file to write [default: standard output]"),
     ] = None,
     unknown: Annotated[
-        str, typer.Option(help="categories that the model does not know: mark or refuse")
+        str, typer.Option(help="what to do with unknown categories: mark or refuse")
     ] = "mark",
 ) -> None:
     """Predict the class of every row of DATA with MODEL.
 
-    Columns of the answer: prediction, the probability of each class, strangeness (above 1: further
-    from every learned site than 95% of that site's own rows), the nearest site, and categories that
-    the model did not know when it began.
+    The output has these columns: the prediction, the probability of each class, the strangeness
+    (above 1: further from every learned site than 95% of that site's own rows), the nearest site,
+    and the categories that the model does not know.
 
     Example: farshore predict model/ new_site.csv -o predictions.csv
     """
     from ..deployment.model import Model
 
     if unknown not in ("mark", "refuse"):
-        raise FarshoreError(f"--unknown {unknown} is not allowed: mark or refuse")
+        raise FarshoreError(f"--unknown {unknown} is not allowed: use mark or refuse")
     opened = Model.open(model)
     site = opened.read(data, labelled=False)
     table = opened.predict(site)
@@ -51,15 +51,15 @@ def predict(
         table.to_csv(out if out is not None else sys.stdout, index=False, float_format="%.6g")
     except OSError as error:
         raise FarshoreError(f"{out} cannot be written: {error.strerror or error}") from None
-    said = sys.stdout if out is not None else sys.stderr
+    messages = sys.stdout if out is not None else sys.stderr
     for note in site.notes:
-        print(note, file=said)
+        print(note, file=messages)
     print(
         f"{len(table)} rows: "
         + ", ".join(
             f"{label} {count}" for label, count in table["prediction"].value_counts().items()
         ),
-        file=said,
+        file=messages,
     )
     if "strangeness" in table:
         strange = table["strangeness"] > 1
@@ -69,11 +69,11 @@ def predict(
         print(
             f"strange rows: {100 * strange.mean():.1f}% (at most about 5% at a site that was "
             f"learned); nearest: {nearest}",
-            file=said,
+            file=messages,
         )
     if marked is not None and marked.any():
         print(
-            f"unknown categories in {int(marked.sum())} rows: taken as `other`, marked in column "
+            f"unknown categories in {int(marked.sum())} rows: treated as `other`, marked in column "
             "unknown",
-            file=said,
+            file=messages,
         )

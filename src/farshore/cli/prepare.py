@@ -20,18 +20,19 @@ def prepare(
     root: Annotated[
         Path | None,
         typer.Option(
-            help="folder for data; default $FARSHORE_DATA, else the platform's cache folder"
+            help="data folder [default: $FARSHORE_DATA, or else the platform's cache folder]"
         ),
     ] = None,
     scenario_seed: Annotated[
-        int, typer.Option(help="seed of the data: which rows stand in which domain")
+        int, typer.Option(help="seed of the data: which rows belong to which domain")
     ] = 0,
     severity: Annotated[
-        int | None, typer.Option(help="severity of the corruptions, 1 to 5; default 5")
+        int | None, typer.Option(help="severity of the corruptions, 1 to 5 [default: 5]")
     ] = None,
 ) -> None:
-    """Download the public files of BENCHMARK (checked by checksum) and build its domains once, for
-    all later runs.
+    """Download the data of BENCHMARK and build its domains.
+
+    Downloads are checked against their checksums. The domains are built once, for all later runs.
 
     Example: farshore prepare rotated-mnist
     """
@@ -46,7 +47,7 @@ def prepare(
         where = "your own data" if kind.own_data else "shipped with farshore"
         console.print(f"{benchmark} is {where}: nothing to prepare", highlight=False)
         return
-    made = kind({"severity": severity} if severity is not None else {})
+    instance = kind({"severity": severity} if severity is not None else {})
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -54,10 +55,10 @@ def prepare(
         TransferSpeedColumn(),
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        prepared = made.prepare(
+        prepared = instance.prepare(
             root, seed=scenario_seed, bar=lambda name: DownloadBar(progress, name)
         )
-        without = made.fetch_weights(root, bar=lambda name: DownloadBar(progress, name))
+        no_weights = instance.fetch_weights(root, bar=lambda name: DownloadBar(progress, name))
     assert prepared is not None
     rows = ", ".join(f"{name} {count:,}" for name, count in prepared.domains.items())
     console.print(
@@ -66,18 +67,18 @@ def prepare(
         soft_wrap=True,
     )
     console.print(f"rows by domain: {rows}", highlight=False, soft_wrap=True)
-    if without is not None:
-        console.print(f"without pretrained weights: {without}", highlight=False, soft_wrap=True)
+    if no_weights is not None:
+        console.print(f"without pretrained weights: {no_weights}", highlight=False, soft_wrap=True)
     if root is not None:
         console.print(
-            f"to run from it: farshore run {benchmark} er --root {root}",
+            f"to use it: farshore run {benchmark} er --root {root}",
             highlight=False,
             soft_wrap=True,
         )
 
 
 class DownloadBar:
-    """A bar in the form that pooch drives."""
+    """A progress bar with the interface that pooch expects."""
 
     def __init__(self, progress: Progress, name: str) -> None:
         self.progress = progress
@@ -86,7 +87,7 @@ class DownloadBar:
 
     @property
     def total(self) -> float | None:
-        """Bytes that will come, once the server has said so."""
+        """Size of the download in bytes, once the server has sent it."""
         return self._total
 
     @total.setter
@@ -95,25 +96,25 @@ class DownloadBar:
         self.progress.update(self.task, total=value)
 
     def update(self, size: int) -> None:
-        """So many bytes came."""
+        """Advance the bar by `size` bytes."""
         self.progress.update(self.task, advance=size)
 
     def reset(self) -> None:
-        """pooch calls this before it fills the bar once more at the end."""
+        """Reset the bar; pooch calls this before it fills the bar again at the end."""
         self.progress.reset(self.task)
 
     def close(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing; pooch expects this method."""
 
 
 def use_root(root: Path | None) -> None:
-    """Let this process read data from `root`."""
+    """Make this process read data from `root`."""
     import os
 
     if root is not None:
         if not root.is_dir():
             raise FarshoreError(
-                f"--root {str(root)!r} is no folder: give the one that `farshore prepare --root` "
-                "was given"
+                f"--root {str(root)!r} is no folder: give the folder that you gave to "
+                "`farshore prepare --root`"
             )
         os.environ["FARSHORE_DATA"] = str(root)

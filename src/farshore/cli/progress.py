@@ -1,4 +1,4 @@
-"""Progress: a live bar in a terminal, one plain line per domain in a log."""
+"""Progress of one run: a live bar in a terminal, one plain line per domain in a log."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ READ_EVERY = 25
 
 
 class LiveBar:
-    """A bar that lives in a terminal while this context is open, and is silent in a log."""
+    """Context manager for a live bar in a terminal; in a log it shows nothing."""
 
-    def __init__(self, console: Console, *further: TextColumn) -> None:
+    def __init__(self, console: Console, *extra_columns: TextColumn) -> None:
         self.console = console
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
-            *further,
+            *extra_columns,
         )
         self.bar = Progress(
             *columns, console=console, transient=True, disable=not console.is_terminal
@@ -39,31 +39,31 @@ class LiveBar:
 
 
 class ProgressObserver(LiveBar, Observer):
-    """Shows steps and losses while a run goes on. Use it as a context."""
+    """Context manager that shows steps and losses during a run."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console, TextColumn("{task.fields[loss]}"))
         self.task = self.bar.add_task("", total=1, loss="", visible=False)
 
     def note(self, text: str) -> None:
-        """A line that stays."""
+        """Print a permanent line."""
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def start(self, domain: str, steps: int) -> None:
-        """A new domain: the bar begins anew."""
+        """Restart the bar for a new domain."""
         self.bar.reset(self.task, total=steps, description=f"learning {domain}", visible=True)
 
     def step(self, domain: str, step: int, terms: Mapping[str, Tensor]) -> None:
-        """Advance; read the losses only now and then, and only if somebody looks."""
+        """Advance the bar. Losses are read only now and then, and only in a terminal."""
         if self.console.is_terminal and step % READ_EVERY == 0:
             loss = "  ".join(f"{name} {float(term):.3g}" for name, term in terms.items())
             self.bar.update(self.task, loss=loss)
         self.bar.advance(self.task)
 
     def domain(self, domain: str, scores: Mapping[str, float]) -> None:
-        """A line that stays: how the model stands on the validation rows of every source now."""
-        held = {name: value for name, value in scores.items() if " validation " in f" {name} "}
+        """Print a permanent line: the validation score of every source so far."""
+        scored = {name: value for name, value in scores.items() if " validation " in f" {name} "}
         shown = "  ".join(
-            f"{name.split(' validation')[0]} {100 * value:.1f}" for name, value in held.items()
+            f"{name.split(' validation')[0]} {100 * value:.1f}" for name, value in scored.items()
         )
         self.console.print(f"learned {domain}: validation {shown}", highlight=False)

@@ -1,4 +1,4 @@
-"""`farshore report`: tables beside the paper's numbers, significance, figures, on one page."""
+"""`farshore report`: tables next to the paper's numbers, significance and figures on one page."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def report(
     runs: Annotated[
         Path,
         typer.Argument(
-            help="folder of runs (of `run --out`, `compare` or `sweep`), one run's folder, or its "
-            "result.json"
+            help="folder of runs (from `run --out`, `compare` or `sweep`), folder of one run, or "
+            "its result.json"
         ),
     ],
     out: Annotated[
@@ -21,13 +21,13 @@ def report(
         typer.Option(
             "--out",
             "-o",
-            help="a .html, .md, .csv or .tex file [default: report.html]; of a figure .html, "
+            help="a .html, .md, .csv or .tex file [default: report.html]; for a figure: .html, "
             ".csv or .json",
         ),
     ] = None,
     figure: Annotated[
         str | None,
-        typer.Option(help="only this figure, by its name in the page"),
+        typer.Option(help="only this figure, by its name on the page"),
     ] = None,
     experiment: Annotated[
         str | None,
@@ -37,8 +37,9 @@ def report(
         bool, typer.Option("--no-paper", help="leave out the paper's numbers, labels and colours")
     ] = False,
 ) -> None:
-    """Write what the runs in RUNS show: one page that opens without a network, or the same tables
-    in another form.
+    """Write the tables and figures of RUNS as one page.
+
+    The page opens without a network connection. Other formats contain the same tables.
 
     Example: farshore report runs -o report.html
     """

@@ -1,4 +1,4 @@
-"""`farshore results`: all runs of a folder as one tidy table."""
+"""`farshore results`: all runs in a folder as one tidy table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def results(
         typer.Option("--out", "-o", help="a .csv or .parquet file [default: RUNS/tables/runs.csv]"),
     ] = None,
 ) -> None:
-    """Write one table with a row per run and columns named in words.
+    """Write one tidy table with one row per run.
 
     Example: farshore results runs -o runs.parquet
     """
@@ -39,9 +39,9 @@ def results(
             raise needs(
                 "parquet", "a .parquet file needs pyarrow", otherwise="write a .csv file"
             ) from None
-        held = io.BytesIO()
-        frame.to_parquet(held, index=False)
-        data = held.getvalue()
+        buffer = io.BytesIO()
+        frame.to_parquet(buffer, index=False)
+        data = buffer.getvalue()
     else:
         data = frame.to_csv(index=False).encode()
     try:

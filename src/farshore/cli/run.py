@@ -1,4 +1,4 @@
-"""`farshore run`: one run, live progress, a result table."""
+"""`farshore run`: one run with live progress and a table of its result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .data_options import (
     WeightsFlag,
     data_fields,
 )
-from .engine_options import RootOption, say
+from .engine_options import RootOption, print_line
 from .prepare import use_root
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def run(
         int, typer.Option(help="seed of the run: initial weights, order of rows, memory, method")
     ] = 0,
     scenario_seed: Annotated[
-        int, typer.Option(help="seed of the data: which rows stand in which domain and split")
+        int, typer.Option(help="seed of the data: which rows belong to which domain and split")
     ] = 0,
     target: Annotated[
         str | None, typer.Option(help="the unseen domain; the others are sources")
@@ -81,33 +81,32 @@ def run(
     ] = None,
     set: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", help="a setting of the method or the run, name=value; may be repeated"
-        ),
+        typer.Option("--set", help="a setting of the method or the run, name=value, repeatable"),
     ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:0")] = "cpu",
     deterministic: Annotated[
         bool,
-        typer.Option("--deterministic", help="on a GPU: the same bits each time, somewhat slower"),
+        typer.Option("--deterministic", help="on a GPU: identical numbers every time, but slower"),
     ] = False,
     out: Annotated[
         Path | None,
         typer.Option(
-            help="folder of runs that keeps this one: OUT/NAME/result.json and the trained model "
-            "in OUT/NAME/model"
+            help="folder of runs to save to: OUT/NAME/result.json and the trained model in "
+            "OUT/NAME/model"
         ),
     ] = None,
     again: Annotated[
         bool,
-        typer.Option("--again", help="repeat the run even if its result is in OUT already"),
+        typer.Option("--again", help="repeat the run even if its result is already in OUT"),
     ] = False,
     root: RootOption = None,
 ) -> None:
-    """Train METHOD on the sources of BENCHMARK in turn, then measure it once on the unseen target.
+    """Train METHOD on the sources, then score the unseen target.
 
+    The sources of BENCHMARK are learned one after another; the target is scored once, at the end.
     BENCHMARK may be your own data: a table with a column for the domain and one for the class, or a
-    folder domain/class/image. With --out, a run that is there already is shown and not repeated,
-    and one that was interrupted resumes after its last finished domain.
+    folder domain/class/image. With --out, a finished run is shown and not repeated, and an
+    interrupted run resumes after its last finished domain.
 
     Example: farshore run rotated-digits er --seed 1 --set learning_rate=0.002
 
@@ -147,7 +146,7 @@ def run(
         network=network,
         network_set=network_set,
     )
-    asked = Run.build(
+    requested = Run.build(
         method=method,
         seed=seed,
         scenario_seed=scenario_seed,
@@ -159,7 +158,7 @@ def run(
         device=device,
         **data,
     )
-    plan = plan_run(asked)
+    plan = plan_run(requested)
     check_settings(plan)
     console = make_console()
     if out is None:
@@ -176,7 +175,7 @@ def run(
 
 
 def _carry_out(console: Console, plan: Plan, store: Store, keep: Keep) -> Result:
-    """The result of the plan's only run, shown: the one that is there, or a new one."""
+    """Carry out the plan's only run unless it is finished; show and return its result."""
     from ..engines.carry_out import carry_out, open_runs
     from ..engines.inline import InlineEngine
     from .progress import ProgressObserver
@@ -184,52 +183,54 @@ def _carry_out(console: Console, plan: Plan, store: Store, keep: Keep) -> Result
     folder = store.folder(plan.runs[0].name)
     todo, damaged = open_runs(plan, store)
     for text in damaged:
-        say(console, f"{text}; the run is repeated")
+        print_line(console, f"{text}; the run is repeated")
     with ProgressObserver(console) as observer, InlineEngine(observer) as engine:
-        shown = _Shown(console)
+        reporter = _RunReporter(console)
         try:
-            carry_out(plan, store, engine, todo=todo, keep=keep, report=shown.report)
+            carry_out(plan, store, engine, todo=todo, keep=keep, report=reporter.report)
         except KeyboardInterrupt:
             if keep.resumable:
-                say(console, "stopped: the same command resumes after the last finished domain")
+                print_line(
+                    console, "stopped: the same command resumes after the last finished domain"
+                )
                 raise typer.Exit(130) from None
             raise
-    shown.check()
+    reporter.check()
     result = folder.read()
     show(result, console)
     if keep.model:
-        kept = " and model" if folder.model.is_dir() else "; no model was kept"
+        model = " and model" if folder.model.is_dir() else "; no model was kept"
         verb = "saved" if todo else "found"
         hint = "" if todo else "; nothing was trained (--again repeats the run)"
-        say(console, f"{verb} in {folder.path}: result.json{kept}{hint}")
+        print_line(console, f"{verb} in {folder.path}: result.json{model}{hint}")
     return result
 
 
-class _Shown:
-    """What becomes of the run while it is carried out."""
+class _RunReporter:
+    """Follows the run while it is carried out."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self.waits = False
+        self.waiting = False
         self.failed: Outcome | None = None
 
     def report(self, planned: Planned | None, outcome: Outcome | None, progress: Progress) -> None:
-        """The run has ended, or another process has it."""
-        if outcome is None and not self.waits:
-            self.waits = True
-            say(self.console, "another process carries out this run: waiting for it")
+        """Note that the run has ended or failed, or that another process carries it out."""
+        if outcome is None and not self.waiting:
+            self.waiting = True
+            print_line(self.console, "another process carries out this run: waiting for it")
         if outcome is not None and outcome.status == "failed":
             self.failed = outcome
 
     def check(self) -> None:
-        """Raise what made the run fail."""
+        """Raise the error that made the run fail, if any."""
         if self.failed is not None:
             print(self.failed.trace, end="", file=sys.stderr)
             raise FarshoreError(self.failed.message)
 
 
 def show(result: Result, console: Console) -> None:
-    """The accuracy matrix and the headline."""
+    """Print the accuracy matrix and the main scores."""
     from .tables import plain_table
 
     if result.status == "diverged":
@@ -258,25 +259,25 @@ def show(result: Result, console: Console) -> None:
     )
     console.print(plain_table(title, ["", f"{result.metric}, %"], headline))
     console.print(
-        f"{result.steps} steps a domain, {' '.join(map(str, result.rows_per_step))} rows a step, "
-        f"memory {result.memory_items} rows "
+        f"{result.steps} steps per domain, {' '.join(map(str, result.rows_per_step))} rows per "
+        f"step, memory {result.memory_items} rows "
         f"({result.memory_bytes:,} bytes), {result.seconds['total']:.1f} s",
         highlight=False,
     )
 
 
 def percent(value: float | None, *, sign: bool = False) -> str:
-    """A share as percent with one decimal, or a dash."""
+    """A fraction in percent with one decimal; a dash for None."""
     return "-" if value is None else f"{100 * value:{'+' if sign else ''}.1f}"
 
 
 def split_names(text: str | None) -> list[str] | None:
-    """`a,b,c` as a list."""
+    """Split `a,b,c` into a list of names."""
     return [name.strip() for name in text.split(",") if name.strip()] if text is not None else None
 
 
 def check_writable(folder: Path, option: str = "--out") -> None:
-    """Refuse a folder that cannot be written, before work is done for it."""
+    """Refuse a folder that cannot be written, before any work is done."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / ".probe"

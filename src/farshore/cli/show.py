@@ -1,4 +1,4 @@
-"""`farshore show`: what a model is, what it has learned, and how it stands."""
+"""`farshore show`: what a model has learned, and its accuracy now."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import typer
 
 
 def show(model: Annotated[Path, typer.Argument(help="folder of the model")]) -> None:
-    """Show MODEL: its sites with when, rows and kept rows, its method and settings, and its
-    accuracy on each past site's kept rows now.
+    """Show what MODEL has learned and how accurate it is now.
+
+    Lists its method and settings and, for each site, when it was learned, the number of rows, and
+    the current accuracy on the rows that were kept.
 
     Example: farshore show model/
     """
@@ -41,9 +43,9 @@ def show(model: Annotated[Path, typer.Argument(help="folder of the model")]) -> 
     ]
     if learner.shape is not None:
         usage = learner.system.usage()
-        held = f"{usage.memory_items} of {learner.capacity} rows ({usage.memory_bytes:,} bytes)"
+        memory = f"{usage.memory_items} of {learner.capacity} rows ({usage.memory_bytes:,} bytes)"
         keeps = learner.method_type.keeps_rows()
-        facts.append(["memory", held if keeps else "this method keeps no rows"])
+        facts.append(["memory", memory if keeps else "this method keeps no rows"])
     console.print(plain_table(str(model), ["", ""], facts, text=True))
     past, now = past_rows(learner), opened.standing()
     rows = []

@@ -1,4 +1,4 @@
-"""`farshore sweep`: all runs of an experiment; resumable."""
+"""`farshore sweep`: carry out all runs of an experiment; resumable."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .engine_options import (
     RunsPerGpuOption,
     WorkersOption,
     carry_out_plan,
-    say,
-    say_left_out,
+    print_left_out,
+    print_line,
 )
 from .prepare import use_root
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def sweep(
-    file: Annotated[Path, typer.Argument(help="an experiment, for example experiments/small.yaml")],
+    file: Annotated[Path, typer.Argument(help="experiment, for example experiments/small.yaml")],
     runs: RunsOption = Path("runs"),
     engine: EngineOption = "local",
     address: AddressOption = None,
@@ -42,38 +42,41 @@ def sweep(
     device: DeviceOption = "cpu",
     runs_per_gpu: RunsPerGpuOption = None,
     benchmarks: Annotated[
-        str | None, typer.Option(help="only these benchmarks of the experiment, with commas")
+        str | None, typer.Option(help="only these benchmarks of the experiment, comma-separated")
     ] = None,
     methods: Annotated[
-        str | None, typer.Option(help="only these methods of the experiment, with commas")
+        str | None, typer.Option(help="only these methods of the experiment, comma-separated")
     ] = None,
     search: Annotated[
         str | None,
         typer.Option(
-            help="random: the paper's search; optuna: steered draws, and trials that fall behind "
-            "are stopped"
+            help="random: the paper's search; optuna: guided search that stops unpromising trials "
+            "early"
         ),
     ] = None,
     weights: Annotated[
         str | None,
-        typer.Option(help="what resnet18 starts from: imagenet (default), a file, or none"),
+        typer.Option(
+            help="initial weights of resnet18: imagenet, a file, or none [default: imagenet]"
+        ),
     ] = None,
     scale: Annotated[
         str | None,
-        typer.Option(help="tiny: embedded data and 2 steps a domain, to see it run through"),
+        typer.Option(help="tiny: a quick trial with embedded data and 2 steps per domain"),
     ] = None,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="say how many runs there are, and what they would cost"),
+        typer.Option("--dry-run", help="print the number of runs and their estimated cost"),
     ] = False,
     keep_states: KeepStatesOption = False,
     root: RootOption = None,
 ) -> None:
-    """Carry out every run of the experiment in FILE that has no result yet, then show the selected
-    ones.
+    """Carry out all runs of the experiment in FILE; resumable.
 
-    A sweep may be killed at any moment: the same command resumes it and repeats at most the domains
-    in flight.
+    Runs that have a result are not repeated. At the end, a table shows the selected runs. A sweep
+    may be killed at any time: the same command resumes it and repeats at most the domains that were
+    in progress.
+
     Example: farshore sweep experiments/small.yaml --workers 2
     """
     from ..plan.experiment import check_search, make_book, read_experiment, search_by, start_from
@@ -92,10 +95,12 @@ def sweep(
         raise FarshoreError(f"--scale {scale} is not allowed: the only scale is tiny")
     use_root(root)
 
-    def change(found: Experiment) -> Experiment:
-        found = found if search is None else search_by(found, check_search(search))
-        found = found if weights is None else start_from(found, weights)
-        return tiny(found) if scale == "tiny" else found
+    def change(experiment: Experiment) -> Experiment:
+        if search is not None:
+            experiment = search_by(experiment, check_search(search))
+        if weights is not None:
+            experiment = start_from(experiment, weights)
+        return tiny(experiment) if scale == "tiny" else experiment
 
     whole = change(read_experiment(file))
     ending = (OPTUNA if search == "optuna" else "") + (TINY if scale == "tiny" else "")
@@ -103,7 +108,7 @@ def sweep(
     store, book, console = Store(runs), make_book(file, change), make_console()
     if experiment.reads:
         if dry_run:
-            say(
+            print_line(
                 console,
                 f"{experiment.name}: a table of the selected runs of "
                 f"{' and '.join(experiment.reads)}; no runs of its own",
@@ -136,29 +141,29 @@ def _dry_run(console: Console, plan: Plan, store: Store, workers: int | None) ->
 
     todo, damaged = open_runs(plan, store, discard=False)
     done = len(plan.unique()) - len(todo)
-    here = len(todo) + plan.ahead
+    to_do = len(todo) + plan.ahead
     bound = "at most " if plan.studies else ""
-    absent = sum(each.runs for each in plan.absent.values())
-    say(
+    absent = sum(missing.runs for missing in plan.absent.values())
+    print_line(
         console,
-        f"{plan.name}: {bound}{done + here + absent} runs, {done} done, {here} to do here",
+        f"{plan.name}: {bound}{done + to_do + absent} runs, {done} done, {to_do} to do here",
     )
     for text in damaged:
-        say(console, f"{text}; its run will be repeated")
-    say_left_out(console, plan)
+        print_line(console, f"{text}; its run will be repeated")
+    print_left_out(console, plan)
     if todo:
         cost = estimate(plan, store, todo)
         at_once = workers or plan.runs_at_once()
         memory = f", up to {cost.bytes * at_once / 2**30:.1f} GiB of memory" if cost.bytes else ""
-        say(
+        print_line(
             console,
-            f"about {duration(cost.seconds / at_once)} with {at_once} at a time{memory} (from "
-            f"{cost.probed} probes and what is done)",
+            f"about {duration(cost.seconds / at_once)} with {at_once} at a time{memory} (estimated "
+            f"from {cost.probed} probes and the finished runs)",
         )
 
 
 def _show(console: Console, experiment: Experiment, frame: pd.DataFrame, path: Path) -> None:
-    """The table, with scores in percent where the column is a score."""
+    """Print the summary table and where it is saved."""
     from .tables import plain_table
 
     hidden = {
@@ -183,7 +188,7 @@ def _show(console: Console, experiment: Experiment, frame: pd.DataFrame, path: P
             rows,
         )
     )
-    say(console, f"saved in {path}")
+    print_line(console, f"saved in {path}")
 
 
 def _cell(value: object) -> str:

@@ -12,7 +12,7 @@ LOG_WIDTH = 120
 
 
 def make_console() -> Console:
-    """Standard output: as wide as the terminal, and wide enough for a table where there is none."""
+    """Standard output, as wide as the terminal or, without one, wide enough for a table."""
     console = Console()
     return console if console.is_terminal else Console(width=LOG_WIDTH)
 
@@ -20,11 +20,11 @@ def make_console() -> Console:
 def plain_table(
     title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, text: bool = False
 ) -> Table:
-    """A table whose first column is text; the others are numbers, or text too."""
+    """A table with text in the first column and numbers (or `text`) in the others."""
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
-    for place, name in enumerate(header):
+    for index, name in enumerate(header):
         table.add_column(
-            name, justify="left" if text or place == 0 else "right", no_wrap=place == 0
+            name, justify="left" if text or index == 0 else "right", no_wrap=index == 0
         )
     for row in rows:
         table.add_row(*row)

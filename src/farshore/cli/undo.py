@@ -1,4 +1,4 @@
-"""`farshore undo`: the version before the last change."""
+"""`farshore undo`: return to the version before the last change."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import typer
 
 
 def undo(model: Annotated[Path, typer.Argument(help="folder of the model")]) -> None:
-    """Take back the last `learn` of MODEL. One version is kept, so this works once.
+    """Undo the last `learn` of MODEL. Only one version is kept, so this works once.
 
     Example: farshore undo model/
     """
     from ..deployment.model import take_back
 
     names = [domain["name"] for domain in take_back(model).learner.domains]
-    print(f"{model} is as it was before; it has learned: {', '.join(names) or 'nothing'}")
+    print(
+        f"{model} is back to its previous version; it has learned: {', '.join(names) or 'nothing'}"
+    )
