@@ -120,7 +120,7 @@ def filled(
     run out.
     """
     book = make_book(EXPERIMENTS / "none.yaml")
-    plan = make_plan(experiment, Store(runs), book, here=False)
+    plan = make_plan(experiment, Store(runs), book, available_only=False)
     for planned in plan.unique().values():
         given = score(planned)
         if given is not NotImplemented:

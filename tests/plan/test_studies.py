@@ -241,9 +241,9 @@ GOOD = {
         ({"search": {"sampler": "optuna"}}, r"search.sampler: unknown key 'sampler'"),
         (
             {"selection": "leave-one-source-out"},
-            r"selection = 'leave-one-source-out' does not go with search by optuna",
+            r"selection = 'leave-one-source-out' is not allowed with search by optuna",
         ),
-        ({"selection": "oracle"}, r"selection = 'oracle' does not go with search by optuna"),
+        ({"selection": "oracle"}, r"selection = 'oracle' is not allowed with search by optuna"),
         (
             {"parts": [{**GOOD["parts"][0], "features": True}]},
             r"parts.0.features: search by optuna stops trials",
@@ -268,7 +268,7 @@ def test_the_option_changes_every_search_of_an_experiment() -> None:
         "optuna",
         3,
     ]
-    with pytest.raises(FarshoreError, match="does not go with search by optuna"):
+    with pytest.raises(FarshoreError, match="is not allowed with search by optuna"):
         search_by(experiment(selection="oracle"), "optuna")
 
 
