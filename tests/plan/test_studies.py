@@ -39,7 +39,7 @@ def study(**values: object) -> Experiment:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs = tmp_path_factory.mktemp("whole")
     _, progress = swept(study(), runs)
-    assert (progress.total, progress.done, progress.found, progress.failures) == (
+    assert (progress.total, progress.done, progress.already_done, progress.failures) == (
         2 * TRIALS,
         2 * TRIALS,
         0,
@@ -169,7 +169,7 @@ def test_a_killed_sweep_goes_on_and_repeats_nothing(
     assert len(carried) == len(set(carried)) == 2 * TRIALS
     pd.testing.assert_frame_equal(table(tmp_path), table(whole))
     _, progress = swept(study(), tmp_path, KillAfter(0))  # nothing is left to do
-    assert progress.found == 2 * TRIALS
+    assert progress.already_done == 2 * TRIALS
 
 
 def test_two_processes_give_the_same_trials(whole: Path, tmp_path: Path) -> None:
