@@ -118,7 +118,7 @@ def filled(
 ) -> Plan:
     """Write all runs of an experiment with scores from `score`; NotImplemented skips a run."""
     book = make_book(EXPERIMENTS / "none.yaml")
-    plan = make_plan(experiment, Store(runs), book, here=False)
+    plan = make_plan(experiment, Store(runs), book, available_only=False)
     for planned in plan.unique().values():
         target_score = score(planned)
         if target_score is not NotImplemented:

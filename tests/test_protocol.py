@@ -172,7 +172,7 @@ def test_a_result_round_trips(tmp_path: Path) -> None:
     assert Result.read(tmp_path / "deep" / "result.json") == result
     assert json.loads((tmp_path / "deep" / "result.json").read_text())["run"]["method"] == "er"
     (tmp_path / "cut.json").write_text((tmp_path / "deep" / "result.json").read_text()[:100])
-    with pytest.raises(StateError, match="not a whole result"):
+    with pytest.raises(StateError, match="not a complete result"):
         Result.read(tmp_path / "cut.json")
     from farshore.learner import load
 

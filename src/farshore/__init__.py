@@ -1,11 +1,11 @@
 """Farshore: continual learning that works on domains nobody has seen.
 
-`Learner` learns one domain after the other, `load` opens a saved one, `FarshoreClassifier` is the
-same for scikit-learn. `execute` carries out a `Run` on a `Benchmark` and measures the model on a
-target that it never saw. `farshore.methods`, `farshore.invariance`, `farshore.networks` and
-`farshore.benchmarks` hold what to extend.
+`Learner` learns one domain after another, `load` opens a saved learner, and `FarshoreClassifier` is
+the same for scikit-learn. `execute` carries out a `Run` on a `Benchmark` and measures the model on
+a target that it never saw. `farshore.methods`, `farshore.invariance`, `farshore.networks` and
+`farshore.benchmarks` contain what can be extended.
 
-Public names are imported when they are first used, so that `farshore --help` does not load PyTorch.
+Public names are imported on first use, so that `farshore --help` does not load PyTorch.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Checkpoints inside a domain: interrupted training continues from the last one, bit for bit as if
-nothing had happened.
+"""Checkpoints inside a domain: interrupted training continues bit for bit from the last one.
 
-A checkpoint is a snapshot of the trainer, with what its method keeps within a domain. The data are
-not in it: they are handed in again and must be the same, which a checksum of the rows, the labels
-and their split verifies.
+A checkpoint is a snapshot of the trainer, with what its method keeps within a domain. It does not
+contain the data: they are passed in again and must be the same, which a checksum of the rows, the
+labels and their split verifies.
 """
 
 from __future__ import annotations
@@ -29,22 +28,22 @@ CHECKSUM_ROWS = 4096
 
 
 class Snapshots(Protocol):
-    """What a checkpoint needs of a trainer."""
+    """The part of a trainer that a checkpoint needs."""
 
     observer: Observer
 
     def state_dict(self, *, inside_domain: bool = False) -> dict[str, Any]:
-        """A snapshot."""
+        """Take a snapshot."""
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore one."""
+        """Restore a snapshot."""
 
 
 class Checkpoints:
     """The checkpoint of one domain in `folder`, written every `every` steps.
 
-    `base` names the state from which the domain is learned: a checkpoint of another state is
-    useless and is deleted.
+    base: identifies the state from which the domain is learned. A checkpoint of another state is
+        useless and is deleted.
     """
 
     def __init__(self, folder: str | Path, *, base: str, every: int = EVERY) -> None:
@@ -60,12 +59,13 @@ class Checkpoints:
         return DomainCheckpoint(self, trainer, key)
 
     def clear(self) -> None:
-        """The domain is learned, or given up."""
+        """Delete the checkpoint, once the domain is learned or abandoned."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def read(self) -> dict[str, Any] | None:
-        """What was written last, unless it is damaged or of another state: then it is deleted, and
-        the domain starts over; only time is lost.
+        """Read the last checkpoint.
+
+        One that is damaged or belongs to another state is deleted, and the domain starts over.
         """
         if not (self.folder / MANIFEST).is_file():
             return None
@@ -81,32 +81,33 @@ class Checkpoints:
 
 @dataclass
 class DomainCheckpoint:
-    """The checkpoint of the domain that is being learned. `key` must be the same to continue."""
+    """The checkpoint of the domain being learned. It continues only with the same `key`."""
 
     checkpoints: Checkpoints
     trainer: Snapshots
     key: dict[str, Any]
 
     def restore(self) -> int:
-        """Bring the trainer to its last checkpoint. Returns the steps that are done, 0 if there is
-        none.
+        """Restore the trainer from its last checkpoint.
+
+        Returns the number of steps already done, 0 if there is no checkpoint.
         """
         state = self.checkpoints.read()
         if state is None:
             return 0
         folder = self.checkpoints.folder
-        for what, value in state["key"].items():
-            if value != self.key[what]:
+        for name, value in state["key"].items():
+            if value != self.key[name]:
                 raise FarshoreError(
                     f"the training of domain {state['key']['domain']!r} was interrupted after "
-                    f"{state['step']} steps, and now the {what} is different: give the same to "
+                    f"{state['step']} steps, and now the {name} is different: give the same to "
                     f"continue, or delete {folder} to start over"
                 )
         try:
             self.trainer.load_state_dict(state["trainer"])
         except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
             raise StateError(
-                f"{folder} does not fit this model ({error}): delete it to start the domain over"
+                f"{folder} does not match this model ({error}): delete it to start the domain over"
             ) from error
         self.trainer.observer.note(
             f"continuing {self.key['domain']} after {state['step']} steps, from its last checkpoint"
@@ -114,7 +115,7 @@ class DomainCheckpoint:
         return int(state["step"])
 
     def reached(self, step: int) -> None:
-        """So many steps are done: write a checkpoint if one is due."""
+        """Write a checkpoint if one is due after this many steps."""
         if step % self.checkpoints.every == 0 and step < self.key["number of steps"]:
             state = {
                 "base": self.checkpoints.base,
@@ -126,13 +127,14 @@ class DomainCheckpoint:
 
 
 def load_optimizers(optimizers: Sequence[Optimizer], states: Sequence[Mapping[str, Any]]) -> None:
-    """Restore saved moments. Whether a step can be captured depends on the device that is here now,
-    not on the one that saved.
+    """Restore the state of optimizers.
+
+    Whether a step can be captured depends on the current device, not on the one that saved.
     """
     for optimizer, saved in zip(optimizers, states, strict=True):
-        here = [group.get("capturable") for group in optimizer.param_groups]
+        current = [group.get("capturable") for group in optimizer.param_groups]
         optimizer.load_state_dict(dict(saved))
-        for group, capturable in zip(optimizer.param_groups, here, strict=True):
+        for group, capturable in zip(optimizer.param_groups, current, strict=True):
             if capturable is not None:
                 group["capturable"] = capturable
 

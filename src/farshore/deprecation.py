@@ -1,5 +1,7 @@
-"""How a public name goes away: for at least one minor release it still works and warns, once per
-process, naming what takes its place. The policy is in docs/versioning.md.
+"""Helpers to deprecate public names.
+
+For at least one minor release a deprecated name still works and warns once per process, naming its
+replacement. The policy is in docs/versioning.md.
 """
 
 from __future__ import annotations
@@ -18,15 +20,14 @@ _warned: set[str] = set()
 
 
 class FarshoreDeprecationWarning(FutureWarning):
-    """Something that still works and will be removed. A FutureWarning, because Python hides
-    DeprecationWarning from the users of a library.
+    """Something that still works but will be removed.
+
+    It is a FutureWarning because Python hides DeprecationWarning from the users of a library.
     """
 
 
 def deprecated(since: str, instead: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorator of a function or method that is to be removed. `instead` is what to write in its
-    place, as code.
-    """
+    """Decorate a function or method that will be removed. `instead` is the code to use."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
@@ -41,9 +42,7 @@ def deprecated(since: str, instead: str) -> Callable[[Callable[P, R]], Callable[
 
 
 def renamed(values: Mapping[str, Any], old: str, new: str, *, since: str) -> dict[str, Any]:
-    """Settings or keyword arguments by name, with `old` taken as `new`. Both at once are
-    refused.
-    """
+    """Settings or keyword arguments with `old` renamed to `new`. Giving both is refused."""
     if old not in values:
         return dict(values)
     if new in values:

@@ -1,11 +1,11 @@
-"""How a step is carried out: `eager` (the reference), captured as one CUDA `graph`, or `compiled`
-and then captured.
+"""How a step is carried out: `eager` (the reference), as one CUDA `graph`, or `compiled`.
 
-A step reads nothing on the host, so that on a GPU it can be recorded once and replayed as a whole:
-the launches of hundreds of small kernels, which take longer than the arithmetic, become one. What a
-recording has fixed (the number of domains, shapes, weights that changed on the host) is named by a
-phase: in each phase the first steps run eagerly, then the step is recorded, and all further ones
-are replayed. Every one of them is a real step of training; none is done for practice.
+A step reads nothing on the host, so a GPU can record it once and replay it as a whole. Launching
+hundreds of small kernels takes longer than their arithmetic; a replay launches all of them at once.
+A phase identifies what a recording has fixed (the number of domains, shapes, weights that changed
+on the host). In each phase the first steps run eagerly, then the step is recorded, and all further
+steps are replayed. Every one of them is a real training step; there are no dry runs. Compiled steps
+are recorded in the same way.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from .settings import RunSettings
 Execution = Literal["eager", "compiled", "graph"]
 Precision = Literal["float32", "tf32", "bf16"]
 
-# Steps that run eagerly before a recording: they create the optimiser's state and choose the
-# libraries' kernels.
+# Eager steps ahead of a recording: they create the optimiser's state, and libraries choose their
+# kernels.
 EAGER_STEPS = 3
-# Steps a domain from which recording pays, and from which compiling does, which takes seconds to
-# half a minute. Where a recorded step has its images with the channels last already, compiling
-# saves a fifth of a step at most; elsewhere half of it.
+# Steps per domain from which recording pays off, and from which compiling does, which takes seconds
+# to half a minute. Compiling saves half of a step; where a recorded step already has its images
+# with the channels last, a fifth at most.
 GRAPH_STEPS = 20
 COMPILE_STEPS, COMPILE_STEPS_BY_CHANNELS = 500, 20_000
-# Networks with fewer parameters are computed on one CPU thread.
+# Networks with fewer parameters run on one CPU thread.
 ONE_THREAD_PARAMETERS = 1_000_000
 
 
 @dataclass(frozen=True)
 class Way:
-    """How a learner's steps are carried out, and why not otherwise."""
+    """How a learner's steps are carried out. `notes` explain why faster ways are not used."""
 
     execution: Execution = "eager"
     notes: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class Way:
 
 
 def check_way(run: RunSettings, device: torch.device) -> None:
-    """Refuse what this device cannot do, before any work."""
+    """Refuse settings that this device does not support, before any work."""
     if device.type == "cuda":
         return
     if run.execution == "graph":
@@ -68,10 +68,8 @@ def check_way(run: RunSettings, device: torch.device) -> None:
             f"execution = 'graph' is not allowed on {str(device)!r}: it is for CUDA devices; use "
             "'eager' or 'compiled'"
         )
-    if run.precision not in (
-        "auto",
-        "float32",
-    ):  # where a CPU has bf16 at all, some kernels for it crash the process
+    # Even on CPUs that support bf16, some of its kernels crash the process.
+    if run.precision not in ("auto", "float32"):
         raise FarshoreError(
             f"precision = {run.precision!r} is not allowed on {str(device)!r}: it is for CUDA "
             "devices; use 'float32'"
@@ -87,36 +85,36 @@ def choose_way(
     uncaptured: str,
     uncompiled: str,
 ) -> Way:
-    """What the run asks for, or what pays on this device for this many steps a domain.
+    """What the run asks for, or what pays off on this device for this many steps per domain.
 
-    uncaptured, uncompiled: why the method's step can be neither recorded nor compiled; empty if it
-    can.
+    uncaptured: why the method's step cannot be recorded; empty if it can.
+    uncompiled: why the method's step cannot be compiled; empty if it can.
     """
     cuda, units = device.type == "cuda", has_matrix_units(device)
-    asked, notes = run.execution, []
+    requested, notes = run.execution, []
     execution: Execution
-    if asked != "auto":
-        execution = asked
+    if requested != "auto":
+        execution = requested
     elif not cuda or steps < GRAPH_STEPS:
         execution = "eager"
     else:
-        enough = (
+        compile_steps = (
             COMPILE_STEPS_BY_CHANNELS if units and _by_channels(network, "graph") else COMPILE_STEPS
         )
-        execution = "compiled" if convolves(network) and steps >= enough else "graph"
+        execution = "compiled" if convolves(network) and steps >= compile_steps else "graph"
     if execution == "compiled" and (reason := uncompiled or cannot_compile(device)):
         execution = "graph" if cuda else "eager"
         notes.append(f"the step is not compiled: {reason}")
     if cuda and execution != "eager" and uncaptured:
         execution = "eager"
         notes.append(f"the step is not captured as a CUDA graph: {uncaptured}")
-    pays = (
+    channels_last = (
         units
         and execution != "eager"
         and run.precision != "float32"
         and _by_channels(network, execution)
     )
-    way = Way(execution, tuple(notes), channels_last=pays)
+    way = Way(execution, tuple(notes), channels_last=channels_last)
     if run.precision != "auto":
         return replace(way, precision=run.precision)
     if not cuda:
@@ -125,17 +123,15 @@ def choose_way(
 
 
 def has_matrix_units(device: torch.device) -> bool:
-    """Whether this is a GPU that multiplies in tf32 and bf16 and runs kernels for it: compute
-    capability 8.0 or more.
-    """
+    """Whether this is a GPU with matrix units for tf32 and bf16: compute capability 8.0 or more."""
     return device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def _by_channels(network: Network, execution: Execution) -> bool:
-    """Whether images with the channels last, and half precision, pay: PyTorch's GroupNorm would
-    copy them at every layer.
+    """Whether images with the channels last and half precision pay off.
 
-    They are for matrix units, which do not multiply in float32.
+    They speed up matrix units, which do not multiply in float32. But PyTorch's GroupNorm would copy
+    such images at every layer.
     """
     grouped = any(isinstance(module, nn.GroupNorm) for module in network.modules())
     has_kernels = any(getattr(module, "by_channels", False) for module in network.modules())
@@ -143,11 +139,10 @@ def _by_channels(network: Network, execution: Execution) -> bool:
 
 
 def warm_up(device: str) -> None:
-    """What PyTorch does once a process, in the middle of its first run if nobody asks for it
-    before: it is no part of a run's time.
+    """Trigger PyTorch's one-time work per process, so that it does not count as a run's time.
 
-    Optimisers import much at their first step. Deterministic kernels of cuBLAS want their workspace
-    fixed before the GPU is first used, whatever run comes first.
+    Optimisers import many modules at their first step. Deterministic cuBLAS kernels need a fixed
+    workspace before the GPU is first used, whichever run comes first.
     """
     weight = torch.zeros(1, requires_grad=True)
     weight.grad = torch.zeros(1)
@@ -162,7 +157,7 @@ def convolves(network: nn.Module) -> bool:
 
 
 def cannot_compile(device: torch.device) -> str:
-    """Why torch.compile has nothing to compile with here; empty if it has."""
+    """Why torch.compile cannot work here; empty if it can."""
     if device.type == "cuda":
         try:
             import triton  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
@@ -183,9 +178,7 @@ def cannot_compile(device: torch.device) -> str:
 def arithmetic(
     way: Way, run: RunSettings, device: torch.device, network: nn.Module
 ) -> Iterator[None]:
-    """Inside, matrix products of float32 tensors are as exact as `precision` says, and kernels
-    as repeatable as the run asks.
-    """
+    """Set the precision of float32 matrix products, and threads and repeatability as requested."""
     if device.type != "cuda":
         with cpu_threads(run.threads or usual_threads(network)):
             yield
@@ -199,10 +192,10 @@ def arithmetic(
 
 
 def usual_threads(network: nn.Module) -> int:
-    """One thread for a small network, whose work does not pay for sharing it; else one per core.
+    """One thread for a small network, for which sharing work does not pay off; else one per core.
 
-    It depends on the run alone and not on the command that asked for it, since sums that are
-    divided over threads are rounded differently.
+    It depends only on the run, not on the command, because sums that are divided among threads are
+    rounded differently.
     """
     parameters = sum(parameter.numel() for parameter in network.parameters())
     return 1 if parameters < ONE_THREAD_PARAMETERS else os.cpu_count() or 1
@@ -210,7 +203,7 @@ def usual_threads(network: nn.Module) -> int:
 
 @contextmanager
 def cpu_threads(count: int) -> Iterator[None]:
-    """Inside, PyTorch computes on this many CPU threads."""
+    """Let PyTorch compute on this many CPU threads inside."""
     before = torch.get_num_threads()
     if count != before:
         torch.set_num_threads(count)
@@ -247,12 +240,11 @@ def _deterministic() -> Iterator[None]:
 
 @contextmanager
 def laid_out(network: Network, optimizers: Sequence[Optimizer], way: Way) -> Iterator[None]:
-    """Inside, images, convolutions and what optimisers keep beside them lie in memory as the way
-    wants it; outside, plainly.
+    """Store images, convolutions and their optimiser state in the memory format of the way.
 
-    Fused optimisers walk through parameter, gradient and moments side by side and do not look at
-    strides: moments of another format, as they come from a file, would be applied to the wrong
-    entries.
+    Outside of the context the format is contiguous. Fused optimisers iterate over parameter,
+    gradient and moments in parallel and ignore strides: moments in another format, for example from
+    a file, would be applied to the wrong entries.
     """
     _lay_out(network, optimizers, channels_last=way.channels_last)
     try:
@@ -271,7 +263,7 @@ def _lay_out(network: Network, optimizers: Sequence[Optimizer], *, channels_last
 
 
 def match_layout(parameter: Tensor, state: dict[str, Any]) -> None:
-    """Give the tensors of a parameter's state that have its shape its strides too."""
+    """Give tensors of a parameter's state that have its shape the same strides."""
     for name, value in state.items():
         if (
             isinstance(value, Tensor)
@@ -288,38 +280,35 @@ def match_layout(parameter: Tensor, state: dict[str, Any]) -> None:
 def extraction(
     network: Network, way: Way, device: torch.device, note: Callable[[str], None]
 ) -> Iterator[None]:
-    """Inside, features come from the compiled extractor and in the way's precision. Everything
-    else stays in float32.
+    """Compute features with the compiled extractor and in the way's precision.
+
+    Everything else stays in float32.
     """
     half, compiled = way.precision == "bf16", way.execution == "compiled"
-    run, tried = compiled_features() if compiled else _features, not compiled
+    run, verified = compiled_features() if compiled else _features, not compiled
 
     def extract(inputs: Tensor) -> Tensor:
-        nonlocal run, tried
-        # No cache of cast weights: a recording would go on reading those of the step in which it
-        # was made.
+        nonlocal run, verified
+        # No cache of cast weights: a recording would keep reading those of the step it recorded.
         with torch.autocast(device.type, torch.bfloat16, enabled=half, cache_enabled=False):
-            if tried:
+            if verified:
                 return run(network, inputs).float()
             buffers = [buffer.clone() for buffer in network.buffers()]
             try:
                 features = run(network, inputs).float()
-                tried = _try_backward(features, network)
+                verified = _try_backward(features, network)
                 return features
             except torch.OutOfMemoryError:
                 raise
-            except (
-                RuntimeError,
-                AssertionError,
-            ) as error:  # the user's own network, or a compiler that is broken here
+            # Caused by a user's own network or a broken compiler.
+            except (RuntimeError, AssertionError) as error:
                 note(
                     "the step is not compiled: "
                     f"{(str(error).strip() or type(error).__name__).splitlines()[0]}"
                 )
-                run, tried = _features, True
-                for buffer, before in zip(
-                    network.buffers(), buffers, strict=True
-                ):  # BatchNorm sees this batch once
+                run, verified = _features, True
+                # BatchNorm must see this batch only once.
+                for buffer, before in zip(network.buffers(), buffers, strict=True):
                     buffer.copy_(before)
                 return run(network, inputs).float()
 
@@ -332,9 +321,7 @@ def extraction(
 
 @contextmanager
 def evaluation(model: nn.Module, way: Way, device: torch.device) -> Iterator[None]:
-    """Inside, the model's outputs are computed in the format and precision of the steps; nothing
-    is compiled for them.
-    """
+    """Compute the model's outputs in the format and precision of the steps, without compiling."""
     if not (way.channels_last and isinstance(model, Network)):
         yield
         return
@@ -346,8 +333,9 @@ def evaluation(model: nn.Module, way: Way, device: torch.device) -> Iterator[Non
 
 
 def _try_backward(features: Tensor, network: Network) -> bool:
-    """Whether there was a backward pass to try. Compiled code may fail there only, by a wrong
-    guess at a gradient's memory format.
+    """Try the backward pass, and return whether there was one to try.
+
+    Compiled code may fail only there, by a wrong guess at a gradient's memory format.
     """
     if features.requires_grad:
         parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
@@ -361,24 +349,24 @@ def _features(network: Network, inputs: Tensor) -> Tensor:
 
 @cache
 def compiled_features() -> Callable[[Network, Tensor], Tensor]:
-    """One for the process: networks of the same form share what was compiled, so that a worker
-    compiles once for all its runs.
+    """The compiled extractor, one per process.
+
+    Networks of the same structure share compiled code, so a worker compiles once for all its runs.
     """
-    # Gradients of two losses come from one pass (CL-ANDMask): the first backward pass must leave
-    # what the second needs.
+    # CL-ANDMask takes gradients of two losses from one forward pass: the first backward pass must
+    # leave the buffers that the second needs.
     config: Any = importlib.import_module("torch._functorch.config")
     config.donated_buffer = False
     compiled: Callable[[Network, Tensor], Tensor] = torch.compile(_features)
 
     def features(network: Network, inputs: Tensor) -> Tensor:
-        # One more domain or another batch size changes the first axis: it is no reason to compile
-        # again.
+        # Another domain or batch size changes only the first axis, which must not recompile.
         torch._dynamo.maybe_mark_dynamic(inputs, 0)
         with warnings.catch_warnings():
-            warnings.filterwarnings(
-                "ignore", message="TensorFloat32"
-            )  # advice to leave float32, which was asked for
-            warnings.filterwarnings("ignore", category=DeprecationWarning)  # of PyTorch to itself
+            # Advice to give up float32, which was requested.
+            warnings.filterwarnings("ignore", message="TensorFloat32")
+            # PyTorch's warnings about its own code.
+            warnings.filterwarnings("ignore", category=DeprecationWarning)
             return compiled(network, inputs)
 
     return features
@@ -388,11 +376,9 @@ def compiled_features() -> Callable[[Network, Tensor], Tensor]:
 
 
 class CapturedSteps:
-    """Carries out one step after the other; once a phase has begun they are recorded as a CUDA
-    graph.
+    """Carries out one step per call; after a few eager steps of a phase, as a recorded CUDA graph.
 
-    The terms that come back are the same tensors each time, overwritten by the next step: who keeps
-    them must copy them.
+    It returns the same tensors each time, which the next step overwrites: copy them to keep them.
     """
 
     def __init__(
@@ -412,7 +398,7 @@ class CapturedSteps:
         self.terms: Terms = {}
 
     def __call__(self) -> Terms:
-        """A step: eager, or recorded and replayed, or replayed."""
+        """Carry out a step: eager, or recorded and replayed, or replayed."""
         key = self.phase()
         if key != self.key:
             self.key, self.graph, self.eager = key, None, EAGER_STEPS
@@ -430,7 +416,7 @@ class CapturedSteps:
         return self.terms
 
     def _record(self) -> torch.cuda.CUDAGraph:
-        """Record one step. Nothing is computed yet, and no random number is used up."""
+        """Record one step. Nothing is computed yet, and no random numbers are consumed."""
         graph = torch.cuda.CUDAGraph()
         for generator in self.generators:
             graph.register_generator_state(generator)
@@ -452,12 +438,12 @@ def steps_of(
     generators: Sequence[torch.Generator],
     note: Callable[[str], None],
 ) -> Iterator[Callable[[], Terms]]:
-    """What carries out the steps of one domain in this way, one a call."""
+    """Yield a function that carries out one step of a domain per call, in this way."""
     if device.type != "cuda" or not way.captured:
         yield step
         return
-    # Recording needs a stream of its own; the eager steps run on it too, so that all steps see the
-    # same order of work.
+    # Recording needs a stream of its own. The eager steps run on it too, so that all steps are
+    # executed in order.
     stream = _stream(device)
     stream.wait_stream(torch.cuda.current_stream(device))
     with torch.cuda.stream(stream):
@@ -467,5 +453,5 @@ def steps_of(
 
 @cache
 def _stream(device: torch.device) -> torch.cuda.Stream:
-    """One for the process: memory that was freed on a stream is used again on that stream only."""
+    """One stream per process: memory freed on a stream is reused only on that stream."""
     return torch.cuda.Stream(device)

@@ -1,7 +1,6 @@
-"""Public names of a package that are imported when they are first used, so that importing the
-package stays light.
+"""Import the public names of a package on first use, so that importing the package stays fast.
 
-A type checker sees the same names through imports under `TYPE_CHECKING`; a test keeps the two lists
+Type checkers see the same names through imports under `TYPE_CHECKING`; a test keeps the two lists
 equal.
 """
 
@@ -15,8 +14,9 @@ from importlib import import_module
 def lazy_exports(
     package: str, modules: Mapping[str, str]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package. `modules` maps each public name to the module,
-    relative to the package, that defines it.
+    """`__getattr__` and `__dir__` of a package.
+
+    modules: the module that defines each public name, relative to the package.
     """
 
     def get(name: str) -> object:

@@ -1,5 +1,6 @@
-"""Learner: the user's verbs. It converts what users hand in, learns the next domain, predicts,
-saves and loads; a System does the work.
+"""Learner: learn, predict, save, load and forget.
+
+It converts the user's data; a System does the work.
 """
 
 from __future__ import annotations
@@ -35,16 +36,16 @@ METRICS = ("accuracy", "macro_f1")
 
 
 class Learner:
-    """One classifier that learns domain after domain.
+    """One classifier that learns one domain after another.
 
     network: a name ("mlp", "cnn", "resnet18") or your own `farshore.Network`, which is copied and
         never changed.
     method: a name; `farshore methods` lists them.
-    memory: how many rows are kept of all past domains together.
+    memory: how many rows of all past domains are kept in total.
     settings: settings of the method and of the run by name, for example {"learning_rate": 1e-3}.
-    classes: all labels that may ever come; otherwise the first domain fixes them.
-    profile: the name of a settings profile, which decides the defaults; if not given, `large-data`
-        for images and `default` for tables.
+    classes: all labels that may ever occur; by default those of the first domain.
+    profile: the name of a settings profile, which determines the defaults; if not given,
+        `large-data` for images and `default` for tables.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Learner:
     ) -> None:
         self.method_type: type[Entry] = METHODS.get(method)
         for_method, for_run = divide(settings or {}, self.method_type.Settings)
-        self.method_type.Settings.build(for_method)  # refuses bad values now, not at the first step
+        self.method_type.Settings.build(for_method)  # refuse bad values now, not at the first step
         self.run = RunSettings.build(for_run)
         if self.run.class_weight != "none" and not self.method_type.weighs_classes:
             raise FarshoreError(
@@ -92,14 +93,13 @@ class Learner:
         self.shape: tuple[int, ...] | None = None
         self.dtype = torch.float32
         self.domains: list[dict[str, Any]] = []
-        # How raw rows become inputs, where this learner began with a data frame or by a run on raw
-        # files.
+        # How raw rows become inputs, if the first domain was a data frame or raw files.
         self.preprocessing: Preprocessing | None = None
         self._system: System | None = None
 
     @property
     def system(self) -> System:
-        """What does the work. It is built when the first domain shows the form of the inputs."""
+        """The system that does the work, built when the first domain gives the input shape."""
         if self._system is None:
             raise FarshoreError("this learner has not learned a domain yet: call learn first")
         return self._system
@@ -116,13 +116,14 @@ class Learner:
         validation: float | int = 0.2,
         checkpoints: Checkpoints | None = None,
     ) -> dict[str, float]:
-        """Learn one further domain. Returns its scores; `validation` rows are held out to measure
-        them.
+        """Learn the next domain and return its scores.
+
+        The first call fixes the shape of the inputs and, unless `classes` was given, the classes.
 
         x and y: arrays, tensors or lists; or a data frame, whose columns are scaled and encoded by
-        the first domain's training rows; or a torch Dataset of (input, label) pairs, without y.
-        The first call fixes the form of the inputs and, unless `classes` was given, the classes.
-        checkpoints: from where interrupted training of this domain continues.
+            the first domain's training rows; or a torch Dataset of (input, label) pairs, without y.
+        validation: the fraction or number of rows that are held out to measure scores.
+        checkpoints: where interrupted training of this domain is saved and resumed.
         """
         name = domain if domain is not None else f"domain {len(self.domains) + 1}"
         x, y = from_dataset(x, y)
@@ -155,9 +156,7 @@ class Learner:
         classes: Sequence[Label] | None = None,
         checkpoints: Checkpoints | None = None,
     ) -> None:
-        """Learn a Domain whose labels are class numbers. Whatever is wrong with it is refused ahead
-        of the first step.
-        """
+        """Learn a Domain with class numbers as labels, after a check ahead of the first step."""
         if self.method_type.kind == "offline":
             raise FarshoreError(
                 f"method {self.method_type.name!r} learns all its domains at once, not in turn: "
@@ -169,19 +168,20 @@ class Learner:
         self.domains.append({"name": domain.name, "rows": len(domain), "steps": steps})
 
     def learn_jointly(self, domains: Sequence[Domain], *, steps: int) -> int:
-        """Learn all domains at once, as no continual learner can: for upper bounds and source
-        models. `steps` counts per domain; returns the steps made in all.
+        """Learn all domains at once, for upper bounds and source models.
+
+        `steps` counts per domain. Returns the total number of steps.
         """
         if self.domains or not domains:
             raise FarshoreError("learn_jointly takes all domains in one call, and only once")
         for domain in domains:
             self._check(domain, steps)
             self._begin(domain, None)
-        made = self.system.learn_jointly(domains, steps=steps)
+        total = self.system.learn_jointly(domains, steps=steps)
         self.domains += [
             {"name": domain.name, "rows": len(domain), "steps": steps} for domain in domains
         ]
-        return made
+        return total
 
     def predict(self, x: Any) -> np.ndarray:
         """The label of each row."""
@@ -197,13 +197,14 @@ class Learner:
     def save(self, folder: str | Path, *, keep_previous: bool = False) -> None:
         """Write everything that learning needs to continue into `folder`, atomically.
 
-        What else lies in the folder stays; `keep_previous` keeps the state that was there for undo.
+        Other files in the folder stay. `keep_previous` keeps the previous state for undo.
         """
         save_state(folder, self.state_dict(), kind="learner", keep_previous=keep_previous)
 
     def forget(self, domain: str) -> None:
-        """Delete the kept rows of this domain and what the method remembers of it alone. The
-        weights stay as they are.
+        """Delete the kept rows of this domain and what the method remembers of it only.
+
+        The weights stay as they are.
         """
         names = [seen["name"] for seen in self.domains]
         if domain not in names:
@@ -214,15 +215,15 @@ class Learner:
     # ---- prediction and scores -------------------------------------------------------------------
 
     def logits(self, inputs: Tensor) -> Tensor:
-        """Logits of these inputs, once they are known to have the right form."""
+        """Logits of these inputs, after a check of their shape, type and values."""
         system = self.system
         self._check_form(tuple(inputs.shape[1:]), inputs.dtype, "the inputs")
         if inputs.is_floating_point() and not bool(torch.isfinite(inputs).all()):
             raise FarshoreError(
-                "the inputs hold NaN or infinite values: fill or drop those rows first"
+                "the inputs contain NaN or infinite values: fill or drop those rows first"
             )
-        nothing = torch.zeros(len(inputs), dtype=torch.long)
-        return system.logits(Rows(inputs, nothing, torch.arange(len(inputs))))
+        no_labels = torch.zeros(len(inputs), dtype=torch.long)
+        return system.logits(Rows(inputs, no_labels, torch.arange(len(inputs))))
 
     def score(self, rows: Rows) -> float:
         """The learner's metric on these rows."""
@@ -236,7 +237,7 @@ class Learner:
 
     def _check(self, domain: Domain, steps: int) -> None:
         if steps < 1:
-            raise FarshoreError(f"steps = {steps} is not allowed: at least 1 step per domain")
+            raise FarshoreError(f"steps = {steps} is not allowed: use at least 1 step per domain")
         if domain.name in [seen["name"] for seen in self.domains]:
             raise FarshoreError(
                 f"domain {domain.name!r} was learned before: give the new one another name"
@@ -251,21 +252,23 @@ class Learner:
     def _check_form(self, shape: tuple[int, ...], dtype: torch.dtype, what: str) -> None:
         if shape != self.shape:
             raise FarshoreError(
-                f"{what}: rows of shape {list(shape)}, but this learner began with "
+                f"{what}: rows of shape {list(shape)}, but this learner was started with "
                 f"{list(self.shape or ())}"
             )
         if dtype != self.dtype:
-            raise FarshoreError(f"{what}: {dtype} values, but this learner began with {self.dtype}")
+            raise FarshoreError(
+                f"{what}: {dtype} values, but this learner was started with {self.dtype}"
+            )
 
     def _begin(self, domain: Domain, classes: Sequence[Label] | None) -> None:
-        """Let the first domain fix the form of the inputs and the classes, and build the system."""
+        """Fix the input shape and the classes by the first domain, and build the system."""
         if self._system is not None:
             return
         chosen = list(classes or self.classes or [])
         if len(chosen) < 2:
             raise FarshoreError(
                 f"the first domain has one class only ({chosen}): give classes=[...] "
-                "naming all that may come"
+                "with all labels that may occur"
             )
         shape = tuple(domain.inputs.shape[1:])
         setup = self._setup(shape, chosen)
@@ -297,7 +300,7 @@ class Learner:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The arguments that make the same learner again; `network` is None for your own."""
+        """The arguments that create the same learner; `network` is None for a user's own."""
         return {
             "network": self._network if isinstance(self._network, str) else None,
             "method": self.method_type.name,
@@ -325,7 +328,7 @@ class Learner:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore what `state_dict` gave, into a learner of the same configuration."""
+        """Restore the state from `state_dict` in a learner of the same configuration."""
         self.domains = [dict(domain) for domain in state["domains"]]
         self.preprocessing = from_state(state["preprocessing"])
         if state["system"] is None:
@@ -346,7 +349,7 @@ def load(
     device: str = "cpu",
     observer: Observer | None = None,
 ) -> Learner:
-    """A learner from the folder that `save` wrote. Hand in `network` again if it was your own."""
+    """Load a learner from a folder written by `save`. Pass `network` again if it was your own."""
     state = load_state(folder, kind="learner")
     return from_state_dict(state, folder, network=network, device=device, observer=observer)
 
@@ -359,7 +362,7 @@ def from_state_dict(
     device: str = "cpu",
     observer: Observer | None = None,
 ) -> Learner:
-    """A learner from what `state_dict` gave; messages name `folder` as its origin."""
+    """A learner from its `state_dict`; messages name `folder` as its origin."""
     try:
         config = dict(state["config"])
         if config["network"] is None:
@@ -372,7 +375,7 @@ def from_state_dict(
         learner = Learner(**config, device=device, observer=observer)
         learner.load_state_dict(state)
     except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
-        raise StateError(f"{folder} does not hold a whole learner: {error}") from error
+        raise StateError(f"{folder} does not contain a complete learner: {error}") from error
     return learner
 
 

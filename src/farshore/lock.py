@@ -1,4 +1,4 @@
-"""One writer a folder: a lock that the system gives back when the process ends, however it ends."""
+"""One writer per folder: a lock that the system releases when the process ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .errors import FarshoreError
 
 try:
     import fcntl
-except ImportError:  # Windows has no flock: there the lock is not taken
+except ImportError:  # Windows has no flock: there is no lock
     fcntl = None  # type: ignore[assignment]
 
 LOCK = ".lock"
@@ -21,10 +21,10 @@ LOCK = ".lock"
 
 @contextmanager
 def exclusive(folder: str | Path) -> Iterator[None]:
-    """Inside, this process alone writes into `folder`. A second one is refused with the first one's
-    number and machine.
+    """Lock `folder`, so that only this process writes into it.
 
-    The file stays when the lock is gone; what is in it is for the message only. A killed process
+    A second process is refused with a message that names the first one and its machine. The lock
+    file stays when the lock is released; its contents are for that message only. A killed process
     leaves no lock behind.
     """
     path = Path(folder) / LOCK
@@ -55,7 +55,7 @@ def exclusive(folder: str | Path) -> Iterator[None]:
 
 def _owner(descriptor: int) -> str:
     try:
-        found = json.loads(os.pread(descriptor, 1000, 0))
-        return f"process {int(found['process'])} on {str(found['host'])[:100]}"
+        owner = json.loads(os.pread(descriptor, 1000, 0))
+        return f"process {int(owner['process'])} on {str(owner['host'])[:100]}"
     except (OSError, ValueError, KeyError, TypeError):
         return "another process"

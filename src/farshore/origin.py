@@ -1,6 +1,4 @@
-"""What code made a number, and on what: versions, the commit, the hardware. Recorded beside
-results; it decides nothing.
-"""
+"""Where a number comes from: versions, commit and hardware, recorded with every result."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from . import __version__
 
 
 def versions() -> dict[str, str]:
-    """Versions that a reader needs to get the same numbers."""
+    """The versions needed to reproduce the numbers."""
     return {
         "farshore": __version__,
         "python": platform.python_version(),
@@ -26,35 +24,30 @@ def versions() -> dict[str, str]:
 
 
 def hardware(device: torch.device) -> dict[str, str]:
-    """What the run ran on: times mean nothing without it, and GPUs of two kinds may round
-    otherwise.
-    """
-    found = {"processor": _processor()}
+    """The hardware of a run: times depend on it, and GPU types may round differently."""
+    names = {"processor": _processor()}
     if device.type == "cuda":
-        found["gpu"] = torch.cuda.get_device_name(device)
-    return found
+        names["gpu"] = torch.cuda.get_device_name(device)
+    return names
 
 
 @cache
 def _processor() -> str:
-    """The name that the system gives; the kind of machine where it gives none."""
+    """The processor's model name, or the machine type if the system has no name for it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         lines = []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.processor() or platform.machine()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor() or platform.machine()
 
 
 def commit() -> str:
-    """The commit of the code that runs, where it is known. Recorded beside a result, never part
-    of a run's name.
-    """
+    """The commit of the running code, or empty if unknown. It is never part of a run's name."""
     try:
-        place = Path(__file__).parent
-        found = subprocess.run(
+        process = subprocess.run(
             ["git", "rev-parse", "HEAD"],
-            cwd=place,
+            cwd=Path(__file__).parent,
             capture_output=True,
             text=True,
             timeout=10,
@@ -62,4 +55,4 @@ def commit() -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return found.stdout.strip() if found.returncode == 0 else ""
+    return process.stdout.strip() if process.returncode == 0 else ""

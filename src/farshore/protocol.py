@@ -1,5 +1,6 @@
-"""The protocol: train on the sources in turn, freeze, open the target, measure. One Run in, one
-Result out.
+"""The protocol: train on the sources in turn, freeze, open the target, measure.
+
+It turns one Run into one Result.
 """
 
 from __future__ import annotations
@@ -48,36 +49,36 @@ SPLITS: tuple[Literal["train", "validation"], ...] = ("train", "validation")
 
 
 class Run(BaseModel):
-    """Everything that decides a result: what is learned, how, and from which seeds."""
+    """Everything that determines a result: what is learned, how, and from which seeds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     benchmark: str
-    # What the benchmark is asked for, validated by its own model.
+    # Options of the benchmark, validated by its own model.
     options: dict[str, Any] = Field(default_factory=dict)
     method: str
-    # Of the method and of the run, by name.
+    # Settings of the method and of the run, by name.
     settings: dict[str, Any] = Field(default_factory=dict)
-    # A network in place of the scenario's own, and settings of whichever is used.
+    # A network that replaces the scenario's own; settings of whichever is used.
     network: str | None = None
     network_settings: dict[str, Any] = Field(default_factory=dict)
     seed: int = 0
     scenario_seed: int = 0
     target: str | None = None
     order: tuple[str, ...] | None = None
-    # Domains of the benchmark that this run never sees, neither as source nor as target: the real
-    # target of a run whose target is one of the sources, for selection that leaves sources out.
+    # Domains that this run uses neither as source nor as target. In selection by leaving sources
+    # out, a source takes the place of the target, and the real target is left out.
     left_out: tuple[str, ...] = ()
     steps: int | None = Field(None, ge=1)
     memory: int | None = Field(None, ge=1)
     device: str = "cpu"
-    # A trial of a search by successive halving: it may be stopped between two domains. Part of the
-    # run, so that no search that wants whole runs ever meets one that was stopped.
+    # A trial of a search by successive halving, which may be stopped between two domains. It is
+    # part of the run, so that other searches never get a run that was stopped.
     halving: bool = False
 
     @classmethod
     def build(cls, **values: Any) -> Run:
-        """A run from plain values, in its normal form; a bad one is refused in one line."""
+        """A run from plain values, in its normal form. Errors are reported in one line."""
         for name in values:
             if name not in cls.model_fields:
                 raise unknown("name", name, cls.model_fields)
@@ -87,13 +88,14 @@ class Run(BaseModel):
             raise FarshoreError(explain(error)) from None
 
     def normal(self) -> Run:
-        """The same run with options and settings as their models understand them, so that two
-        ways of writing a value are one run. Options at their defaults are left out. Unknown names
-        and bad values are refused.
+        """The same run with validated options and settings.
+
+        Two ways of writing a value thus give the same run. Options at their defaults are left out.
+        Unknown names and invalid values are refused.
         """
         kind = BENCHMARKS.get(self.benchmark)
-        of_method, of_run = divide(self.settings, catalog.find(self.method).Settings)
-        plain = catalog.find(self.method).Settings.plain(of_method) | RunSettings.plain(of_run)
+        for_method, for_run = divide(self.settings, catalog.find(self.method).Settings)
+        plain = catalog.find(self.method).Settings.plain(for_method) | RunSettings.plain(for_run)
         return self.model_copy(
             update={
                 "options": kind.Options.build(self.options, self.benchmark).plain(),
@@ -106,7 +108,7 @@ class Run(BaseModel):
 
 
 class TargetScores(BaseModel):
-    """What the frozen model scores on the target, measured once on all of its rows."""
+    """The scores of the frozen model on the target, measured once on all of its rows."""
 
     name: str
     rows: int
@@ -117,15 +119,13 @@ class TargetScores(BaseModel):
 
 
 class Result(BaseModel):
-    """What a run gave. Averages, BWT and forgetting are functions of the matrices, computed when
-    asked for.
-    """
+    """The result of a run. Averages, BWT and forgetting are computed from the matrices."""
 
     run: Run
-    # The benchmark's name, or that of the file or folder for own data.
+    # The name of the benchmark, or of the file or folder for own data.
     title: str
-    # Only continual methods rank: offline ones saw all sources at once, adaptations saw the
-    # target's inputs.
+    # Only continual methods are ranked: offline methods saw all sources at once, adaptations saw
+    # the inputs of the target.
     kind: Kind = "continual"
     # `pruned`: stopped between two domains, by the sources' scores; the target was never opened.
     status: Status
@@ -136,15 +136,15 @@ class Result(BaseModel):
     settings: dict[str, Any]
     run_settings: dict[str, Any]
     network: dict[str, Any]
-    # How the steps of the last domain were carried out: eager, graph or compiled, in which
+    # How the steps of the last domain were carried out (eager, graph or compiled), and in which
     # precision.
     execution: str = "eager"
     precision: str = "float32"
     steps: int
     memory: int
     rows_per_step: list[int]
-    # By split: R[i][j], the score on source j after learning source i; one row where the sources
-    # were learned at once.
+    # By split: R[i][j], the score on source j after learning source i; one row if the sources were
+    # learned at once.
     matrices: dict[str, list[list[float]]]
     # What had been learned at each row of the matrices.
     stages: list[str] = Field(default_factory=list)
@@ -156,14 +156,13 @@ class Result(BaseModel):
     method_bytes: int
     notes: list[str]
     versions: dict[str, str]
-    # Processor and, where it was used, GPU; which data exactly. Results of older versions do not
-    # say.
+    # Processor and, if used, GPU; the exact data. Results of older versions lack both.
     hardware: dict[str, str] = Field(default_factory=dict)
     data: dict[str, str] = Field(default_factory=dict)
 
     @property
     def target_score(self) -> float | None:
-        """The headline: the scenario's metric on the unseen target."""
+        """The main score: the scenario's metric on the unseen target."""
         return self.target.scores[self.metric] if self.target is not None else None
 
     def source_score(self, option: int = 2) -> float | None:
@@ -175,7 +174,7 @@ class Result(BaseModel):
         return backward_transfer(self.matrices[split]) if self.status == "done" else None
 
     def forgetting(self, split: str = "validation") -> float | None:
-        """Mean loss against the best score that each source ever had, on the named split."""
+        """Mean drop from the best score that each source ever had, on the named split."""
         return forgetting(self.matrices[split]) if self.status == "done" else None
 
     def save(self, path: str | Path) -> None:
@@ -186,18 +185,18 @@ class Result(BaseModel):
 
     @classmethod
     def read(cls, path: str | Path) -> Result:
-        """Read what `save` wrote."""
+        """Read a result written by `save`."""
         try:
             return cls.model_validate_json(Path(path).read_bytes())
         except OSError as error:
             raise StateError(f"{path} cannot be read: {error.strerror}") from error
         except ValidationError as error:
-            raise StateError(f"{path} is not a whole result: {explain(error)}") from error
+            raise StateError(f"{path} is not a complete result: {explain(error)}") from error
 
 
-# Called when the target is open and measured, with the frozen learner: for figures.
+# Called with the frozen learner once the target is open and measured, for figures.
 Opened = Callable[[Learner, Scenario, Domain], None]
-# Asked ahead of each domain but the first, with the validation scores so far.
+# Called ahead of each domain but the first with the validation scores so far.
 Promising = Callable[[list[list[float]]], bool]
 
 
@@ -210,13 +209,14 @@ def execute(
     opened: Opened | None = None,
     promising: Promising | None = None,
 ) -> Result:
-    """Carry out a run. Whatever is wrong with it is refused ahead of the first step; the target
-    opens after the last.
+    """Carry out a run.
 
-    resume: where the state is kept at the end of each domain; a run that finds one there continues
-        from it.
+    Errors in the run are reported ahead of the first step; the target is opened after the last one.
+
+    resume: where the state is saved at the end of each domain. If it contains one, the run
+        continues from there.
     opened: called with the frozen learner and the open target once the scores are measured.
-    promising: if it says no between two domains, the run is pruned.
+    promising: if it returns False between two domains, the run is pruned.
     """
     entry = catalog.find(run.method)
     run = run.normal()
@@ -287,8 +287,8 @@ def execute(
         target=target,
         seconds=seconds,
         step_milliseconds=[
-            1000 * spent / made
-            for spent, made in zip(record.step_seconds, record.steps, strict=True)
+            1000 * seconds_spent / count
+            for seconds_spent, count in zip(record.step_seconds, record.steps, strict=True)
         ],
         memory_bytes=usage.memory_bytes,
         memory_items=usage.memory_items,
@@ -317,7 +317,7 @@ def make_learner(
     source: SourceTraining | None = None,
     observer: Observer | None = None,
 ) -> Learner:
-    """The learner of a run, for what is trained on its sources. It never sees the target."""
+    """The learner that is trained on the sources of a run. It never sees the target."""
     capacity = run.memory if run.memory is not None else scenario.memory
     if capacity < len(scenario.sources):
         raise FarshoreError(
@@ -345,14 +345,14 @@ def make_learner(
 
 
 def network_settings(run: Run, scenario: Scenario) -> dict[str, Any]:
-    """Those of the run, over the scenario's own where its network is used."""
+    """The network settings of the run, over those of the scenario if its network is used."""
     if run.network is not None:
         return dict(run.network_settings)
     return {**scenario.network_settings, **run.network_settings}
 
 
 class _Pruned(Exception):
-    """The run is not worth continuing."""
+    """The run was stopped between two domains by its scores on the sources."""
 
 
 class _Record:
@@ -377,12 +377,13 @@ def _train(
     resume: Resume | None,
     promising: Promising | None,
 ) -> None:
-    """Learn the sources; after each, score all of them on both splits. Those that were learned
-    before an interruption are skipped.
+    """Learn the sources; after each one, score all of them on both splits.
+
+    Sources learned before an interruption are skipped.
     """
     if sources == "jointly":
-        made = learner.learn_jointly(scenario.sources, steps=steps)
-        _score(learner, scenario, ALL_SOURCES, made, record)
+        total = learner.learn_jointly(scenario.sources, steps=steps)
+        _score(learner, scenario, ALL_SOURCES, total, record)
         return
     learned, saved = resume.restore(learner) if resume is not None else (0, {})
     vars(record).update(saved)
@@ -400,7 +401,7 @@ def _train(
 
 
 def _score(learner: Learner, scenario: Scenario, stage: str, steps: int, record: _Record) -> None:
-    """A row of the matrices, and what the stage cost."""
+    """Add a row to the matrices, and the cost of the stage."""
     system = learner.system
     record.stages.append(stage)
     record.steps.append(steps)
@@ -425,15 +426,17 @@ def _score(learner: Learner, scenario: Scenario, stage: str, steps: int, record:
 def _measure_target(
     learner: Learner, scenario: Scenario, adaptation: AtTarget | None, opened: Opened | None
 ) -> TargetScores:
-    """Freeze the model, open the target, score all its rows, and make sure that nothing moved.
+    """Freeze the model, open the target, score all its rows, and verify that no weight changed.
 
-    An adaptation gets a copy of the frozen model; what is frozen and checked is the source model.
+    An adaptation gets a copy of the frozen model; the source model itself is frozen and checked.
     """
     predictor = learner.system.predictor()
     if adaptation is not None:
-        learned = [each for each in scenario.sources if each.name in learner.system.domains]
-        held = [Inputs(each.inputs, each.validation, learner.device) for each in learned]
-        adaptation.prepare(cast(Network, predictor), held)
+        learned = [source for source in scenario.sources if source.name in learner.system.domains]
+        validation = [
+            Inputs(source.inputs, source.validation, learner.device) for source in learned
+        ]
+        adaptation.prepare(cast(Network, predictor), validation)
     frozen = FrozenModel(predictor)
     opened_at = datetime.now(UTC).isoformat(timespec="seconds")
     target: Domain = scenario.target.open(frozen)
@@ -457,10 +460,9 @@ def _measure_target(
 def _adapt(
     adaptation: AtTarget, learner: Learner, target: Domain, seed: int
 ) -> tuple[Tensor, Tensor]:
-    """Logits and labels of the target's rows in the order in which the adaptation saw them:
-    shuffled, by the scenario's seed alone.
+    """Logits and labels of the target's rows in the order in which the adaptation saw them.
 
-    It is handed inputs; the labels stay here.
+    The order is shuffled by the scenario's seed only. The adaptation receives no labels.
     """
     order = torch.randperm(len(target), generator=generator(seed, "target order"))
     inputs = Inputs(target.inputs, order, learner.device)

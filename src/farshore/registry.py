@@ -1,8 +1,7 @@
-"""Registries: names for methods, benchmarks and networks, open to other packages through entry
-points.
+"""Registries of methods, benchmarks and networks by name, extensible through entry points.
 
-A built-in entry is the text "module:attribute" and is imported only when asked for, so that listing
-names stays light.
+A built-in entry is the text "module:attribute", which is imported on first use, so that listing
+names stays fast.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Names of one kind of thing. Other packages add theirs under the entry-point group `group`."""
+    """Objects of one kind by name. Other packages add theirs to the entry-point group `group`."""
 
     def __init__(self, kind: str, group: str, builtin: dict[str, str]) -> None:
         self.kind = kind
@@ -28,7 +27,7 @@ class Registry(Generic[T]):
         self._offered: dict[str, str] | None = None
 
     def names(self) -> list[str]:
-        """All known names, the built-in ones first and in the order in which they are listed."""
+        """All known names, the built-in ones first, in their listed order."""
         return [
             *self._builtin,
             *self._added,
@@ -36,11 +35,11 @@ class Registry(Generic[T]):
         ]
 
     def __contains__(self, name: str) -> bool:
-        """Whether there is such a name; looks at other packages only if it is not ours."""
+        """Whether the name exists. Other packages are searched only if it is not built in."""
         return name in self._builtin or name in self._added or name in self._plugins()
 
     def get(self, name: str) -> T:
-        """The thing called `name`, imported now if it was not yet."""
+        """The object registered as `name`, imported on first use."""
         if name in self._added:
             return self._added[name]
         if name not in self._loaded:
@@ -48,19 +47,17 @@ class Registry(Generic[T]):
         return self._loaded[name]
 
     def add(self, name: str, thing: T) -> None:
-        """Give `thing` a name in this process. A name that is taken is refused."""
+        """Register `thing` in this process. A name that is taken is refused."""
         if name in self.names():
             raise FarshoreError(f"the {self.kind} name {name!r} is taken: choose another one")
         self._added[name] = thing
 
     def remove(self, name: str) -> None:
-        """Take back what `add` did."""
+        """Remove a name registered with `add`."""
         self._added.pop(name, None)
 
     def _plugins(self) -> dict[str, str]:
-        """What other packages offer. Looked for once: what is installed does not change while a
-        process runs, and it is slow.
-        """
+        """Entries of other packages. Searched once, because the search is slow."""
         if self._offered is None:
             self._offered = {
                 point.name: point.value
@@ -70,15 +67,15 @@ class Registry(Generic[T]):
         return self._offered
 
     def _load(self, name: str) -> T:
-        place = self._builtin.get(name) or self._plugins().get(name)
-        if place is None:
+        location = self._builtin.get(name) or self._plugins().get(name)
+        if location is None:
             raise unknown(self.kind, name, self.names())
-        module, _, attribute = place.partition(":")
+        module, _, attribute = location.partition(":")
         try:
             thing: T = getattr(import_module(module), attribute)
         except (ImportError, AttributeError) as error:
             raise FarshoreError(
-                f"the {self.kind} {name!r} is registered as {place!r}, which cannot be imported: "
-                f"{error}"
+                f"the {self.kind} {name!r} is registered as {location!r}, which cannot be "
+                f"imported: {error}"
             ) from error
         return thing

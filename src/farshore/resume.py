@@ -1,6 +1,4 @@
-"""Resume: the learner's state at the end of each domain of a run, so that a killed run continues
-instead of starting over.
-"""
+"""Resume a killed run from the learner's state at the end of the last finished domain."""
 
 from __future__ import annotations
 
@@ -18,12 +16,13 @@ RECORD = "record.json"
 
 
 class Resume:
-    """A folder with one saved learner per finished domain (`1`, `2`, ...) and the record of what
-    was measured so far.
+    """A folder with saved learners (`1`, `2`, ... finished domains) and a record of measurements.
 
-    The record is written last and names the state that it belongs to: whenever a run is killed, the
-    two fit together. Earlier states are deleted unless `keep`. Work of less than `least_seconds` is
-    not worth the disk: it is repeated.
+    The record is written last and names the state it belongs to, so that the two match whenever a
+    run is killed.
+
+    keep: keep the states of earlier domains too.
+    least_seconds: work of less than this time is not saved but repeated.
     """
 
     def __init__(
@@ -35,8 +34,9 @@ class Resume:
         self._saved_at = time.monotonic()
 
     def restore(self, learner: Learner) -> tuple[int, dict[str, Any]]:
-        """Bring a fresh learner to where the run stopped: how many domains it has learned, and the
-        record; (0, {}) to begin.
+        """Restore a fresh learner to where the run stopped.
+
+        Returns the number of domains it has learned and the record; (0, {}) to start from scratch.
         """
         path = self.folder / RECORD
         if not path.is_file():
@@ -46,14 +46,14 @@ class Resume:
             done, record = int(saved["done"]), dict(saved["record"])
             state = load_state(self.folder / str(done), kind="learner")
         except (OSError, KeyError, TypeError, ValueError, StateError) as error:
-            # Repeating a run costs time only; continuing from damaged numbers would cost the truth.
+            # Repeating a run only costs time; continuing from damaged numbers gives wrong results.
             learner.observer.note(f"{path} cannot be used, the run starts over: {error}")
             return 0, {}
         learner.load_state_dict(state)
         return done, record
 
     def save(self, learner: Learner, record: dict[str, Any]) -> None:
-        """The end of a domain."""
+        """Save the state at the end of a domain."""
         if not self.keep and time.monotonic() - self._saved_at < self.least_seconds:
             return
         done = len(learner.domains)
@@ -72,6 +72,6 @@ class Resume:
                     shutil.rmtree(old, ignore_errors=True)
 
     def clear(self) -> None:
-        """The result is written: nothing of this is needed any more, unless it is kept."""
+        """Delete the states, once there is a result, unless they are kept."""
         if not self.keep and self.folder.is_dir():
             shutil.rmtree(self.folder, ignore_errors=True)

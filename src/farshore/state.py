@@ -1,10 +1,9 @@
-"""The one form of state on disk: a folder with safetensors + JSON and a manifest with checksums.
+"""State on disk: a folder with safetensors and JSON files and a manifest with checksums.
 
-A save writes new files beside the old ones and, last, replaces `manifest.json` by an atomic rename.
-Until that rename the folder still holds the previous state, whole; afterwards the previous files
-are deleted, or kept for `undo` if the save asks
-for it: the manifest then names them too. Nothing is pickled, and nothing that is loaded can run
-code.
+A save writes new files next to the old ones and finally replaces `manifest.json` by an atomic
+rename. Until then the folder still contains the complete previous state. Afterwards the previous
+files are deleted or, if requested, kept for `undo`; the manifest then lists them too. Nothing is
+pickled, and loading a state cannot run code.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ VERSION = 1
 READABLE = (1,)
 MANIFEST = "manifest.json"
 LARGEST_MANIFEST = 1 << 20
-# What the manifest holds for one state: the files of each part, and facts about every file.
+# The manifest's entries for one state: the files of each part, and facts about every file.
 STATE = ("parts", "files")
 
 Tree = Mapping[str, Any]
@@ -46,22 +45,22 @@ def save_state(
     """Write the tree `state` (dictionaries, lists, plain values, tensors) into `folder`,
     atomically.
 
-    records: further trees by name, saved in files of their own together with the state. Without
-        them those that the folder holds stay as they are.
-    keep_previous: the state that was there stays next to the new one, for `undo`.
+    records: further trees by name, saved in files of their own together with the state. If None,
+        the records already in the folder stay as they are.
+    keep_previous: keep the previous state next to the new one, for `undo`.
     """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise StateError(f"{folder} is a file: give a folder to save into")
-    there = None
+    current = None
     if (folder / MANIFEST).is_file() and (keep_previous or records is None):
         try:
-            there = _read_manifest(folder, kind)
+            current = _read_manifest(folder, kind)
         except StateError:
             if keep_previous:
                 raise
             # Nothing readable is replaced: a damaged folder must not prevent a new save.
-    previous = {key: there[key] for key in STATE} if keep_previous and there else None
+    previous = {key: current[key] for key in STATE} if keep_previous and current else None
     tag = uuid.uuid4().hex[:12]
     parts: dict[str, dict[str, str]] = {}
     contents: dict[str, bytes] = {}
@@ -69,11 +68,11 @@ def save_state(
         parts[name], written = _written(tree, name, tag)
         contents |= written
     files = {name: {"sha256": _digest(data), "bytes": len(data)} for name, data in contents.items()}
-    if records is None and there is not None:
-        for name, part in there["parts"].items():
+    if records is None and current is not None:
+        for name, part in current["parts"].items():
             if name != kind:
                 parts[name] = part
-                files |= {file: there["files"][file] for file in part.values()}
+                files |= {file: current["files"][file] for file in part.values()}
     manifest = {
         "format": FORMAT,
         "version": VERSION,
@@ -98,7 +97,7 @@ def save_state(
 
 
 def _written(tree: Tree, name: str, tag: str) -> tuple[dict[str, str], dict[str, bytes]]:
-    """The names of a part's files, and their contents."""
+    """The file names of a part, and the contents of these files."""
     tensors: dict[str, torch.Tensor] = {}
     encoded = json.dumps(_encode(tree, "", tensors), allow_nan=True).encode()
     part = {"tree": f"state-{name}-{tag}.json"}
@@ -110,7 +109,7 @@ def _written(tree: Tree, name: str, tag: str) -> tuple[dict[str, str], dict[str,
 
 
 def current_tag(folder: str | Path, *, kind: str) -> str:
-    """A text that identifies the state that the folder holds now; another one after every save."""
+    """A text that identifies the folder's current state. It changes with every save."""
     return str(_read_manifest(Path(folder), kind)["parts"][kind]["tree"])
 
 
@@ -157,7 +156,10 @@ def load_parts(folder: str | Path, *, kind: str) -> dict[str, dict[str, Any]]:
         again = _read_manifest(folder, kind)
         if again["parts"] == manifest["parts"]:
             raise
-        contents, manifest = _read_files(folder, again), again  # somebody saved in the meantime
+        contents, manifest = (
+            _read_files(folder, again),
+            again,
+        )  # another process has saved in the meantime
     try:
         return {name: _read_part(part, contents) for name, part in manifest["parts"].items()}
     except (
@@ -180,37 +182,38 @@ def _read_part(part: Mapping[str, str], contents: Mapping[str, bytes]) -> dict[s
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Write beside `path`, force it to the disk, then rename: the file is either the old or the
-    whole new one.
+    """Write to a temporary file, flush it to disk, then rename it to `path`.
+
+    The file is therefore always either the old or the complete new one.
     """
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
-        with open(beside, "wb") as file:
+        with open(temporary, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, path)
+        os.replace(temporary, path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def _read_manifest(folder: Path, kind: str) -> dict[str, Any]:
     path = folder / MANIFEST
     if not path.is_file():
-        raise StateError(f"{folder} holds no saved {kind}: there is no {MANIFEST} in it")
+        raise StateError(f"{folder} contains no saved {kind}: there is no {MANIFEST} in it")
     try:
         if path.stat().st_size > LARGEST_MANIFEST:
             raise ValueError(f"it has {path.stat().st_size} bytes")
         manifest = dict(json.loads(path.read_bytes()))
-        form, version, held = (manifest[key] for key in ("format", "version", "kind"))
-        if form == FORMAT and version in READABLE and held == kind:
+        form, version, saved_kind = (manifest[key] for key in ("format", "version", "kind"))
+        if form == FORMAT and version in READABLE and saved_kind == kind:
             for state in (manifest, manifest.get("previous")):
                 _check_files(state, kind)
             return manifest
     except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise StateError(f"{path} is damaged: {error}") from error
-    if form != FORMAT or held != kind:
-        raise StateError(f"{folder} holds a {form} of kind {held!r}, not a saved {kind}")
+    if form != FORMAT or saved_kind != kind:
+        raise StateError(f"{folder} contains a {form} of kind {saved_kind!r}, not a saved {kind}")
     raise StateError(
         f"{folder} has state version {version!r}; this farshore reads "
         f"{' and '.join(map(str, READABLE))}: use the farshore that wrote it; to convert it, load "
@@ -219,9 +222,7 @@ def _read_manifest(folder: Path, kind: str) -> dict[str, Any]:
 
 
 def _check_files(state: Any, kind: str) -> None:
-    """What the manifest says of a state names plain files inside the folder, with a checksum and a
-    size each.
-    """
+    """Check that a state's entries name plain files in the folder, with checksum and size."""
     if state is None:
         return
     files = {
@@ -244,7 +245,7 @@ def _read_files(folder: Path, manifest: Mapping[str, Any]) -> dict[str, bytes]:
 def _read_checked(path: Path, facts: Mapping[str, Any]) -> bytes:
     try:
         if path.exists() and not path.is_file():
-            raise StateError(f"{path} is damaged: it is no file")
+            raise StateError(f"{path} is damaged: it is not a file")
         if path.stat().st_size != facts["bytes"]:
             raise StateError(
                 f"{path} is damaged: it has {path.stat().st_size} bytes, the manifest says "
@@ -263,9 +264,7 @@ def _digest(data: bytes) -> str:
 
 
 def _encode(node: Any, path: str, tensors: dict[str, torch.Tensor]) -> Any:
-    """A JSON tree in which tensors are references into `tensors` and other keys than text
-    survive.
-    """
+    """A JSON tree in which tensors are references into `tensors`. Keys may be of any plain type."""
     if isinstance(node, torch.Tensor):
         tensors[path] = node.detach().cpu().clone().contiguous()
         return {"$tensor": path}
@@ -284,7 +283,8 @@ def _encode(node: Any, path: str, tensors: dict[str, torch.Tensor]) -> Any:
     if node is None or isinstance(node, bool | int | float | str):
         return node
     raise TypeError(
-        f"state may hold tensors and plain values, not {type(node).__name__} at {path or '/'}"
+        f"state may contain only tensors and plain values, not {type(node).__name__} "
+        f"at {path or '/'}"
     )
 
 

@@ -1,9 +1,9 @@
-"""System: the smallest shape of something that learns domains. Learner, protocol and deployment
-know only this.
+"""System: the minimal interface of something that learns domains.
 
-`farshore.trainer.Trainer` carries out every method that learns by gradient steps. A learner without
-gradients (a closed form, trees) is another System, under another name in `SYSTEMS`: a catalog entry
-says by its `system` attribute which one carries it out.
+Learner, protocol and deployment know only this interface. `farshore.trainer.Trainer` implements it
+for every method that learns by gradient steps. A learner without gradients (a closed form, trees)
+is another System, with another name in `SYSTEMS`. The `system` attribute of a catalog entry names
+the one that carries it out.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ SYSTEMS: Registry[type[System]] = Registry(
 
 @dataclass(frozen=True)
 class Setup:
-    """What a system is built from, once the form of the inputs and the classes are known.
+    """What a system is built from, once the shape of the inputs and the classes are known.
 
-    entry: what is learned by, from the catalog; `settings` are its settings as they
-        were given, `profile` names their defaults.
-    capacity: rows that may be kept of all past domains together.
+    entry: the method, from the catalog.
+    settings: the settings of the method that were given; `profile` names their defaults.
+    capacity: how many rows of all past domains may be kept in total.
     restored: the weights come from a saved state, so files of pretrained weights are not needed.
     """
 
@@ -60,7 +60,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a system holds and how it works, for results and for `farshore show`."""
+    """What a system stores and how it works, for results and for `farshore show`."""
 
     settings: dict[str, Any]
     memory_items: int = 0
@@ -71,22 +71,22 @@ class Usage:
 
 
 class System(ABC):
-    """Learns one domain after the other; predicts; forgets; can be saved and exported."""
+    """Learns one domain after another, predicts, forgets, and can be saved and exported."""
 
-    # Of the last domain: seconds of its steps, and of what came after them.
+    # For the last domain: seconds of its steps, and of the work after them.
     seconds: dict[str, float]
     # Rows per step on the last domain, current and replayed.
     rows_per_step: int
-    # Where work deviated from what was asked, and why.
+    # Deviations from what was requested, and the reasons.
     notes: list[str]
 
     @abstractmethod
     def __init__(self, setup: Setup) -> None:
-        """Build everything that depends on the form of the inputs."""
+        """Build everything that depends on the shape of the inputs."""
 
     @classmethod
     def check_state(cls, setup: Setup, state: Mapping[str, Any]) -> None:
-        """Refuse a state that does not fit this setup, before anything is allocated for it."""
+        """Refuse a state that does not match this setup, before anything is allocated for it."""
 
     @property
     @abstractmethod
@@ -95,10 +95,10 @@ class System(ABC):
 
     @abstractmethod
     def learn(self, domain: Domain, *, steps: int, checkpoints: Checkpoints | None = None) -> None:
-        """Learn one further domain."""
+        """Learn the next domain."""
 
     def learn_jointly(self, domains: Sequence[Domain], *, steps: int) -> int:
-        """Learn all domains at once, as no continual learner can; returns the steps made."""
+        """Learn all domains at once, unlike a continual learner. Returns the number of steps."""
         raise FarshoreError("this method cannot learn several domains at once")
 
     @abstractmethod
@@ -107,23 +107,23 @@ class System(ABC):
 
     @abstractmethod
     def features(self, inputs: Tensor) -> Tensor:
-        """What the model makes of these inputs ahead of its classifier, [n, d]."""
+        """Features of these inputs, as the classifier receives them, [n, d]."""
 
     @abstractmethod
     def predictor(self) -> nn.Module:
-        """The module from inputs to logits that is frozen, measured and exported."""
+        """The module from inputs to logits, which is frozen, measured and exported."""
 
     @abstractmethod
     def forget(self, domain: str) -> None:
-        """Delete what is kept of this domain alone."""
+        """Delete what is kept of this domain only."""
 
     @abstractmethod
     def kept_rows(self) -> dict[str, Fields]:
-        """Rows kept of past domains, per domain where they can be told apart."""
+        """Rows kept of past domains, per domain where the domains can be distinguished."""
 
     @abstractmethod
     def usage(self) -> Usage:
-        """What the system holds now."""
+        """What the system stores now."""
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
@@ -131,4 +131,4 @@ class System(ABC):
 
     @abstractmethod
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore what `state_dict` gave, into a system of the same setup."""
+        """Restore the state from `state_dict` in a system of the same setup."""

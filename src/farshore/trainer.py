@@ -1,8 +1,8 @@
-"""Trainer: learns by gradient steps. The loop, the rows of each step, and the way a step is
-carried out.
+"""Trainer: learns by gradient steps.
 
-Read `_train` from top to bottom: it is the whole of training. Where the rows of a step come from
-is one of two sources of batches: `Rehearsal` (one domain, and rows of the past from the memory) or
+It owns the training loop, chooses the rows of each step, and decides how a step is carried out.
+Read `_train` from top to bottom: it is all of training. The rows of a step come from one of two
+sources of batches: `Rehearsal` (one domain, and rows of past domains from the memory) or
 `AllSources` (every domain at once).
 """
 
@@ -37,14 +37,14 @@ from .settings import RunSettings
 from .system import Setup, System, Usage
 
 ALL_SOURCES = "all sources"
-EVALUATION_VALUES = 4096 * 1024  # fewer rows at once where a row is large
+EVALUATION_VALUES = 4096 * 1024  # fewer rows at once if a row is large
 FINITE_CHECK_STEPS = 100
-# What a method gets from its trainer, which saves it by itself.
-GIVEN = ("settings", "domains", "network", "memory", "generator", "opts")
+# Attributes that a method gets from its trainer, which saves them separately.
+FROM_TRAINER = ("settings", "domains", "network", "memory", "generator", "opts")
 
 
 class Batches(Protocol):
-    """A source of batches: what a training run of `Trainer` draws its steps from."""
+    """A source of batches, from which `Trainer` draws its steps."""
 
     name: str
 
@@ -56,11 +56,11 @@ class Batches(Protocol):
         """The rows of one step."""
 
     def observe(self, batch: Batch) -> None:
-        """The step with this batch was made."""
+        """Called after the step with this batch."""
 
 
 class Trainer(System):
-    """Trains the network of one Method. Built once the form of the inputs is known."""
+    """Trains the network of one Method. Built once the shape of the inputs is known."""
 
     def __init__(self, setup: Setup) -> None:
         kind = cast(type[Method], setup.entry)
@@ -97,7 +97,7 @@ class Trainer(System):
 
     @classmethod
     def check_state(cls, setup: Setup, state: Mapping[str, Any]) -> None:
-        """The stored weights must have the sizes of the network that is described."""
+        """Check that the stored weights have the sizes of the described network."""
         if isinstance(setup.network, str):
             check_sizes(
                 setup.network, setup.shape, setup.classes, setup.network_settings, state["network"]
@@ -106,7 +106,7 @@ class Trainer(System):
     # ---- training --------------------------------------------------------------------------------
 
     def learn(self, domain: Domain, *, steps: int, checkpoints: Checkpoints | None = None) -> None:
-        """Learn one further domain, with the rehearsal that the method asks for."""
+        """Learn the next domain, with the rehearsal that the method asks for."""
         rows = domain.split("train").to(self.device)
         rehearsal = Rehearsal(self, domain.name, rows)
         if self.memory is not None:
@@ -120,8 +120,10 @@ class Trainer(System):
             self._train(rehearsal, steps, resume, close=lambda: self._close(domain.name, rehearsal))
 
     def learn_jointly(self, domains: Sequence[Domain], *, steps: int) -> int:
-        """Learn all domains at once. `steps` counts per domain: k domains get k x steps, as if they
-        came in turn, unless the method counts them otherwise.
+        """Learn all domains at once.
+
+        `steps` counts per domain: k domains get k x steps, as if they came in turn, unless the
+        method counts differently. Returns the total number of steps.
         """
         if self.domains:
             raise FarshoreError("domains are learned jointly in one call, ahead of any other")
@@ -140,7 +142,7 @@ class Trainer(System):
         resume: ResumableDomain | None = None,
         close: Callable[[], None] = lambda: None,
     ) -> None:
-        """Make the steps, then close the domain."""
+        """Carry out the steps, then close the domain."""
         if self.run.class_weight == "balanced":
             labels = torch.cat([rows.labels[rows.index] for rows in batches.parts])
             self.method.class_weight = balanced_weights(labels, self.setup.classes)
@@ -165,7 +167,7 @@ class Trainer(System):
         self.seconds = {"steps": ended - began, "closing": time.perf_counter() - ended}
 
     def step(self, batches: Batches) -> Terms:
-        """What a step does on the device: draw, update, observe. It reads no value there."""
+        """The work of a step on the device: draw, update, observe. It reads no value back."""
         batch = batches.draw()
         terms = self.method.update(batch)
         self.method.after_step(batch)
@@ -173,7 +175,7 @@ class Trainer(System):
         return terms
 
     def _close(self, domain: str, rehearsal: Rehearsal) -> None:
-        """The domain ends: the memory takes its share, then the method sees the rows once more."""
+        """End a domain: the memory selects rows, then the method sees the rows once more."""
         if self.memory is not None:
             self.memory.close_domain(domain, rehearsal, self.generators.memory)
         self.method.domains.append(domain)
@@ -188,7 +190,7 @@ class Trainer(System):
     # ---- the way a step is carried out -----------------------------------------------------------
 
     def choose_way(self, steps: int, parts: Sequence[Rows] = ()) -> None:
-        """How the coming steps are carried out, in which precision and memory format."""
+        """Choose how the next steps are carried out, in which precision and memory format."""
         method = self.method
         reason = method.uncaptured()
         if not all(isinstance(rows.inputs, Tensor) for rows in parts):
@@ -205,24 +207,24 @@ class Trainer(System):
             self._note(text)
 
     def _note(self, text: str) -> None:
-        """Tell it once, and keep it for the result."""
+        """Report a note once, and keep it for the result."""
         if text not in self.notes:
             self.notes.append(text)
             self.observer.note(text)
 
     def arithmetic(self) -> AbstractContextManager[None]:
-        """Inside, numbers are as exact and as repeatable as the run asks, on its threads."""
+        """Compute inside with the precision, repeatability and threads that the run asks for."""
         return arithmetic(self.way, self.run, self.device, self.method.network)
 
     @contextmanager
     def carrying_out(self, step: Callable[[], Terms]) -> Iterator[Callable[[], Terms]]:
-        """What carries out one step per call, with the network in training mode."""
+        """Yield a function that carries out one step per call, in training mode."""
         method, generators = self.method, self.generators
         network = method.network
         network.train()
 
         def phase() -> Hashable:
-            # A fresh optimiser creates its state in its first step, which must not be recorded.
+            # A new optimiser creates its state in its first step, which must not be recorded.
             return method.phase(), *(len(optimizer.state) for optimizer in method.opts)
 
         drawn = (generators.data, generators.memory, generators.method)
@@ -237,7 +239,7 @@ class Trainer(System):
         network.eval()
 
     def _wait(self) -> None:
-        """Times are of work done, not of work asked for."""
+        """Wait for the device, so that times measure finished work."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 
@@ -260,7 +262,7 @@ class Trainer(System):
         ):
             for inputs, _ in rows.batches(size):
                 part = predictor(inputs.to(self.device)).float()
-                # One tensor for all: many small ones would fragment the memory of the batches.
+                # One tensor for all batches: many small ones would fragment the memory.
                 if done == 0:
                     logits = part.new_empty(len(rows), *part.shape[1:])
                 logits[done : done + len(part)] = part
@@ -268,7 +270,7 @@ class Trainer(System):
         return logits
 
     def features(self, inputs: Tensor) -> Tensor:
-        """Features by the present model in evaluation mode."""
+        """Features by the current model in evaluation mode."""
         network = self.method.network.eval()
         with self.arithmetic(), torch.no_grad():
             parts = inputs.split(EVALUATION_ROWS)
@@ -277,8 +279,9 @@ class Trainer(System):
     # ---- the past and state ----------------------------------------------------------------------
 
     def forget(self, domain: str) -> None:
-        """Delete the kept rows of this domain and what the method remembers of it alone. The
-        weights stay as they are.
+        """Delete the kept rows of this domain and what the method remembers of it only.
+
+        The weights stay as they are.
         """
         if self.memory is not None:
             self.memory.forget(domain)
@@ -286,11 +289,11 @@ class Trainer(System):
         self.method.domains = [name for name in self.domains if name != domain]
 
     def kept_rows(self) -> dict[str, Fields]:
-        """What the memory holds."""
+        """The rows in the memory."""
         return self.memory.kept() if self.memory is not None else {}
 
     def usage(self) -> Usage:
-        """Settings as they are in force, and what is held."""
+        """Effective settings, and what memory and method store."""
         return Usage(
             settings=self.method.settings.model_dump(),
             memory_items=self.memory.items if self.memory is not None else 0,
@@ -301,9 +304,9 @@ class Trainer(System):
         )
 
     def state_dict(self, *, inside_domain: bool = False) -> dict[str, Any]:
-        """The one snapshot: saved models, runs that resume and checkpoints are made of it.
+        """Take a snapshot, which serves saved models, resumed runs and checkpoints.
 
-        inside_domain: also what the method keeps within a domain only.
+        inside_domain: include what the method keeps only within a domain.
         """
         method = self.method
         state = {
@@ -319,7 +322,7 @@ class Trainer(System):
             state["within"] = {
                 name: value
                 for name, value in vars(method).items()
-                if name not in GIVEN and _is_plain(value)
+                if name not in FROM_TRAINER and _is_plain(value)
             }
         return state
 
@@ -339,18 +342,19 @@ class Trainer(System):
 
 
 class ResumableDomain(Protocol):
-    """The checkpoint of the domain that is being learned."""
+    """The checkpoint of the domain being learned."""
 
     def restore(self) -> int:
-        """Continue from the last checkpoint; how many steps are done."""
+        """Restore the last checkpoint. Returns the number of steps already done."""
 
     def reached(self, step: int) -> None:
-        """So many steps are done: write a checkpoint if one is due."""
+        """Write a checkpoint if one is due after this many steps."""
 
 
 class Rehearsal:
-    """Batches of one domain with the draws from the memory that the method asks for; and the
-    domain's rows in the form in which a memory keeps them.
+    """Batches of one domain, with the draws from the memory that the method asks for.
+
+    It also gives a memory the domain's rows in the form in which they are kept.
     """
 
     def __init__(self, trainer: Trainer, name: str, rows: Rows) -> None:
@@ -372,7 +376,7 @@ class Rehearsal:
         return int(self.method.settings.batch_size + draws * self.domains * self.per_domain)
 
     def draw(self) -> Batch:
-        """Rows of the current domain, uniform with replacement, and those of the past."""
+        """Rows of the current domain, uniform with replacement, and rows of past domains."""
         size, replay = self.method.settings.batch_size, self.method.replay
         index = torch.randint(
             len(self.rows), (size,), generator=self.generators.data, device=self.device
@@ -407,7 +411,7 @@ class Rehearsal:
         return self.rows.labels[self.rows.index]
 
     def fields(self, positions: Tensor) -> Fields:
-        """Training rows as the memory keeps them, with z by the present model."""
+        """Training rows as the memory keeps them, with z by the current model."""
         inputs, labels = (tensor.to(self.device) for tensor in self.rows.take(positions))
         fields = {"inputs": inputs, "labels": labels}
         stores = self.method.replay.stores
@@ -421,13 +425,12 @@ class Rehearsal:
             features = torch.cat([network.extract(part) for part in parts])
             outputs = {"features": features, "logits": network.classifier(features)}
         network.train(was_training)
-        # Not inference tensors any more: steps read them together with tensors that take a
-        # gradient.
+        # Clones are not inference tensors: steps combine them with tensors that need a gradient.
         return fields | {name: outputs[name].clone() for name in stores}
 
 
 class AllSources:
-    """One minibatch of `batch_size` rows of every domain in each step (DomainBed's convention)."""
+    """`batch_size` rows of every domain in each step (DomainBed's convention)."""
 
     name = ALL_SOURCES
 
@@ -448,12 +451,13 @@ class AllSources:
         return Batch(inputs, torch.cat([y for _, y in drawn]), rows=len(inputs))
 
     def observe(self, batch: Batch) -> None:
-        """Nothing is kept: all rows stay available."""
+        """Keep nothing: all rows stay available."""
 
 
 def replay_plan(run: RunSettings, method: Method) -> tuple[int, int]:
-    """(past domains per step, rows of each): the replay budget, the same for all methods that
-    replay.
+    """The replay budget: (past domains per step, rows per past domain).
+
+    It is the same for all methods that replay.
     """
     past, replay = len(method.domains), method.replay
     if replay.memory is None or past == 0:
@@ -466,8 +470,9 @@ def replay_plan(run: RunSettings, method: Method) -> tuple[int, int]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a method's attribute is state: tensors and plain values in any nesting. Parameters
-    belong to the network.
+    """Whether an attribute of a method is state: tensors and plain values, possibly nested.
+
+    Parameters belong to the network.
     """
     if isinstance(value, Mapping):
         return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())

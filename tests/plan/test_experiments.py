@@ -130,7 +130,7 @@ def test_every_file_runs_through_at_tiny_scale(name: str, tmp_path: Path) -> Non
 def test_experiments_that_read_others_run_through_after_them(tmp_path: Path) -> None:
     with pytest.raises(
         FarshoreError,
-        match=r"reads main and naive, of which nothing is finished .* sweep them first",
+        match=r"reads main and naive, which have no finished runs .* sweep them first",
     ):
         carry_out_tiny("source", tmp_path, least=True)
     for name in (*READ, *READERS):
@@ -183,7 +183,7 @@ def test_options_reach_the_benchmarks_that_know_them_alone(tmp_path: Path) -> No
         found = start_from(
             experiment(search={"trials": 1, "seeds": 1, "by": by}, part=part), "mine.pth"
         )
-        plan = make_plan(found, Store(tmp_path), make_book(tmp_path), here=False)
+        plan = make_plan(found, Store(tmp_path), make_book(tmp_path), available_only=False)
         assert [each.run.options for each in plan.runs] == [
             {"severity": 3, "weights": "mine.pth"},
             {"weights": "mine.pth"},
@@ -276,7 +276,7 @@ GOOD = {"name": "x", "about": "y", "parts": [{"benchmarks": ["rotated-digits"], 
         ),
         (
             {"parts": [{"benchmarks": ["rotated-digits", "rotated-digits"], "methods": ["er"]}]},
-            r"parts.0.benchmarks: 'rotated-digits' stands there twice",
+            r"parts.0.benchmarks: 'rotated-digits' is listed twice",
         ),
         (
             {"parts": [{"benchmarks": [3], "methods": ["er"]}]},

@@ -94,6 +94,6 @@ def test_runs_can_be_looked_for_where_their_data_are_not(
     monkeypatch.setenv("FARSHORE_DATA", str(tmp_path / "none"))
     found = read_experiment(EXPERIMENTS / "no_alignment.yaml")
     assert set(make_plan(found, Store(tmp_path), BOOK).absent) == {"rotated-mnist", "covertype"}
-    elsewhere = make_plan(found, Store(tmp_path), BOOK, here=False)
+    elsewhere = make_plan(found, Store(tmp_path), BOOK, available_only=False)
     assert not elsewhere.absent
     assert len(elsewhere.runs) == 2 * 5 * 3 * 20

@@ -39,7 +39,7 @@ def study(**values: object) -> Experiment:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs = tmp_path_factory.mktemp("whole")
     _, progress = swept(study(), runs)
-    assert (progress.total, progress.done, progress.found, progress.failures) == (
+    assert (progress.total, progress.done, progress.already_done, progress.failures) == (
         2 * TRIALS,
         2 * TRIALS,
         0,
@@ -169,7 +169,7 @@ def test_a_killed_sweep_goes_on_and_repeats_nothing(
     assert len(carried) == len(set(carried)) == 2 * TRIALS
     pd.testing.assert_frame_equal(table(tmp_path), table(whole))
     _, progress = swept(study(), tmp_path, KillAfter(0))  # nothing is left to do
-    assert progress.found == 2 * TRIALS
+    assert progress.already_done == 2 * TRIALS
 
 
 def test_two_processes_give_the_same_trials(whole: Path, tmp_path: Path) -> None:
@@ -241,9 +241,9 @@ GOOD = {
         ({"search": {"sampler": "optuna"}}, r"search.sampler: unknown key 'sampler'"),
         (
             {"selection": "leave-one-source-out"},
-            r"selection = 'leave-one-source-out' does not go with search by optuna",
+            r"selection = 'leave-one-source-out' is not allowed with search by optuna",
         ),
-        ({"selection": "oracle"}, r"selection = 'oracle' does not go with search by optuna"),
+        ({"selection": "oracle"}, r"selection = 'oracle' is not allowed with search by optuna"),
         (
             {"parts": [{**GOOD["parts"][0], "features": True}]},
             r"parts.0.features: search by optuna stops trials",
@@ -268,7 +268,7 @@ def test_the_option_changes_every_search_of_an_experiment() -> None:
         "optuna",
         3,
     ]
-    with pytest.raises(FarshoreError, match="does not go with search by optuna"):
+    with pytest.raises(FarshoreError, match="is not allowed with search by optuna"):
         search_by(experiment(selection="oracle"), "optuna")
 
 

@@ -168,7 +168,7 @@ def run(
         check_writable(out)
         store = Store(out)
         if again:
-            store.folder(plan.runs[0].name).begin_anew()
+            store.folder(plan.runs[0].name).start_over()
         result = _carry_out(console, plan, store, Keep(model=True))
     if result.status == "diverged":
         raise typer.Exit(1)

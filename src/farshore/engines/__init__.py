@@ -1,1 +1,1 @@
-"""Engines: what carries out the runs of a plan, in this process, in many, or on a cluster."""
+"""Engines carry out the runs of a plan: in this process, in several, or on a cluster."""

@@ -1,5 +1,6 @@
-"""Carry out a plan: what is done is left alone, what is damaged is repeated, what another process
-is doing is waited for. Every command that trains for measurement comes through here.
+"""Carry out a plan. Every command that trains for measurement comes through here.
+
+Finished runs are left alone, damaged ones are repeated, and runs of other processes are awaited.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ POLL_SECONDS = 1.0
 
 @dataclass
 class Progress:
-    """How far a plan is. `done` counts results, diverged and pruned ones too; `found` of them
-    were there before.
+    """The progress of a plan.
 
-    `total` is the most that it can become: trials of a study that turn out to be the same are one
-    run.
+    total: the most runs there can be; equal trials of a study turn out to be one run.
+    already_done: results that existed at the start.
+    done: all results, including those of diverged and pruned runs.
     """
 
     total: int
-    found: int = 0
+    already_done: int = 0
     done: int = 0
     diverged: int = 0
     pruned: int = 0
@@ -41,24 +42,24 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """By the pace so far; None before the first run has ended."""
-        made = self.done - self.found
-        return (
-            (time.monotonic() - self.began) / made * (self.total - self.done - len(self.failures))
-            if made
-            else None
-        )
+        """The estimate by the pace so far; None until the first run has ended."""
+        finished = self.done - self.already_done
+        if not finished:
+            return None
+        remaining = self.total - self.done - len(self.failures)
+        return (time.monotonic() - self.began) / finished * remaining
 
 
-# Called after every run, with what became of it, and now and then with None.
+# Called after every run with its outcome, and regularly with None while waiting.
 Report = Callable[[Planned | None, Outcome | None, Progress], None]
 
 
 def open_runs(
     plan: Plan, store: Store, *, discard: bool = True
 ) -> tuple[dict[str, Planned], list[str]]:
-    """What has no whole result yet, and the damaged results by name; with `discard` those are
-    deleted, so that they are repeated.
+    """The runs without a valid result, and error messages for damaged results.
+
+    discard: delete damaged results, so that their runs are repeated.
     """
     todo: dict[str, Planned] = {}
     damaged: list[str] = []
@@ -84,8 +85,11 @@ def _is_open(planned: Planned, store: Store, damaged: list[str], discard: bool) 
 
 @dataclass(frozen=True)
 class Keep:
-    """What stays of a run beside its result: the state after every domain, the trained model; and
-    whether its state is saved on the way, so that it can be resumed.
+    """What is kept of a run in addition to its result.
+
+    states: the state after every domain.
+    model: the trained model.
+    resumable: save the state between domains while the run is in progress.
     """
 
     states: bool = False
@@ -105,18 +109,19 @@ def carry_out(
     keep: Keep = RESULT_ONLY,
     report: Report | None = None,
 ) -> Progress:
-    """Carry out `todo`, the open runs of the plan, and what follows from them. One bad run is
-    counted and named, and ends no other.
+    """Carry out `todo`, the open runs of the plan, and the runs that follow from them.
+
+    A run that fails is counted and reported; the others continue.
     """
     names = set(plan.unique())
     known = dict(todo)
-    there = len(names) - len(todo)
-    progress = Progress(len(names) + plan.ahead, found=there, done=there, slots=engine.slots)
+    done = len(names) - len(todo)
+    progress = Progress(len(names) + plan.ahead, already_done=done, done=done, slots=engine.slots)
     config = {"commit": commit(), "versions": versions()}
     queue = deque(_task(planned, store, keep, config, plan.name) for planned in todo.values())
     elsewhere: deque[Task] = deque()  # claimed by another process
     running: dict[str, Task] = {}
-    looked = time.monotonic()
+    last_check = time.monotonic()
     while queue or elsewhere or running:
         while queue and engine.free > 0:
             task = queue.popleft()
@@ -137,9 +142,9 @@ def carry_out(
                     report(known[outcome.name], outcome, progress)
         elif not running and elsewhere:
             time.sleep(POLL_SECONDS)
-        if elsewhere and time.monotonic() - looked >= POLL_SECONDS:
-            looked = time.monotonic()
-            _look(elsewhere, queue)
+        if elsewhere and time.monotonic() - last_check >= POLL_SECONDS:
+            last_check = time.monotonic()
+            _requeue(elsewhere, queue)
             if report is not None:
                 report(None, None, progress)
     return progress
@@ -170,8 +175,8 @@ def _task(
 def _count(progress: Progress, outcome: Outcome, task: Task, running: int) -> None:
     progress.running = running
     if outcome.status == "failed":
-        of = f"{task.run.method} on {task.run.benchmark}"
-        progress.failures.append(f"run {task.name} ({of}): {outcome.message}")
+        what = f"{task.run.method} on {task.run.benchmark}"
+        progress.failures.append(f"run {task.name} ({what}): {outcome.message}")
     else:
         progress.done += 1
         progress.diverged += outcome.status == "diverged"
@@ -181,28 +186,31 @@ def _count(progress: Progress, outcome: Outcome, task: Task, running: int) -> No
 def _follow(
     plan: Plan, store: Store, outcome: Outcome, names: set[str], progress: Progress
 ) -> list[Planned]:
-    """What this outcome lets a study draw and nobody has done yet. After a failure its study
-    waits for the next time.
+    """The open runs that studies add after this outcome.
+
+    After a failure the study waits until the command is run again.
     """
-    fresh = plan.follow(outcome.name, store) if outcome.status != "failed" else []
+    new_runs = plan.follow(outcome.name, store) if outcome.status != "failed" else []
     to_do = []
-    for planned in fresh:
+    for planned in new_runs:
         if planned.name in names:
             continue
         names.add(planned.name)
         if _is_open(planned, store, [], discard=True):
             to_do.append(planned)
         else:
-            progress.found, progress.done = progress.found + 1, progress.done + 1
+            progress.already_done += 1
+            progress.done += 1
     progress.total = len(names) + plan.ahead
     return to_do
 
 
-def _look(elsewhere: deque[Task], queue: deque[Task]) -> None:
-    """Runs of other processes that are finished, or given up, come back into the queue; a worker
-    finds out which it is.
+def _requeue(elsewhere: deque[Task], queue: deque[Task]) -> None:
+    """Return runs of other processes to the queue once they are finished or abandoned.
+
+    A worker then finds out which of the two it is.
     """
     for _ in range(len(elsewhere)):
         task = elsewhere.popleft()
-        back = task.folder.finished(features=task.features) or is_stale(task.folder.path)
-        (queue if back else elsewhere).append(task)
+        released = task.folder.finished(features=task.features) or is_stale(task.folder.path)
+        (queue if released else elsewhere).append(task)

@@ -1,4 +1,4 @@
-"""Engines carry out tasks somewhere. All that is asked of one."""
+"""The interface of an engine, which carries out tasks."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from types import TracebackType
 
 from .work import Outcome, Task
 
-# How often a run may take its worker down before it counts as failed.
+# How often a run may crash its worker before it counts as failed.
 ATTEMPTS = 3
 
 
 class Engine(ABC):
-    """So many runs at a time. Use it as a context: whatever happens inside, its workers end with
-    it.
+    """Carries out up to `slots` runs at a time.
+
+    A context manager: its workers end when it exits, whatever happens inside.
     """
 
-    # How many runs at a time.
     slots: int
 
     @property
@@ -26,15 +26,15 @@ class Engine(ABC):
 
     @abstractmethod
     def submit(self, task: Task) -> None:
-        """Begin with a task."""
+        """Start a task."""
 
     @abstractmethod
     def next(self, seconds: float) -> Outcome | None:
-        """An outcome, waited for at most so long; None if there is none yet."""
+        """Wait at most this long for an outcome; None if there is none yet."""
 
     @abstractmethod
     def close(self) -> None:
-        """End all workers now. Runs in flight keep their last finished domain."""
+        """Stop all workers now. Runs in progress keep their last finished domain."""
 
     def __enter__(self) -> Engine:
         return self

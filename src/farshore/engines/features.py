@@ -1,6 +1,4 @@
-"""Features of sources and target for figures: taken after the scores are measured, from the
-frozen model.
-"""
+"""Save features of sources and target for figures, from the frozen model, after scoring."""
 
 from __future__ import annotations
 
@@ -18,38 +16,40 @@ from ..learner import Learner
 from ..randomness import generator
 from ..state import write_atomic
 
-ROWS_A_DOMAIN = 500
+ROWS_PER_DOMAIN = 500
 
 
 def feature_saver(path: Path) -> Callable[[Learner, Scenario, Domain], None]:
-    """What the protocol calls when the target is open: at most 500 rows of each source's
-    validation split and of the target.
+    """A callback for the protocol that saves features once the target is open.
+
+    It takes at most 500 rows of each source's validation split and of the target.
     """
 
-    def keep(learner: Learner, scenario: Scenario, target: Domain) -> None:
+    def save_features(learner: Learner, scenario: Scenario, target: Domain) -> None:
         tensors: dict[str, Tensor] = {}
-        for place, domain in enumerate(scenario.sources):
-            tensors |= _of(
+        for number, domain in enumerate(scenario.sources, start=1):
+            tensors |= _features(
                 learner,
                 domain.split("validation"),
-                f"source {place + 1} {domain.name}",
+                f"source {number} {domain.name}",
                 scenario.seed,
             )
-        tensors |= _of(learner, target.split("all"), f"target {target.name}", scenario.seed)
+        tensors |= _features(learner, target.split("all"), f"target {target.name}", scenario.seed)
         try:
             write_atomic(path, save(tensors))
         except OSError as error:
             raise StateError(f"could not write {path}: {error.strerror or error}") from error
 
-    return keep
+    return save_features
 
 
-def _of(learner: Learner, rows: Rows, name: str, seed: int) -> dict[str, Tensor]:
-    """`NAME features` and `NAME labels`. Which rows are shown depends on the scenario's seed
-    alone, not on the method.
+def _features(learner: Learner, rows: Rows, name: str, seed: int) -> dict[str, Tensor]:
+    """`NAME features` and `NAME labels`.
+
+    The choice of rows depends on the scenario's seed only, not on the method.
     """
     chosen = torch.randperm(len(rows), generator=generator(seed, "shown features", name))[
-        :ROWS_A_DOMAIN
+        :ROWS_PER_DOMAIN
     ]
     inputs, labels = rows.take(chosen.to(rows.index.device))
     features = learner.system.features(inputs)

@@ -1,4 +1,4 @@
-"""The inline engine: one run at a time in this process, seen live by an observer."""
+"""The inline engine: one run at a time in this process, watched live by an observer."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from .work import Outcome, Task, carry_out_task
 
 
 class InlineEngine(Engine):
-    """Carries out a task when it is asked for the next outcome. Ctrl-C passes through: the run's
-    claim is given back, and its last finished domain stays.
+    """Carries out the waiting task when `next` is called.
+
+    Ctrl-C propagates: the run's claim is released, and its last finished domain is kept.
     """
 
     slots = 1
@@ -20,7 +21,7 @@ class InlineEngine(Engine):
 
     @property
     def free(self) -> int:
-        """One slot, unless a task waits."""
+        """One, unless a task is waiting."""
         return 0 if self._task is not None else 1
 
     def submit(self, task: Task) -> None:
@@ -28,12 +29,12 @@ class InlineEngine(Engine):
         self._task = task
 
     def next(self, seconds: float) -> Outcome | None:
-        """Carry out the task that waits; this takes as long as it takes."""
+        """Carry out the waiting task to its end; `seconds` is ignored."""
         if self._task is None:
             return None
         task, self._task = self._task, None
         return carry_out_task(task, self.observer)
 
     def close(self) -> None:
-        """Forget a task that was not begun."""
+        """Drop a task that was not started."""
         self._task = None

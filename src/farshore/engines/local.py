@@ -1,8 +1,8 @@
-"""The local engine: persistent processes on this machine, which share its cores or its GPUs.
+"""The local engine: persistent worker processes that share this machine's cores or GPUs.
 
-A worker imports PyTorch once and then carries out one run after the other, in one thread. If it
-dies, its run is given to another one, which goes on from the last finished domain. Workers that
-share a GPU do so through NVIDIA's MPS daemon where it is there.
+A worker imports PyTorch once and then carries out one run after another, in one thread. If it dies,
+another worker resumes its run from the last finished domain. Workers that share a GPU do so through
+NVIDIA's MPS daemon if it is installed.
 """
 
 from __future__ import annotations
@@ -25,31 +25,34 @@ from .engine import ATTEMPTS, Engine
 from .mps import start_mps
 from .work import Outcome, Task, carry_out_task
 
-# How long an idle worker may take to end by itself.
+# How long an idle worker may take to exit by itself.
 SECONDS_TO_END = 10.0
 
 
 @dataclass
 class Worker:
-    """A process, its line to us, and what it is doing."""
+    """A process, our connection to it, and its current task."""
 
     process: BaseProcess
-    line: Connection
+    connection: Connection
     device: str | None
     task: Task | None = None
 
 
 @dataclass
 class LocalEngine(Engine):
-    """`slots` worker processes; with `gpus`, each works on one of them in turn; `mps`: those of
-    one GPU use it at the same time.
+    """Runs tasks in worker processes on this machine.
+
+    slots: the number of worker processes.
+    gpus: the number of GPUs, over which the workers are distributed evenly.
+    mps: whether the workers of one GPU use it at the same time instead of in turns.
     """
 
     slots: int
     gpus: int = 0
     mps: bool = True
     workers: list[Worker] = field(default_factory=list, init=False)
-    _again: deque[Task] = field(default_factory=deque, init=False)
+    _retries: deque[Task] = field(default_factory=deque, init=False)
     _deaths: dict[str, int] = field(default_factory=dict, init=False)
     _outcomes: deque[Outcome] = field(default_factory=deque, init=False)
 
@@ -60,11 +63,13 @@ class LocalEngine(Engine):
     def free(self) -> int:
         """Slots without a task."""
         return (
-            self.slots - sum(worker.task is not None for worker in self.workers) - len(self._again)
+            self.slots
+            - sum(worker.task is not None for worker in self.workers)
+            - len(self._retries)
         )
 
     def submit(self, task: Task) -> None:
-        """Give the task to an idle worker; a new one is started if there is none."""
+        """Give the task to an idle worker, or to a new one if all are busy."""
         idle = next((worker for worker in self.workers if worker.task is None), None)
         worker = idle or self._start()
         worker.task = task
@@ -73,32 +78,32 @@ class LocalEngine(Engine):
             if worker.device is None
             else replace(task, run=task.run.model_copy(update={"device": worker.device}))
         )
-        with suppress(
-            OSError
-        ):  # if it is dead, `next` finds that out and gives the task to another one
-            worker.line.send(sent)
+        # If the worker is dead, `next` notices and gives the task to another one.
+        with suppress(OSError):
+            worker.connection.send(sent)
 
     def next(self, seconds: float) -> Outcome | None:
-        """The outcome of a run, or news of a death, whichever comes first."""
-        while self._again:
-            self.submit(self._again.popleft())
+        """The outcome of a run; a run whose worker died is submitted again."""
+        while self._retries:
+            self.submit(self._retries.popleft())
         if not self._outcomes:
             busy = [worker for worker in self.workers if worker.task is not None]
-            for ready in wait([worker.line for worker in busy], timeout=seconds):
-                self._hear(next(worker for worker in busy if worker.line is ready))
+            for ready in wait([worker.connection for worker in busy], timeout=seconds):
+                self._receive(next(worker for worker in busy if worker.connection is ready))
         return self._outcomes.popleft() if self._outcomes else None
 
     def close(self) -> None:
-        """End the workers and give back what they had claimed. An idle one ends by itself, and
-        tidies up, when its line does.
+        """Stop the workers and release their claims.
+
+        An idle worker exits by itself when its connection is closed, and cleans up.
         """
         for worker in self.workers:
             if worker.task is None:
-                worker.line.close()
+                worker.connection.close()
             else:
                 worker.process.kill()
         for worker in self.workers:
-            self._bury(worker)
+            self._reap(worker)
         self.workers = []
         if self._daemon is not None:
             self._daemon.close()
@@ -106,32 +111,31 @@ class LocalEngine(Engine):
 
     def _start(self) -> Worker:
         context = get_context("spawn")
-        taken = [worker.device for worker in self.workers]
+        assigned = [worker.device for worker in self.workers]
         devices = [f"cuda:{number}" for number in range(self.gpus)]
-        ensure_running()  # what the first start would start too, and hear Ctrl-C again behind it
-        with without_interrupts():  # a worker that was half started would be nobody's
+        # Otherwise the first start would launch the resource tracker and unblock Ctrl-C again.
+        ensure_running()
+        with without_interrupts():  # a half-started worker would be left behind
             ours, theirs = context.Pipe()
             process = context.Process(target=work, args=(theirs, os.getpid()), daemon=True)
             process.start()
-            theirs.close()  # so that a dead worker's line ends
-            worker = Worker(process, ours, min(devices, key=taken.count) if devices else None)
+            theirs.close()  # so that the connection ends when the worker dies
+            worker = Worker(process, ours, min(devices, key=assigned.count) if devices else None)
             self.workers.append(worker)
         return worker
 
-    def _hear(self, worker: Worker) -> None:
-        """An outcome, or the end of the line: then the worker is dead and its run is given out
-        again.
-        """
+    def _receive(self, worker: Worker) -> None:
+        """Receive an outcome. If the connection has ended, the worker is dead: retry its run."""
         task = worker.task
         assert task is not None
         try:
-            outcome: Outcome = worker.line.recv()
+            outcome: Outcome = worker.connection.recv()
         except (EOFError, OSError):
-            self._bury(worker)
+            self._reap(worker)
             self.workers.remove(worker)
             self._deaths[task.name] = self._deaths.get(task.name, 0) + 1
             if self._deaths[task.name] < ATTEMPTS:
-                self._again.append(task)
+                self._retries.append(task)
                 return
             outcome = Outcome(
                 task.name,
@@ -143,49 +147,49 @@ class LocalEngine(Engine):
         worker.task = None
         self._outcomes.append(outcome)
 
-    def _bury(self, worker: Worker) -> None:
+    def _reap(self, worker: Worker) -> None:
+        """End the process and release its claim."""
         worker.process.join(SECONDS_TO_END)
         worker.process.kill()
         worker.process.join()
-        worker.line.close()
+        worker.connection.close()
         if worker.task is not None and worker.process.pid is not None:
             release(worker.task.folder.path, pid=worker.process.pid)
 
 
 @contextmanager
 def without_interrupts() -> Iterator[None]:
-    """Ctrl-C waits until the end. A process that is started inside is deaf to it from its first
-    moment, before `work` says so.
+    """Defer Ctrl-C to the end of the block. A process started inside ignores it from the start.
 
-    Blocking the signal is handed on to the process but keeps it from this thread only: another one
-    may hear it, and Python would then interrupt this one all the same.
+    A new process inherits the blocked signal. Here blocking affects the current thread only:
+    another thread may receive the signal, and Python would then still interrupt this one.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    heard: list[int] = []
-    main = (
-        threading.current_thread() is threading.main_thread()
-    )  # the one that is interrupted, and that may say what then happens
-    before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number)) if main else None
+    received: list[int] = []
+    # Python interrupts the main thread, and only that thread may set a handler.
+    main = threading.current_thread() is threading.main_thread()
+    previous = (
+        signal.signal(signal.SIGINT, lambda number, _: received.append(number)) if main else None
+    )
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         if main:
-            signal.signal(signal.SIGINT, before or signal.SIG_DFL)
-        if heard:
+            signal.signal(signal.SIGINT, previous or signal.SIG_DFL)
+        if received:
             signal.raise_signal(signal.SIGINT)
 
 
-def work(line: Connection, parent: int) -> None:
-    """A worker's life: tasks in, outcomes out, until the line ends."""
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C is for the command, which then ends its workers
+def work(connection: Connection, parent: int) -> None:
+    """The main loop of a worker: receive tasks, send outcomes, until the connection ends."""
+    # Ctrl-C is for the command, which then stops its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent(parent)
-    # The workers share the cores: each compiles by itself, without a pool of helpers.
+    # The workers share the cores, so each compiles without a pool of helper processes.
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     import torch
 
@@ -193,7 +197,7 @@ def work(line: Connection, parent: int) -> None:
     warm_up("cpu")  # so that the first run of a worker takes no longer than the others
     while True:
         try:
-            task = line.recv()
+            task = connection.recv()
         except (EOFError, OSError):
             return
-        line.send(carry_out_task(task))
+        connection.send(carry_out_task(task))

@@ -1,8 +1,7 @@
-"""The Ray engine: the same tasks on any number of machines that share a folder. Needs the extra
-`cluster`.
+"""The Ray engine: the same tasks on any number of machines that share a folder.
 
-Ray places the tasks, starts and ends processes, and repeats a task whose node is lost; the run then
-goes on from the last finished domain in the shared folder.
+Needs the extra `cluster`. Ray schedules the tasks, starts and stops processes, and repeats a task
+if its node is lost; the run then resumes from the last finished domain in the shared folder.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from .work import Outcome, Task, carry_out_task
 
 
 def _in_one_thread(task: Task) -> Outcome:
-    """A run on a node of the cluster."""
+    """Carry out a task on a node of the cluster."""
     import torch
 
     torch.set_num_threads(1)
@@ -25,8 +24,9 @@ def _in_one_thread(task: Task) -> Outcome:
 
 
 class RayEngine(Engine):
-    """As many runs at a time as the cluster has cores, or GPUs times `runs_per_gpu`, or as
-    `slots` says.
+    """Runs tasks on a Ray cluster.
+
+    slots: how many runs at a time; by default one per core, or `runs_per_gpu` per GPU.
     """
 
     def __init__(
@@ -42,8 +42,8 @@ class RayEngine(Engine):
         except ImportError as error:
             raise needs("cluster", f"--engine ray needs Ray ({error})") from None
         self.ray: Any = ray
-        self._began = not ray.is_initialized()
-        if self._began:
+        self._owns_cluster = not ray.is_initialized()
+        if self._owns_cluster:
             try:
                 ray.init(
                     address=address,
@@ -55,13 +55,14 @@ class RayEngine(Engine):
                 raise FarshoreError(
                     f"--address {address}: no Ray cluster answers there ({error})"
                 ) from None
-        here = ray.cluster_resources()
-        # Nodes may join later: with a cluster of its own address the queue is deeper than what
-        # there is now.
-        room = int(here.get("GPU", 0) * runs_per_gpu) if gpu else int(here.get("CPU", 1))
-        if gpu and room == 0:
+        resources = ray.cluster_resources()
+        available = (
+            int(resources.get("GPU", 0) * runs_per_gpu) if gpu else int(resources.get("CPU", 1))
+        )
+        if gpu and available == 0:
             raise FarshoreError("--device cuda: the Ray cluster has no GPU")
-        self.slots = slots or max(1, room)
+        # Nodes may join later: `slots` may exceed what the cluster has now.
+        self.slots = slots or max(1, available)
         options = {
             "num_cpus": 0 if gpu else 1,
             "num_gpus": 1 / runs_per_gpu if gpu else 0,
@@ -72,7 +73,7 @@ class RayEngine(Engine):
 
     @property
     def free(self) -> int:
-        """Places in the queue."""
+        """Free positions in the queue."""
         return self.slots - len(self._tasks)
 
     def submit(self, task: Task) -> None:
@@ -80,7 +81,7 @@ class RayEngine(Engine):
         self._tasks[self._remote.remote(task)] = task
 
     def next(self, seconds: float) -> Outcome | None:
-        """An outcome, if one comes in time."""
+        """Wait at most this long for an outcome."""
         ready, _ = (
             self.ray.wait(list(self._tasks), num_returns=1, timeout=seconds)
             if self._tasks
@@ -92,16 +93,16 @@ class RayEngine(Engine):
         try:
             outcome: Outcome = self.ray.get(ready[0])
         except self.ray.exceptions.RayError as error:
-            first = (
+            first_line = (
                 str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             )
-            return Outcome(task.name, "failed", first)
+            return Outcome(task.name, "failed", first_line)
         return outcome
 
     def close(self) -> None:
-        """Take back what was not finished, and leave the cluster."""
+        """Cancel unfinished tasks and disconnect from the cluster."""
         for reference in self._tasks:
             self.ray.cancel(reference, force=True)
         self._tasks = {}
-        if self._began:
+        if self._owns_cluster:
             self.ray.shutdown()

@@ -1,6 +1,4 @@
-"""What a worker does with one run: claim it, carry it out or go on with it, write the result,
-give the claim back.
-"""
+"""How a worker carries out one run: claim it, start or resume it, write the result, release it."""
 
 from __future__ import annotations
 
@@ -26,21 +24,20 @@ from ..store.folder import RunFolder
 from ..store.identity import description
 from .features import feature_saver
 
-# Domains that took less together are learned again rather than saved: writing their state would
-# cost more. Workers are processes of their own, so another number comes to them through the
-# environment.
+# Domains that took less time than this in total are learned again rather than saved, because
+# writing their state would cost more. The environment sets another value for worker processes.
 LEAST_SECONDS = float(os.environ.get("FARSHORE_STATE_SECONDS", "1"))
 Status = Literal["done", "diverged", "pruned", "claimed", "failed"]
 
 
 @dataclass(frozen=True)
 class Task:
-    """A run to carry out, and where. `config` is recorded beside it and decides nothing.
+    """A run to carry out, and the folder of runs to write to.
 
-    earlier: in a search by successive halving, the scores of the trials before, which this one must
-    keep up with.
-    resumable: whether the state is saved between domains; a store that is deleted at the end needs
-    none.
+    resumable: whether the state is saved between domains; a temporary store does not need it.
+    config: recorded next to the run, without influence on it.
+    earlier: in a search by successive halving, the scores of the previous trials, which this one
+        must keep up with.
     """
 
     name: str
@@ -55,41 +52,43 @@ class Task:
 
     @property
     def folder(self) -> RunFolder:
-        """Where the run lies."""
+        """The folder of the run."""
         return RunFolder(Path(self.runs) / self.name)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a task. `claimed`: another process has it; `failed`: the message says why,
-    and the same command tries again.
+    """How a task ended.
+
+    `claimed`: another process has claimed the run. `failed`: the message gives the reason; running
+    the same command again retries it.
     """
 
     name: str
     status: Status
     message: str = ""
     seconds: float = 0.0
-    # Of an error that nobody foresaw.
+    # The traceback of an unexpected error.
     trace: str = ""
 
 
 class Lines(Observer):
-    """Writes one line per finished domain, and stops a run that was taken over."""
+    """Writes one line per finished domain, and stops a run that another process took over."""
 
     def __init__(self, folder: RunFolder, claim: Claim) -> None:
         self.folder = folder
         self.claim = claim
 
     def note(self, text: str) -> None:
-        """A note about the data."""
+        """Write a note."""
         self._write({"note": text})
 
     def step(self, domain: str, step: int, terms: Mapping[str, Tensor]) -> None:
-        """Between two steps a run can be given up."""
+        """Stop between two steps if the claim is lost."""
         self.claim.check()
 
     def domain(self, domain: str, scores: Mapping[str, float]) -> None:
-        """The scores after a domain."""
+        """Write the scores after a domain."""
         self.claim.check()
         self._write({"learned": domain, "scores": dict(scores)})
 
@@ -104,35 +103,37 @@ class Lines(Observer):
 
 
 class Together(Observer):
-    """Several observers as one; each hears everything, in this order."""
+    """Several observers as one; each receives every event, in this order."""
 
     def __init__(self, *observers: Observer) -> None:
         self.observers = observers
 
     def note(self, text: str) -> None:
-        """Handed on."""
+        """Forward to all observers."""
         for observer in self.observers:
             observer.note(text)
 
     def start(self, domain: str, steps: int) -> None:
-        """Handed on."""
+        """Forward to all observers."""
         for observer in self.observers:
             observer.start(domain, steps)
 
     def step(self, domain: str, step: int, terms: Mapping[str, Tensor]) -> None:
-        """Handed on."""
+        """Forward to all observers."""
         for observer in self.observers:
             observer.step(domain, step, terms)
 
     def domain(self, domain: str, scores: Mapping[str, float]) -> None:
-        """Handed on."""
+        """Forward to all observers."""
         for observer in self.observers:
             observer.domain(domain, scores)
 
 
 def carry_out_task(task: Task, observer: Observer | None = None) -> Outcome:
-    """Carry out one run; `observer` sees it live. Whatever goes wrong with the run becomes an
-    outcome, so that one bad run ends no other; Ctrl-C passes through.
+    """Carry out one run, watched live by `observer`.
+
+    Every error becomes an outcome, so that one failed run does not stop the others. Ctrl-C
+    propagates.
     """
     began = time.perf_counter()
     folder = task.folder
@@ -156,42 +157,42 @@ def carry_out_task(task: Task, observer: Observer | None = None) -> Outcome:
 def _finish(
     task: Task, folder: RunFolder, claim: Claim, observer: Observer | None
 ) -> tuple[Status, str]:
-    """The result of a claimed run: one that is there already, or a new one."""
-    # Somebody may have finished it between the plan and the claim.
+    """The status of a claimed run, which is carried out unless it has a result."""
+    # Another process may have finished it since the plan was made.
     if folder.finished(features=task.features):
-        there = folder.read()
-        return there.status, there.message
+        existing = folder.read()
+        return existing.status, existing.message
     folder.write_config(
         {"run": task.run.model_dump(mode="json"), "named_by": description(task.run), **task.config}
     )
-    stages = (
+    resume = (
         Resume(folder.stages, keep=task.keep_states, least_seconds=LEAST_SECONDS)
         if task.resumable
         else None
     )
     opened = feature_saver(folder.features) if task.features else None
-    keeps_up = (
+    is_promising = (
         (lambda matrix: promising(task.earlier, seen_scores(matrix))) if task.run.halving else None
     )
-    lines = Lines(folder, claim)
+    progress = Lines(folder, claim)
     result = execute(
         task.run,
-        observer=lines if observer is None else Together(lines, observer),
+        observer=progress if observer is None else Together(progress, observer),
         save_model=folder.model if task.save_model else None,
-        resume=stages,
+        resume=resume,
         opened=opened,
-        promising=keeps_up,
+        promising=is_promising,
     )
     claim.check()
     folder.write(result)
-    if stages is not None:
-        stages.clear()
+    if resume is not None:
+        resume.clear()
     folder.failure.unlink(missing_ok=True)
     return result.status, result.message
 
 
 def _failed(task: Task, message: str, began: float, trace: str = "") -> Outcome:
-    """A failure is written down where the run lies, if the disk lets us; it is no result."""
+    """Record a failure in the run's folder if the disk permits; it does not count as a result."""
     with suppress(OSError):
         task.folder.failure.write_text(f"{message}\n{trace}")
     return Outcome(task.name, "failed", message, time.perf_counter() - began, trace)

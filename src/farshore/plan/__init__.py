@@ -1,1 +1,1 @@
-"""Plans: experiments as files, and the runs that they stand for."""
+"""Plans: experiments as files, and the runs that they consist of."""

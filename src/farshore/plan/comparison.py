@@ -1,9 +1,10 @@
-"""Comparisons: small experiments that are typed instead of written, and recorded like others.
+"""Comparisons: small experiments given on the command line, recorded like any other experiment.
 
-A store holds one recorded comparison per benchmark and conditions (target, steps, memory, settings
-and so on). A further comparison under the same conditions extends it by its methods, seeds and
-orders, by exactly those runs that were asked for. One under other conditions is recorded beside
-it: the first has the name `compare-BENCHMARK`, later ones end in a short hash of their conditions.
+A store contains one recorded comparison per benchmark and set of conditions (target, steps, memory,
+settings and so on). Another comparison under the same conditions adds its methods, seeds and orders
+to the record: exactly the runs that were requested. A comparison under different conditions gets a
+record of its own: the first is called `compare-BENCHMARK`, later ones end in a short hash of their
+conditions.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from .experiment import Experiment, Part, Search, explain_keys, make_book
 from .record import FOLDER, record_experiment, recorded_experiments
 from .select import different_orders, select_orders
 
-# How long to wait for another comparison that is being recorded in the same store.
+# How long to wait for another process that is recording a comparison in the same store.
 SECONDS_TO_WAIT = 10.0
-# What a comparison is extended by; everything else of a part is a condition.
+# What a comparison can be extended by; every other field of a part is a condition.
 EXTENDED = {"methods", "orders", "search"}
 
 
@@ -45,10 +46,10 @@ def make_comparison(
     settings: Mapping[str, Any] = MappingProxyType({}),
     **conditions: Any,
 ) -> Experiment:
-    """These methods on one benchmark with these run seeds and orders, without a search.
+    """An experiment that compares methods on one benchmark, without a search.
 
-    `data` are the fields of a run that choose benchmark, options and network; `conditions` are
-    those of a part: steps, memory and so on.
+    data: the fields of a run that choose benchmark, options and network.
+    conditions: further fields of a part: steps, memory and so on.
     """
     if not (methods and seeds and orders):
         raise FarshoreError("there is nothing to compare: name at least one method, seed and order")
@@ -58,7 +59,7 @@ def make_comparison(
         target = None
     if benchmark.options.domain_by is None:
         benchmark.listed(benchmark.choose_target(target))  # refuses a target that does not exist
-    words = _different(benchmark, orders, target, scenario_seed)
+    words = _distinct_orders(benchmark, orders, target, scenario_seed)
     for method in methods:
         settings = typed_settings(method, settings)
     try:
@@ -84,41 +85,42 @@ def make_comparison(
         raise FarshoreError(explain_keys(error)) from None
 
 
-def _different(
+def _distinct_orders(
     benchmark: Benchmark, orders: Sequence[str], target: str | None, seed: int
 ) -> list[str]:
-    """One word per order. The listed order needs no names: constructed domains have none."""
+    """One word per order. The listed order works without domain names, which not all data have."""
     if set(orders) == {"listed"}:
         return ["listed"]
     return list(different_orders(benchmark, orders, target=target, seed=seed).values())
 
 
-def record_comparison(asked: Experiment, runs: Path) -> Experiment:
-    """Record a comparison in the store, or extend the recorded one under the same conditions. The
-    asked one is returned under the name that it has there.
+def record_comparison(requested: Experiment, runs: Path) -> Experiment:
+    """Record a comparison in the store, or extend the recorded one under the same conditions.
+
+    Returns the requested comparison under the name of its record.
     """
     with ExitStack() as stack:
         _lock(stack, runs / FOLDER)
         recorded = [experiment for experiment, _ in recorded_experiments(runs, []).values()]
-        whole = _extended(asked, recorded)
+        whole = _extended(requested, recorded)
         record_experiment(whole, runs, make_book(runs / FOLDER / "none.yaml"))
-    return asked.model_copy(update={"name": whole.name})
+    return requested.model_copy(update={"name": whole.name})
 
 
-def _extended(asked: Experiment, recorded: Sequence[Experiment]) -> Experiment:
-    conditions = _conditions(asked)
+def _extended(requested: Experiment, recorded: Sequence[Experiment]) -> Experiment:
+    conditions = _conditions(requested)
     for experiment in recorded:
         if experiment.command == "compare" and _conditions(experiment) == conditions:
-            return _joined(experiment, asked)
-    taken = {experiment.name for experiment in recorded}
-    if asked.name not in taken:
-        return asked
+            return _joined(experiment, requested)
+    names_in_use = {experiment.name for experiment in recorded}
+    if requested.name not in names_in_use:
+        return requested
     ending = hashlib.sha256(conditions.encode()).hexdigest()[:6]
-    return asked.model_copy(update={"name": f"{asked.name}-{ending}"})
+    return requested.model_copy(update={"name": f"{requested.name}-{ending}"})
 
 
 def _conditions(experiment: Experiment) -> str:
-    """All that must agree for runs to be in one table: that of the parts, and the data's seed."""
+    """Everything that must agree for runs to share a table: conditions and the data's seed."""
     parts = {
         json.dumps(
             part.model_dump(mode="json", exclude=EXTENDED, exclude_defaults=True), sort_keys=True
@@ -130,19 +132,19 @@ def _conditions(experiment: Experiment) -> str:
 
 def _joined(first: Experiment, second: Experiment) -> Experiment:
     """The runs of both and no others. Methods with equal orders and seeds share a part."""
-    parts = [(each, part) for each in (first, second) for part in each.parts]
+    parts = [(experiment, part) for experiment in (first, second) for part in experiment.parts]
     words = _words(first, [word for _, part in parts for word in part.orders])
     seeds: dict[tuple[str, str], set[int]] = {}
     for experiment, part in parts:
-        given = set((part.search or experiment.search).run_seeds)
+        run_seeds = set((part.search or experiment.search).run_seeds)
         for method in part.methods:
             for order in part.orders:
-                seeds.setdefault((method, words[order]), set()).update(given)
+                seeds.setdefault((method, words[order]), set()).update(run_seeds)
     return first.model_copy(update=_grouped(first.parts[0], seeds, list(words.values())))
 
 
 def _words(experiment: Experiment, words: Sequence[str]) -> dict[str, str]:
-    """One word for each order, by all words that were given for it."""
+    """Map every word for an order to one word per order."""
     part, words = experiment.parts[0], list(dict.fromkeys(words))
     if words == ["listed"]:
         return {"listed": "listed"}
@@ -155,31 +157,29 @@ def _words(experiment: Experiment, words: Sequence[str]) -> dict[str, str]:
 
 
 def _grouped(
-    usual: Part, seeds: Mapping[tuple[str, str], set[int]], words: Sequence[str]
+    template: Part, seeds: Mapping[tuple[str, str], set[int]], words: Sequence[str]
 ) -> dict[str, Any]:
-    """The search and the parts of an experiment in which each method has these seeds in each
-    order.
-    """
+    """Search and parts of an experiment in which each method has these seeds in each order."""
     parts: dict[tuple[tuple[str, ...], tuple[int, ...]], list[str]] = {}
     for method in dict.fromkeys(method for method, _ in seeds):
         by_seeds: dict[tuple[int, ...], list[str]] = {}
         for order in dict.fromkeys(words):
             if (method, order) in seeds:
                 by_seeds.setdefault(tuple(sorted(seeds[method, order])), []).append(order)
-        for of_method, orders in by_seeds.items():
-            parts.setdefault((tuple(orders), of_method), []).append(method)
-    most = next(iter(parts))[1]
+        for run_seeds, orders in by_seeds.items():
+            parts.setdefault((tuple(orders), run_seeds), []).append(method)
+    main_seeds = next(iter(parts))[1]
     return {
-        "search": _search(most),
+        "search": _search(main_seeds),
         "parts": [
-            usual.model_copy(
+            template.model_copy(
                 update={
                     "methods": methods,
                     "orders": list(orders),
-                    "search": None if of_part == most else _search(of_part),
+                    "search": None if run_seeds == main_seeds else _search(run_seeds),
                 }
             )
-            for (orders, of_part), methods in parts.items()
+            for (orders, run_seeds), methods in parts.items()
         ],
     }
 
@@ -189,13 +189,13 @@ def _search(seeds: Iterable[int]) -> Search:
 
 
 def _lock(stack: ExitStack, folder: Path) -> None:
-    """Hold the lock of the folder until the stack ends; wait for another process that has it."""
-    until = time.monotonic() + SECONDS_TO_WAIT
+    """Lock the folder until the stack closes; wait if another process has the lock."""
+    deadline = time.monotonic() + SECONDS_TO_WAIT
     while True:
         try:
             stack.enter_context(exclusive(folder))
             return
         except FarshoreError:
-            if time.monotonic() > until or not folder.is_dir():
+            if time.monotonic() > deadline or not folder.is_dir():
                 raise
             time.sleep(0.05)

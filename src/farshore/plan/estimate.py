@@ -1,4 +1,4 @@
-"""What a sweep will cost: from the runs that are done, and a short probe of what is not."""
+"""Estimate the cost of a sweep from finished runs and short probes of the others."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ..store.store import Store
 from .plan import Plan, Planned
 
 PROBE_STEPS = 3
-PROBES_A_BENCHMARK = 2
+PROBES_PER_BENCHMARK = 2
 PROBE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds of the open runs one after another, and the most bytes that one process needed."""
+    """Total seconds of the open runs, and the peak memory of one process in bytes."""
 
     seconds: float
     bytes: int
@@ -34,37 +34,42 @@ class Estimate:
 
 
 def estimate(plan: Plan, store: Store, todo: Mapping[str, Planned]) -> Estimate:
-    """Done runs count as they were; a few open ones of each benchmark are begun, with three
-    steps a domain, and extrapolated.
+    """Estimate the cost of the open runs.
+
+    Finished runs count with the time they took. A few open ones of each benchmark are started
+    with three steps per domain and extrapolated.
     """
     known = _known(plan, store, todo)
     probes: dict[str, list[Run]] = {}
     for planned in todo.values():
-        of_benchmark = probes.setdefault(_pair(planned.run)[0], [])
-        fresh = planned.run.method not in {run.method for run in of_benchmark}
-        if _pair(planned.run) not in known and fresh and len(of_benchmark) < PROBES_A_BENCHMARK:
-            of_benchmark.append(planned.run)
-    found, peak = _probe([run for runs in probes.values() for run in runs])
+        benchmark_probes = probes.setdefault(_pair(planned.run)[0], [])
+        is_new = planned.run.method not in {run.method for run in benchmark_probes}
+        if (
+            _pair(planned.run) not in known
+            and is_new
+            and len(benchmark_probes) < PROBES_PER_BENCHMARK
+        ):
+            benchmark_probes.append(planned.run)
+    probed, peak = _probe([run for runs in probes.values() for run in runs])
     by_benchmark: dict[str, list[float]] = {}
-    for pair, seconds in {**known, **found}.items():
+    for pair, seconds in {**known, **probed}.items():
         by_benchmark.setdefault(pair[0], []).append(seconds)
     total = 0.0
     for planned in todo.values():
         pair = _pair(planned.run)
         others = (
             by_benchmark.get(pair[0])
-            or [second for each in by_benchmark.values() for second in each]
+            or [seconds for times in by_benchmark.values() for seconds in times]
             or [0.0]
         )
-        # Trials that a study has yet to draw count as whole: how many of them will be stopped
-        # nobody knows.
+        # Trials that a study has yet to draw count in full: how many will be stopped is unknown.
         more = sum(study.ahead for study in plan.studies.values() if study.newest == planned.name)
-        total += (1 + more) * known.get(pair, found.get(pair, sum(others) / len(others)))
-    return Estimate(total, peak, len(found))
+        total += (1 + more) * known.get(pair, probed.get(pair, sum(others) / len(others)))
+    return Estimate(total, peak, len(probed))
 
 
 def _known(plan: Plan, store: Store, todo: Mapping[str, Planned]) -> dict[tuple[str, str], float]:
-    """Seconds of one done run of each method on each benchmark."""
+    """Seconds of one finished run per benchmark and method."""
     known: dict[tuple[str, str], float] = {}
     for name, planned in plan.unique().items():
         pair = _pair(planned.run)
@@ -74,12 +79,12 @@ def _known(plan: Plan, store: Store, todo: Mapping[str, Planned]) -> dict[tuple[
 
 
 def _pair(run: Run) -> tuple[str, str]:
-    """The benchmark, or the file of own data, and the method."""
+    """The title of the benchmark (the file name for own data) and the method."""
     return make_benchmark(run.benchmark, run.options).title, run.method
 
 
 def _probe(runs: Sequence[Run]) -> tuple[dict[tuple[str, str], float], int]:
-    """In a process of its own, so that its memory is that of a worker."""
+    """Probe in a process of its own, so that its memory is that of a worker."""
     if not runs:
         return {}, 0
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
@@ -87,21 +92,22 @@ def _probe(runs: Sequence[Run]) -> tuple[dict[tuple[str, str], float], int]:
 
 
 def probe(runs: Sequence[Run]) -> tuple[dict[tuple[str, str], float], int]:
-    """Begin each run with three steps a domain, for a minute at most: seconds of the whole runs,
-    and the peak of memory in bytes.
+    """Start each run with three steps per domain, for a minute at most.
+
+    Returns the extrapolated seconds of the whole runs, and the peak memory in bytes.
     """
     torch.set_num_threads(1)
-    began = time.monotonic()
-    found: dict[tuple[str, str], float] = {}
+    start = time.monotonic()
+    seconds: dict[tuple[str, str], float] = {}
     for run in runs:
-        if time.monotonic() - began > PROBE_SECONDS:
+        if time.monotonic() - start > PROBE_SECONDS:
             break
         steps = run.steps or BENCHMARKS.get(run.benchmark).steps
         try:
             result = execute(run.model_copy(update={"steps": min(PROBE_STEPS, steps)}))
         except FarshoreError:
-            continue  # the sweep itself will name it
+            continue  # the sweep itself will report it
         whole = result.seconds["training"] * steps / min(PROBE_STEPS, steps)
-        found[_pair(run)] = result.seconds["total"] - result.seconds["training"] + whole
+        seconds[_pair(run)] = result.seconds["total"] - result.seconds["training"] + whole
     kilobyte = 1 if sys.platform == "darwin" else 1024
-    return found, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * kilobyte
+    return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * kilobyte

@@ -1,4 +1,4 @@
-"""Experiments as YAML files: what is run for a table or a figure, checked before anything runs.
+"""Experiments as YAML files: the runs behind a table or a figure, checked before they start.
 
 name: memory_50
 about: half of the memory
@@ -8,7 +8,7 @@ parts:
     methods: [fdr, er-ace, star, tailored]
     memory: 500
 
-Own data stand among the benchmarks as {table: {path: heart.csv, domain: hospital, label: num}}.
+Own data are listed with the benchmarks as {table: {path: heart.csv, domain: hospital, label: num}}.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ SearchBy = Literal["random", "optuna"]
 Table = Literal[
     "backward transfer", "source performance", "run time", "step time", "naive and tailored"
 ]
-# The command that plans an experiment: a file is swept, a comparison is typed.
+# The command that plans an experiment: `sweep` reads a file, `compare` a command line.
 Command = Literal["sweep", "compare"]
 
 
 class Spec(BaseModel):
-    """A part of a file: keys that are not known are refused."""
+    """A section of an experiment file. Unknown keys are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 def _check_seeds(seeds: object) -> object:
-    """A number of seeds, or different run seeds; `True` is no number here."""
+    """Accept a number of seeds or a list of distinct run seeds; `True` is not a number."""
     if isinstance(seeds, list | tuple):
-        good = all(type(seed) is int and seed >= 0 for seed in seeds)
-        if good and seeds and len(set(seeds)) == len(seeds):
+        valid = all(type(seed) is int and seed >= 0 for seed in seeds)
+        if valid and seeds and len(set(seeds)) == len(seeds):
             return list(seeds)
     elif type(seeds) is int and seeds >= 1:
         return seeds
@@ -55,13 +55,13 @@ def _check_seeds(seeds: object) -> object:
 
 
 class Search(Spec):
-    """How many trials for each method and seed; trial 0 is the defaults. `seed` is that of the
-    draws, no run's and no data's.
+    """How settings are searched.
 
-    seeds: a number, from which seeds of runs are derived, or a list of run seeds that are used as
-    they are.
-    by: `random` is the paper's search, `optuna` lets earlier trials steer the draws and stops
-    trials that fall behind.
+    trials: trials per method and seed; trial 0 uses the defaults.
+    seeds: a number of seeds, from which run seeds are derived, or a list of run seeds.
+    seed: the seed of the draws; runs and data have seeds of their own.
+    by: `random` is the paper's search; with `optuna`, earlier trials guide the draws, and trials
+        that fall behind are stopped.
     """
 
     trials: int = Field(default=20, ge=1)
@@ -71,7 +71,7 @@ class Search(Spec):
 
     @property
     def run_seeds(self) -> dict[int, int]:
-        """The seed of a run by the number of the seed. A given run seed is its own number."""
+        """Run seeds by seed number. A run seed from the file is its own number."""
         if isinstance(self.seeds, int):
             return {number: run_seed(self.seed, number) for number in range(self.seeds)}
         return {seed: seed for seed in self.seeds}
@@ -79,9 +79,7 @@ class Search(Spec):
 
 @dataclass(frozen=True)
 class Data:
-    """An entry of `benchmarks`: a benchmark, the options that the entry itself gives, and the name
-    it has in tables.
-    """
+    """An entry of `benchmarks`: the benchmark, its options, and its name in tables."""
 
     benchmark: str
     options: Mapping[str, Any]
@@ -98,36 +96,36 @@ class Part(Spec):
     orders: list[str] = Field(["listed"], min_length=1)
     steps: int | None = Field(None, ge=1)
     memory: int | None = Field(None, ge=1)
-    # Of those benchmarks that know the option: severity, weights, domain_by, ...
+    # Each applies to the benchmarks that have it: severity, weights, domain_by, ...
     options: dict[str, Any] = Field(default_factory=dict)
-    # A network in place of the benchmarks' own, and settings of whichever is used.
+    # A network that replaces those of the benchmarks; settings of whichever is used.
     network: str | None = None
     network_settings: dict[str, Any] = Field(default_factory=dict)
-    # Settings that hold in every trial and are not searched.
+    # Settings that are the same in every trial and are not searched.
     settings: dict[str, Any] = Field(default_factory=dict)
-    # Upper bounds, of defaults too: at_most: {batch_size: 32}.
+    # Upper bounds, which apply to defaults too: at_most: {batch_size: 32}.
     at_most: dict[str, float] = Field(default_factory=dict)
     search: Search | None = None
-    # Take the selected settings of this experiment instead of searching; a method that it does not
-    # hold runs at its defaults.
+    # Use the selected settings of this experiment instead of searching. A method that it does not
+    # include runs with its defaults.
     settings_from: str | None = None
-    # Of the selected runs only the best by the rule of selection, instead of one a seed.
+    # Only the best of the selected runs by the selection rule, instead of one per seed.
     best_seed: bool = False
-    # Settings that are varied one at a time over `values` places of their distribution, the others
-    # as selected.
+    # Settings that are varied one at a time over `values` points of their distribution; the others
+    # stay as selected.
     vary: list[str] = Field(default_factory=list)
     values: int = Field(10, ge=2)
-    # Save features of sources and target beside the result, for figures.
+    # Save features of sources and target next to the result, for figures.
     features: bool = False
 
     @property
     def systems(self) -> list[str]:
-        """The methods by name, groups resolved."""
+        """The names of the methods, with groups expanded."""
         return select_methods(self.methods)
 
     @property
     def data(self) -> list[Data]:
-        """The benchmarks, own data among them."""
+        """The benchmarks, including own data."""
         entries: list[dict[str, dict[str, Any]]] = [
             entry if isinstance(entry, dict) else {entry: {}} for entry in self.benchmarks
         ]
@@ -138,16 +136,14 @@ class Part(Spec):
         ]
 
     def options_of(self, data: Data) -> dict[str, Any]:
-        """What this part asks of a benchmark: those of its options that the benchmark knows, under
-        the entry's own.
-        """
+        """The part's options that the benchmark has, overridden by those of the entry."""
         known = BENCHMARKS.get(data.benchmark).Options.model_fields
         shared = {name: value for name, value in self.options.items() if name in known}
         return {**shared, **data.options}
 
 
 class Experiment(Spec):
-    """One file."""
+    """The contents of an experiment file."""
 
     name: str
     about: str
@@ -155,21 +151,19 @@ class Experiment(Spec):
     selection: Rule = "source-validation"
     search: Search = Field(default_factory=Search)
     parts: list[Part] = Field(default_factory=list)
-    # A table made of other experiments' selected runs; nothing is run for it.
+    # Experiments whose selected runs make up the table; nothing is run for it.
     reads: list[str] = Field(default_factory=list)
     # What the table shows; without it, the score on the target.
     table: Table | None = None
     command: Command = "sweep"
 
 
-# How one experiment finds another one by name.
+# Finds an experiment by name.
 Book = Callable[[str], Experiment]
 
 
 def read_experiment(path: Path) -> Experiment:
-    """The experiment in a file; what is wrong with it is said in one line that names file and
-    key.
-    """
+    """Read an experiment. Errors are reported in one line that names file and key."""
     try:
         data = yaml.safe_load(path.read_text())
     except OSError as error:
@@ -178,7 +172,7 @@ def read_experiment(path: Path) -> Experiment:
         raise FarshoreError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(data, dict):
         raise FarshoreError(
-            f"{path} is no experiment: it should hold keys such as name, about and parts"
+            f"{path} is not an experiment: it should have keys such as name, about and parts"
         )
     try:
         experiment = Experiment(**data)
@@ -190,20 +184,20 @@ def read_experiment(path: Path) -> Experiment:
     return experiment
 
 
-def make_book(path: Path, change: Callable[[Experiment], Experiment] = lambda found: found) -> Book:
-    """Finds the experiments that lie beside `path`; `change` is done to each (a smaller scale)."""
+def make_book(path: Path, change: Callable[[Experiment], Experiment] = lambda same: same) -> Book:
+    """A book of the experiments next to `path`; `change` is applied to each (to scale it down)."""
 
     def find(name: str) -> Experiment:
-        beside = path.with_name(f"{name}.yaml")
-        if not beside.is_file():
-            raise FarshoreError(f"{path} reads the experiment {name!r}, but there is no {beside}")
-        return change(read_experiment(beside))
+        file = path.with_name(f"{name}.yaml")
+        if not file.is_file():
+            raise FarshoreError(f"{path} reads the experiment {name!r}, but there is no {file}")
+        return change(read_experiment(file))
 
     return find
 
 
 def check(experiment: Experiment) -> None:
-    """Names that must exist, and keys that exclude one another."""
+    """Check that all names exist and that no two keys exclude each other."""
     if bool(experiment.parts) == bool(experiment.reads):
         raise FarshoreError(
             "parts: give either parts (what is run) or reads with table (a table of other "
@@ -211,8 +205,8 @@ def check(experiment: Experiment) -> None:
         )
     if experiment.reads and experiment.table is None:
         raise FarshoreError("table: an experiment that reads others must name its table")
-    for place, part in enumerate(experiment.parts):
-        where = f"parts.{place}"
+    for index, part in enumerate(experiment.parts):
+        where = f"parts.{index}"
         _check_data(part, where)
         try:
             part.systems  # noqa: B018 - an unknown method is refused here
@@ -233,7 +227,7 @@ def check(experiment: Experiment) -> None:
 
 
 def _check_data(part: Part, where: str) -> None:
-    """Benchmarks, options and networks that must exist."""
+    """Check that benchmarks, options and networks exist."""
     try:
         entries = part.data
     except FarshoreError as error:
@@ -242,8 +236,8 @@ def _check_data(part: Part, where: str) -> None:
     for title in titles:
         if titles.count(title) > 1:
             raise FarshoreError(
-                f"{where}.benchmarks: {title!r} stands there twice, and a table could not tell "
-                "the two apart: give each a part of its own, or another file name"
+                f"{where}.benchmarks: {title!r} is listed twice, and a table could not "
+                "distinguish the two: give each a part of its own, or another file name"
             )
     kinds = [BENCHMARKS.get(data.benchmark) for data in entries]
     known = {name for kind in kinds for name in kind.Options.model_fields}
@@ -263,33 +257,35 @@ def _check_data(part: Part, where: str) -> None:
 
 
 def _check_optuna(experiment: Experiment, part: Part, where: str) -> None:
-    """What does not go with trials that are stopped by the sources' scores."""
+    """Refuse what cannot be combined with stopping trials by the sources' scores."""
     if experiment.selection != "source-validation":
         raise FarshoreError(
-            f"selection = {experiment.selection!r} does not go with search by optuna: use "
+            f"selection = {experiment.selection!r} is not allowed with search by optuna: use "
             "source-validation"
         )
     if part.features:
         raise FarshoreError(
-            f"{where}.features: search by optuna stops trials before their end: take "
-            "settings_from a search instead"
+            f"{where}.features: search by optuna stops trials early: use "
+            "settings_from with a finished search instead"
         )
 
 
 def start_from(experiment: Experiment, weights: str) -> Experiment:
-    """The same experiment with other weights for the networks of its image benchmarks."""
+    """The same experiment with with_weights weights for the networks of its image benchmarks."""
 
-    def other(part: Part) -> Part:
+    def with_weights(part: Part) -> Part:
         kinds = [BENCHMARKS.get(data.benchmark) for data in part.data]
         if not any("weights" in kind.Options.model_fields for kind in kinds):
             return part
         return part.model_copy(update={"options": {**part.options, "weights": weights}})
 
-    return experiment.model_copy(update={"parts": [other(part) for part in experiment.parts]})
+    return experiment.model_copy(
+        update={"parts": [with_weights(part) for part in experiment.parts]}
+    )
 
 
 def check_search(by: str) -> SearchBy:
-    """A way of searching, as an option gives it."""
+    """Check the value of `--search`."""
     if by not in ("random", "optuna"):
         raise FarshoreError(f"--search {by} is not allowed: use random or optuna")
     return cast(SearchBy, by)
@@ -298,24 +294,28 @@ def check_search(by: str) -> SearchBy:
 def search_by(experiment: Experiment, by: SearchBy) -> Experiment:
     """The same experiment with another search in all of its parts."""
 
-    def other(search: Search) -> Search:
+    def changed_search(search: Search) -> Search:
         return search.model_copy(update={"by": by})
 
     parts = [
-        part if part.search is None else part.model_copy(update={"search": other(part.search)})
+        part
+        if part.search is None
+        else part.model_copy(update={"search": changed_search(part.search)})
         for part in experiment.parts
     ]
-    found = experiment.model_copy(update={"search": other(experiment.search), "parts": parts})
-    check(found)
-    return found
+    changed = experiment.model_copy(
+        update={"search": changed_search(experiment.search), "parts": parts}
+    )
+    check(changed)
+    return changed
 
 
 def explain_keys(error: ValidationError) -> str:
     """One line that names the key, what was given and what is allowed."""
     first = error.errors()[0]
-    # An entry of `benchmarks` may have two forms: their names are no keys of the file.
+    # An entry of `benchmarks` has one of two types, whose names are not keys of the file.
     keys = [part for part in first["loc"] if not str(part).startswith(("str", "dict["))]
-    place = ".".join(map(str, keys))
+    path = ".".join(map(str, keys))
     if first["type"] == "extra_forbidden":
         model = (
             Experiment
@@ -324,8 +324,8 @@ def explain_keys(error: ValidationError) -> str:
             if "search" in first["loc"][:-1]
             else Part
         )
-        return f"{place}: {unknown('key', str(first['loc'][-1]), model.model_fields)}"
+        return f"{path}: {unknown('key', str(first['loc'][-1]), model.model_fields)}"
     if first["type"] == "missing":
-        return f"{place} is missing"
+        return f"{path} is missing"
     allowed = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-    return f"{place} = {first['input']!r} is not allowed: it should be {allowed}"
+    return f"{path} = {first['input']!r} is not allowed: it should be {allowed}"

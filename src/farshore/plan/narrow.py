@@ -1,5 +1,6 @@
-"""A part of an experiment: some of its benchmarks, some of its methods. Runs keep their names,
-so nothing is done twice.
+"""Narrow an experiment to some of its benchmarks and methods.
+
+Runs keep their names, so nothing is done twice.
 """
 
 from __future__ import annotations
@@ -18,22 +19,25 @@ def narrow(
     methods: Sequence[str] | None,
     groups: Groups = MappingProxyType({}),
 ) -> Experiment:
-    """Only these benchmarks and methods (or groups, `groups` of the caller among them), of those
-    that the experiment has.
+    """Keep only these benchmarks and methods of an experiment.
+
+    Methods may be names or groups; `groups` adds groups that the caller knows.
     """
     if benchmarks is None and methods is None:
         return experiment
     chosen = select_methods(methods, groups) if methods is not None else None
     parts: list[Part] = []
     for part in experiment.parts:
-        on = [
+        kept_benchmarks = [
             entry
             for entry, data in zip(part.benchmarks, part.data, strict=True)
             if benchmarks is None or data.title in benchmarks or data.benchmark in benchmarks
         ]
-        of = [name for name in part.systems if chosen is None or name in chosen]
-        if on and of:
-            parts.append(part.model_copy(update={"benchmarks": on, "methods": of}))
+        kept_methods = [name for name in part.systems if chosen is None or name in chosen]
+        if kept_benchmarks and kept_methods:
+            parts.append(
+                part.model_copy(update={"benchmarks": kept_benchmarks, "methods": kept_methods})
+            )
     if not parts:
         raise FarshoreError(f"{experiment.name} has no run with these --benchmarks and --methods")
     return experiment.model_copy(update={"parts": parts})

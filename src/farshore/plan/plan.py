@@ -27,8 +27,9 @@ from .study import Scores, Study, begin_studies
 
 @dataclass(frozen=True)
 class Condition:
-    """What is averaged over seeds: one method on one benchmark, in one order, with one setting
-    varied or none.
+    """What is averaged over seeds: a method on a benchmark, in one order.
+
+    varied: the one setting that is varied, and its value; empty if there is none.
     """
 
     part: int
@@ -40,8 +41,9 @@ class Condition:
 
 @dataclass(frozen=True)
 class Planned:
-    """A run and its place in the experiment. `held_out` names the source that stands in for the
-    target.
+    """A run and its position in the experiment.
+
+    held_out: the source that takes the place of the target, if any.
     """
 
     name: str
@@ -51,13 +53,13 @@ class Planned:
     trial: int
     held_out: str | None = None
     features: bool = False
-    # In a search by successive halving: what the earlier trials of its study scored.
+    # In a search by successive halving: the scores of the earlier trials of its study.
     earlier: Scores = ()
 
 
 @dataclass(frozen=True)
 class Missing:
-    """Why nothing can be selected: so many of the planned runs have no result.
+    """Why nothing can be selected: `runs` of the `planned` runs have no result.
 
     unavailable: why their benchmark cannot be run here, if that is the reason.
     """
@@ -94,7 +96,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Absent:
-    """A benchmark that cannot be run here: why, and how many runs are left out for it."""
+    """A benchmark that cannot be run here: why not, and how many runs are left out."""
 
     why: str
     runs: int
@@ -102,10 +104,12 @@ class Absent:
 
 @dataclass
 class Plan:
-    """The runs; those of benchmarks that are not here; and those whose settings another experiment
-    has yet to find. A single run belongs to no experiment.
+    """The runs of an experiment, or a single run that belongs to none.
 
-    Where earlier trials steer later ones, each study adds a run when the one before has ended.
+    absent: benchmarks whose data are not available here.
+    waiting: methods whose settings another experiment has yet to select.
+    studies: searches in which earlier trials guide later ones. Each adds its next run when the
+        previous one has ended.
     """
 
     experiment: Experiment | None = None
@@ -116,7 +120,7 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """Of the experiment; empty for a single run."""
+        """The name of the experiment; empty for a single run."""
         return self.experiment.name if self.experiment is not None else ""
 
     @property
@@ -125,14 +129,15 @@ class Plan:
         return self.experiment.selection if self.experiment is not None else "source-validation"
 
     def unique(self) -> dict[str, Planned]:
-        """Each run once, by name: experiments and parts may share runs. One that is to save
-        features wins.
+        """Each run once, by name, because parts may share runs.
+
+        If one of them saves features, that one is returned.
         """
-        found: dict[str, Planned] = {}
+        by_name: dict[str, Planned] = {}
         for planned in self.runs:
-            if planned.name not in found or planned.features:
-                found[planned.name] = planned
-        return found
+            if planned.name not in by_name or planned.features:
+                by_name[planned.name] = planned
+        return by_name
 
     def runs_at_once(self) -> int:
         """How many runs this machine's CPU cores carry out at a time: one per core, unless the
@@ -149,19 +154,17 @@ class Plan:
 
     @property
     def ahead(self) -> int:
-        """How many runs studies may still add."""
+        """How many runs the studies may still add."""
         return sum(study.ahead for study in self.studies.values())
 
     def follow(self, ended: str, store: Store) -> list[Planned]:
-        """The runs that become known now that the one of this name has a result; they are part
-        of the plan from now on.
-        """
-        waiting = [place for place, study in self.studies.items() if study.newest == ended]
-        found = [
-            planned for place in waiting for planned in _advance(self.studies[place], *place, store)
+        """Add the runs that follow from the result of the run named `ended`, and return them."""
+        waiting = [key for key, study in self.studies.items() if study.newest == ended]
+        new_runs = [
+            planned for key in waiting for planned in _advance(self.studies[key], *key, store)
         ]
-        self.runs += found
-        return found
+        self.runs += new_runs
+        return new_runs
 
 
 def plan_run(run: Run) -> Plan:
@@ -172,9 +175,7 @@ def plan_run(run: Run) -> Plan:
 
 
 def check_settings(plan: Plan) -> None:
-    """Refuse settings that a planned run does not have, or whose values are not allowed: before
-    anything runs.
-    """
+    """Refuse unknown settings and values that are not allowed, before anything runs."""
     checked: set[str] = set()
     for planned in plan.runs:
         run = planned.run
@@ -192,13 +193,19 @@ def check_settings(plan: Plan) -> None:
 
 
 def make_plan(
-    experiment: Experiment, store: Store, book: Book, *, device: str = "cpu", here: bool = True
+    experiment: Experiment,
+    store: Store,
+    book: Book,
+    *,
+    device: str = "cpu",
+    available_only: bool = True,
 ) -> Plan:
-    """All runs of an experiment. Nothing is read of the target: what was selected before was
-    selected on the sources.
+    """Plan all runs of an experiment.
 
-    With `here=False` benchmarks whose data are not on this machine are planned too: to read runs,
-    not to carry them out.
+    Target scores play no part: settings from another experiment were selected on the sources.
+
+    available_only: leave out benchmarks whose data are not on this machine. Without it they are
+        planned too: to read their runs, not to carry them out.
     """
     plan = Plan(experiment)
     chosen: dict[str, dict[tuple[str, str], Chosen | Missing]] = {}
@@ -206,10 +213,10 @@ def make_plan(
         search = part.search or experiment.search
         for data in part.data:
             benchmark = make_benchmark(data.benchmark, part.options_of(data))
-            why = benchmark.missing(experiment.scenario_seed, plan_only=not here)
+            why = benchmark.missing(experiment.scenario_seed, plan_only=not available_only)
             if why is not None:
-                before = plan.absent[data.title].runs if data.title in plan.absent else 0
-                plan.absent[data.title] = Absent(why, before + _count(part, search))
+                counted = plan.absent[data.title].runs if data.title in plan.absent else 0
+                plan.absent[data.title] = Absent(why, counted + _count(part, search))
                 continue
             orders = _orders(part, data, experiment.scenario_seed)
             for method in part.systems:
@@ -226,7 +233,7 @@ def make_plan(
                 else:
                     if part.settings_from not in chosen:
                         chosen[part.settings_from] = select_all(
-                            book(part.settings_from), store, book, here=here
+                            book(part.settings_from), store, book, available_only=available_only
                         )
                     taken = chosen[part.settings_from].get((data.title, method))
                     if isinstance(taken, Missing):
@@ -258,64 +265,64 @@ def make_plan(
 
 
 def select_all(
-    experiment: Experiment, store: Store, book: Book, *, here: bool = True
+    experiment: Experiment, store: Store, book: Book, *, available_only: bool = True
 ) -> dict[tuple[str, str], Chosen | Missing]:
-    """The selected runs by benchmark and method, in the listed order, or what is missing where
-    not all are there.
-    """
-    plan = make_plan(experiment, store, book, here=here)
+    """The selected runs in the listed order, by benchmark and method, or what is missing."""
+    plan = make_plan(experiment, store, book, available_only=available_only)
     choices: dict[tuple[str, str], Chosen | Missing] = {}
     for condition, chosen in selected(plan, store).items():
         if condition.order == "listed" and not condition.varied:
             choices.setdefault((condition.benchmark, condition.method), chosen)
     for benchmark, absent in plan.absent.items():
-        lacking = Missing(absent.runs, absent.runs, absent.why)
+        missing = Missing(absent.runs, absent.runs, absent.why)
         for part in experiment.parts:
             if benchmark in [data.title for data in part.data]:
-                choices.update({(benchmark, method): lacking for method in part.systems})
+                choices.update({(benchmark, method): missing for method in part.systems})
     return choices
 
 
 def selected(plan: Plan, store: Store) -> dict[Condition, Chosen | Missing]:
-    """Selection under every condition of a plan, or how many of its runs are missing."""
+    """The selected runs of every condition of a plan, or how many of its runs are missing."""
     conditions: dict[Condition, list[Planned]] = {}
     for planned in plan.runs:
         conditions.setdefault(planned.condition, []).append(planned)
     choices: dict[Condition, Chosen | Missing] = {}
     for condition, runs in conditions.items():
-        ahead = sum(study.ahead for (of, _), study in plan.studies.items() if of == condition)
-        lacking = ahead + sum(not store.folder(planned.name).finished() for planned in runs)
+        ahead = sum(study.ahead for (key, _), study in plan.studies.items() if key == condition)
+        missing = ahead + sum(not store.folder(planned.name).finished() for planned in runs)
         choices[condition] = (
-            Missing(lacking, len(runs) + ahead)
-            if lacking
+            Missing(missing, len(runs) + ahead)
+            if missing
             else select_by_seed(_trials(runs, store), plan.selection)
         )
     return choices
 
 
 def _trials(runs: list[Planned], store: Store) -> dict[int, list[Trial]]:
-    held: dict[tuple[int, int], dict[str, Any]] = {}
+    held_out: dict[tuple[int, int], dict[str, Any]] = {}
     for planned in runs:
         if planned.held_out is not None:
-            held.setdefault((planned.seed, planned.trial), {})[planned.held_out] = store.read(
+            held_out.setdefault((planned.seed, planned.trial), {})[planned.held_out] = store.read(
                 planned.name
             )
     trials: dict[int, list[Trial]] = {}
     for planned in runs:
         if planned.held_out is None:
             trial = Trial(
-                planned.trial, store.read(planned.name), held.get((planned.seed, planned.trial), {})
+                planned.trial,
+                store.read(planned.name),
+                held_out.get((planned.seed, planned.trial), {}),
             )
             trials.setdefault(planned.seed, []).append(trial)
     return trials
 
 
-# (what is varied, number of the seed, seed of the run, trial, settings)
+# (varied setting, seed number, run seed, trial, settings)
 Settings = Iterator[tuple[str, int, int, int, dict[str, Any]]]
 
 
 def _searched(part: Part, search: Search, benchmark: Benchmark, method: str) -> Settings:
-    """All trials of all seeds."""
+    """The settings of all trials of all seeds."""
     for seed, number in search.run_seeds.items():
         for trial in range(search.trials):
             values = trial_settings(
@@ -347,22 +354,23 @@ def _taken(
     search: Search,
     benchmark: Benchmark,
     method: str,
-    found: Chosen | None,
+    chosen: Chosen | None,
     experiment: Experiment,
 ) -> Settings:
-    """The selected settings of another experiment, a seed each or the best alone; varied where
-    the part says so.
+    """The selected settings of another experiment: of each seed, or of the best seed only.
+
+    If the part varies settings, each of them in turn takes the values of its grid.
     """
-    if found is None:  # that experiment does not hold this method: its defaults
+    if chosen is None:  # that experiment does not include this method: use its defaults
         bases = [(seed, number, 0, dict[str, Any]()) for seed, number in search.run_seeds.items()]
     else:
-        best = found.best_seed(experiment.selection)
-        seeds = [seed for seed in sorted(found.trials) if not part.best_seed or seed == best]
+        best = chosen.best_seed(experiment.selection)
+        seeds = [seed for seed in sorted(chosen.trials) if not part.best_seed or seed == best]
         bases = [
             (
                 seed,
-                (run := found.trials[seed].result.run).seed,
-                found.trials[seed].number,
+                (run := chosen.trials[seed].result.run).seed,
+                chosen.trials[seed].number,
                 dict(run.settings),
             )
             for seed in seeds
@@ -379,12 +387,12 @@ def _taken(
 def _distribution(method: str, benchmark: Benchmark, name: str) -> Any:
     search = distributions(method, benchmark).get(name)
     if search is None:
-        raise FarshoreError(f"vary: {name!r} is no searched setting of {method}")
+        raise FarshoreError(f"vary: {name!r} is not a searched setting of {method}")
     return search
 
 
 def _orders(part: Part, data: Data, seed: int) -> Mapping[str, tuple[str, ...] | None]:
-    """The listed order is that of a run without one, so that runs are shared."""
+    """The orders by word. The listed order is None, so that it shares runs without an order."""
     if part.orders == ["listed"]:
         return {"listed": None}
     benchmark = make_benchmark(data.benchmark, part.options_of(data))
@@ -399,10 +407,10 @@ def _orders(part: Part, data: Data, seed: int) -> Mapping[str, tuple[str, ...] |
 def _with_held_out(
     run: Run, condition: Condition, seed: int, trial: int, experiment: Experiment, part: Part
 ) -> list[Planned]:
-    """The run and, for selection that leaves sources out, one for each source that takes the
-    target's place.
+    """The run and, for selection by leaving sources out, one more run per source.
 
-    The real target is left out of those: it is neither learned nor measured.
+    In those the source takes the place of the target. The real target is left out: it is neither
+    learned nor measured.
     """
     planned = [Planned(run_name(run), run, condition, seed, trial, features=part.features)]
     if experiment.selection != "leave-one-source-out":
@@ -420,11 +428,12 @@ def _with_held_out(
 
 
 def _count(part: Part, search: Search) -> int:
-    """How many runs a part has on one benchmark; those that leave a source out are not counted,
-    for the sources are not known.
+    """How many runs a part has on one benchmark.
+
+    Runs that leave a source out are not counted, because the sources are not known.
     """
     seeds = len(search.run_seeds)
-    each = seeds * search.trials
+    per_method = seeds * search.trials
     if part.settings_from is not None:
-        each = (1 if part.best_seed else seeds) * (len(part.vary) * part.values or 1)
-    return len(part.systems) * len(part.orders) * each
+        per_method = (1 if part.best_seed else seeds) * (len(part.vary) * part.values or 1)
+    return len(part.systems) * len(part.orders) * per_method

@@ -1,8 +1,7 @@
-"""Experiments beside the runs they planned: RUNS/experiments/NAME.yaml, so that a folder of runs
-tells by itself what was planned.
+"""Record experiments next to their runs, as RUNS/experiments/NAME.yaml.
 
-A run may belong to several experiments and is named by a hash; a report plans the recorded
-experiments again and finds their runs.
+A folder of runs thus documents what was planned. A run may belong to several experiments and is
+named by a hash; a report plans the recorded experiments again and finds their runs.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from ..state import write_atomic
 from .experiment import Book, Experiment, read_experiment
 
 FOLDER = "experiments"
-# Endings of the file's name: an experiment at tiny scale, or searched otherwise than it says
-# itself, stands beside the plain one and never in its place.
+# File name endings: an experiment at tiny scale, or searched differently from its file, is recorded
+# next to the original and never replaces it.
 TINY = ".tiny"
 OPTUNA = ".optuna"
 
 
 def record_experiment(experiment: Experiment, runs: Path, book: Book, *, ending: str = "") -> None:
-    """Write the experiment, and those it depends on where they are not recorded yet.
+    """Write the experiment, and those it depends on unless they are recorded already.
 
-    It is the whole experiment even where a sweep was narrowed to a part of it: a report then shows
-    what is missing.
+    The whole experiment is written even if a sweep was narrowed to a part of it: a report then
+    shows what is missing.
     """
     for name in _needs(experiment):
         if not _file(runs, name, ending).is_file():
@@ -48,14 +47,15 @@ def record_experiment(experiment: Experiment, runs: Path, book: Book, *, ending:
 def recorded_experiments(
     runs: Path, damaged: list[str] | None = None
 ) -> dict[str, tuple[Experiment, Book]]:
-    """The recorded experiments by the name of their file, each with its book; unreadable ones
-    are named in `damaged`.
+    """The recorded experiments by file name, each with its book.
+
+    Unreadable ones are reported in `damaged`; without it, they raise.
     """
-    found: dict[str, tuple[Experiment, Book]] = {}
+    recorded: dict[str, tuple[Experiment, Book]] = {}
     for path in sorted((runs / FOLDER).glob("*.yaml")):
         try:
             experiment = read_experiment(path)
-            found[path.stem] = (
+            recorded[path.stem] = (
                 experiment,
                 recorded_book(runs, path.stem.removeprefix(experiment.name)),
             )
@@ -63,11 +63,11 @@ def recorded_experiments(
             if damaged is None:
                 raise
             damaged.append(str(error))
-    return found
+    return recorded
 
 
 def recorded_book(runs: Path, ending: str = "") -> Book:
-    """Finds the recorded experiments of a folder by name."""
+    """A book of the experiments recorded in a folder of runs."""
 
     def find(name: str) -> Experiment:
         path = _file(runs, name, ending)
@@ -81,11 +81,11 @@ def recorded_book(runs: Path, ending: str = "") -> Book:
 
 
 def _needs(experiment: Experiment) -> list[str]:
-    named = [
+    names = [
         *experiment.reads,
         *(part.settings_from for part in experiment.parts if part.settings_from is not None),
     ]
-    return list(dict.fromkeys(named))
+    return list(dict.fromkeys(names))
 
 
 def _file(runs: Path, name: str, ending: str) -> Path:

@@ -1,4 +1,4 @@
-"""Words for methods and for orders of the sources, as commands and experiments give them."""
+"""Methods and source orders by the words that commands and experiments use for them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from ..data.scenario import arrange
 from ..errors import FarshoreError, unknown
 from ..randomness import derive
 
-# In an order that is given by its names: a shell and YAML leave it alone, and no domain has it in
-# its name.
+# Separates the names of an order: neither a shell nor YAML interprets it, and no domain name
+# contains it.
 BETWEEN_NAMES = "/"
 Groups = Mapping[str, Sequence[str]]
 
 
 def select_methods(words: Sequence[str], groups: Groups = MappingProxyType({})) -> list[str]:
-    """Names of methods and of groups (tailored, naive, ..., adaptation, upper-bound, `all`) as
-    methods, each once. `groups` are further groups that the caller knows.
+    """The methods that these names of methods and groups stand for, each once.
+
+    Groups are tailored, naive, ..., adaptation, upper-bound and `all`; `groups` adds further ones.
     """
     names = catalog.names()
     known: dict[str, list[str]] = {"all": names}
@@ -42,10 +43,10 @@ def select_methods(words: Sequence[str], groups: Groups = MappingProxyType({})) 
 def select_orders(
     benchmark: Benchmark, words: Sequence[str], *, target: str | None, seed: int
 ) -> list[tuple[str, ...]]:
-    """`listed`, `reversed`, `random1`, `random2`, ... or names as in `45/30/0/15`, as orders of the
-    sources.
+    """The orders of the sources that these words stand for.
 
-    A random one depends on the scenario's seed alone.
+    A word is `listed`, `reversed`, `random1`, `random2`, ..., or domain names as in `45/30/0/15`.
+    A random order depends on the scenario's seed only.
     """
     target = benchmark.choose_target(target)
     listed = benchmark.listed(target)
@@ -71,8 +72,9 @@ def select_orders(
 def different_orders(
     benchmark: Benchmark, words: Sequence[str], *, target: str | None, seed: int
 ) -> dict[tuple[str, ...], str]:
-    """The orders that the words mean, each once, with its word: `listed` and `reversed` wherever
-    they fit, otherwise the first that was given.
+    """The distinct orders that these words stand for, each with one word.
+
+    The word is `listed` or `reversed` if one of them applies, else the first one given.
     """
     usual = ("listed", "reversed")
     orders = select_orders(benchmark, [*usual, *words], target=target, seed=seed)
@@ -83,18 +85,19 @@ def different_orders(
 
 
 def _random_order(listed: Sequence[str], number: int, seed: int) -> tuple[str, ...]:
-    """Neither listed nor reversed nor an earlier random one, as long as there are others: two
-    words for one order would count it twice.
+    """A random order that differs from listed, reversed and earlier random ones if possible.
+
+    Two words for the same order would count it twice.
     """
-    taken = {tuple(listed), tuple(listed[::-1])}
-    for each in range(1, number + 1):
-        if len(taken) >= math.factorial(len(listed)):
-            taken.clear()
-        draws = np.random.default_rng(derive(seed, "order", each))
+    used = {tuple(listed), tuple(listed[::-1])}
+    for count in range(1, number + 1):
+        if len(used) >= math.factorial(len(listed)):
+            used.clear()
+        draws = np.random.default_rng(derive(seed, "order", count))
         order = _shuffled(listed, draws)
-        while order in taken:
+        while order in used:
             order = _shuffled(listed, draws)
-        taken.add(order)
+        used.add(order)
     return order
 
 

@@ -1,9 +1,8 @@
-"""A study: the trials of one method under one condition with one seed, of which each is drawn when
-those before have ended.
+"""A study: the trials of one method under one condition with one seed.
 
-It lives in the folders of its runs and nowhere else. Walked from its first trial, it draws the same
-settings again, hence the same names, hence finds the results that are there: a sweep that was
-killed goes on where it was.
+Each trial is drawn when the previous ones have ended. A study is not stored anywhere: replayed from
+its first trial, it draws the same settings, gets the same run names and finds the existing results.
+A sweep that was killed therefore continues where it stopped.
 """
 
 from __future__ import annotations
@@ -24,14 +23,16 @@ from ..store.identity import run_name
 from ..store.store import Store
 from .experiment import Data, Experiment, Part, Search
 
-# The scores of each earlier trial, one a source seen.
+# The scores of each earlier trial, one per source learned.
 Scores = tuple[tuple[float, ...], ...]
 
 
 @dataclass
 class Study:
-    """`run` is the trials' run without settings; `fixed` hold in all of them, `at_most` are
-    upper bounds.
+    """A sequence of trials in which earlier trials guide later ones.
+
+    run: the run of every trial, without its settings.
+    fixed: settings that are the same in all trials; `at_most` gives upper bounds.
     """
 
     run: Run
@@ -42,7 +43,7 @@ class Study:
     at_most: Mapping[str, float] = field(default_factory=dict)
     _past: list[Past] = field(default_factory=list, init=False)
     _drawn: dict[str, Any] | None = field(default=None, init=False)
-    # The name of the trial that was drawn last.
+    # The run name of the trial that was drawn last.
     newest: str = field(default="", init=False)
     _known: int = field(default=0, init=False)
 
@@ -52,22 +53,23 @@ class Study:
         return self.trials - self._known
 
     def advance(self, store: Store) -> Iterator[tuple[int, Run, Scores]]:
-        """The trials that have become known since the last time, up to one without a result:
-        number, run, scores of those before.
+        """Draw further trials, up to the first one without a result.
+
+        Yields the trial number, the run, and the scores of all previous trials.
         """
         while self.ahead and (self._drawn is None or self._ended(store)):
             self._drawn = self._draw()
             settings = capped(
                 self.run.method, self._benchmark, {**self._drawn, **self.fixed}, self.at_most
             )
-            # The defaults have nobody to fall behind: they are run whole, as in every other search.
+            # Nothing precedes the defaults: they run to the end, as in every other search.
             run = self.run.model_copy(update={"settings": settings, "halving": self._known > 0})
             self.newest = run_name(run)
             self._known += 1
             yield self._known - 1, run, tuple(past.scores for past in self._past)
 
     def _ended(self, store: Store) -> bool:
-        """Note what the newest trial scored; False as long as it has no whole result."""
+        """Record the scores of the newest trial; False while it has no complete result."""
         assert self._drawn is not None
         try:
             result = store.read(self.newest)
@@ -76,7 +78,7 @@ class Study:
         matrix = result.matrices["validation"]
         self._past.append(
             Past(
-                self._standing(self._drawn),
+                self._full_settings(self._drawn),
                 seen_scores(matrix),
                 average(matrix) if result.status == "done" else None,
             )
@@ -106,8 +108,8 @@ class Study:
             seed=derive(self.search_seed, "optuna", *condition, self.seed, trial),
         )
 
-    def _standing(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
-        """Drawn settings; of the first trial, the defaults."""
+    def _full_settings(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
+        """The drawn settings over the defaults, which are all that the first trial has."""
         return {**defaults(self.run.method, self._benchmark), **drawn}
 
     @property
@@ -124,8 +126,8 @@ def begin_studies(
     orders: Mapping[str, tuple[str, ...] | None],
     device: str,
 ) -> Iterator[tuple[str, Study]]:
-    """A study for each seed and order."""
-    find_optuna()  # if it is absent, that is said before anything runs
+    """A study per seed and order."""
+    find_optuna()  # reports a missing Optuna before anything runs
     for seed, number in search.run_seeds.items():
         for order, arranged in orders.items():
             run = Run.build(

@@ -1,6 +1,4 @@
-"""Tables of an experiment: the selected runs under each condition, mean and standard error over
-the seeds.
-"""
+"""Tables of an experiment: mean and standard error of the selected runs over the seeds."""
 
 from __future__ import annotations
 
@@ -25,9 +23,7 @@ Reader = Callable[[Result], float | None]
 
 
 def summary(plan: Plan, store: Store) -> pd.DataFrame:
-    """A row per condition: what the selected runs score. Where not all runs are there, the row
-    says how many are missing.
-    """
+    """One row per condition with the scores of the selected runs, or how many runs are missing."""
     rows = []
     for condition, chosen in selected(plan, store).items():
         head = {
@@ -45,44 +41,42 @@ def summary(plan: Plan, store: Store) -> pd.DataFrame:
 
 
 def derived(experiment: Experiment, store: Store, book: Book) -> pd.DataFrame:
-    """The table of an experiment that reads others. What is missing for it is said, not left out
-    in silence.
-    """
+    """The table of an experiment that reads others. Missing runs are listed with a note."""
     assert experiment.table is not None
     choices: dict[tuple[str, str], Chosen | Missing] = {}
     for name in experiment.reads:
-        for key, each in select_all(book(name), store, book).items():
-            choices.setdefault(key, each)
-    lacking = {key: each for key, each in choices.items() if isinstance(each, Missing)}
-    chosen = {key: each for key, each in choices.items() if isinstance(each, Chosen)}
+        for key, choice in select_all(book(name), store, book).items():
+            choices.setdefault(key, choice)
+    missing = {key: choice for key, choice in choices.items() if isinstance(choice, Missing)}
+    chosen = {key: choice for key, choice in choices.items() if isinstance(choice, Chosen)}
     if not chosen:
         why = next(
             (
-                f"{method} on {benchmark}: {each.sentence}"
-                for (benchmark, method), each in lacking.items()
+                f"{method} on {benchmark}: {choice.sentence}"
+                for (benchmark, method), choice in missing.items()
             ),
             "they have no runs",
         )
         raise FarshoreError(
-            f"{experiment.name} reads {' and '.join(experiment.reads)}, of which nothing is "
-            f"finished ({why}): sweep them first"
+            f"{experiment.name} reads {' and '.join(experiment.reads)}, which have no finished "
+            f"runs ({why}): sweep them first"
         )
     if experiment.table == "naive and tailored":
         rows = _pairs(chosen)
     else:
         rows = [
-            {"benchmark": benchmark, "method": method} | _columns(each, experiment.table)
-            for (benchmark, method), each in chosen.items()
+            {"benchmark": benchmark, "method": method} | _columns(choice, experiment.table)
+            for (benchmark, method), choice in chosen.items()
         ]
     rows += [
-        {"benchmark": benchmark, "method": method, "note": each.sentence}
-        for (benchmark, method), each in lacking.items()
+        {"benchmark": benchmark, "method": method, "note": choice.sentence}
+        for (benchmark, method), choice in missing.items()
     ]
     return pd.DataFrame(rows)
 
 
 def save_table(frame: pd.DataFrame, runs: Path, name: str) -> Path:
-    """Write RUNS/tables/NAME.csv."""
+    """Write the table to RUNS/tables/NAME.csv."""
     path = runs / "tables" / f"{name}.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, frame.to_csv(index=False).encode())
@@ -109,7 +103,7 @@ def _measures(chosen: Chosen) -> dict[str, Any]:
     }
 
 
-# The columns of each table of the selected runs, and what a run has in them.
+# The columns of each table of selected runs, and how a run's value is read.
 COLUMNS: dict[Table, dict[str, Reader]] = {
     "backward transfer": {
         "backward_transfer_validation": lambda result: result.backward_transfer("validation"),
@@ -137,7 +131,7 @@ def _columns(chosen: Chosen, table: Table) -> dict[str, Any]:
 
 
 def _pairs(chosen: dict[tuple[str, str], Chosen]) -> list[dict[str, Any]]:
-    """Each tailored method beside its naive form, where both are there."""
+    """Each tailored method next to its naive form, if both have runs."""
     rows = []
     for (benchmark, method), tailored in chosen.items():
         naive = chosen.get((benchmark, f"naive-{method}"))
@@ -159,8 +153,8 @@ def _pairs(chosen: dict[tuple[str, str], Chosen]) -> list[dict[str, Any]]:
 
 
 def _mean(name: str, values: Sequence[float | None]) -> dict[str, float | None]:
-    there = [value for value in values if value is not None]
-    return {name: mean(there), f"{name}_standard_error": standard_error(there)}
+    known = [value for value in values if value is not None]
+    return {name: mean(known), f"{name}_standard_error": standard_error(known)}
 
 
 def _step(result: Result) -> float | None:

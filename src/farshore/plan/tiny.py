@@ -1,6 +1,4 @@
-"""Tiny scale: any experiment on embedded data in seconds. It shows that the machinery runs
-through, and nothing else.
-"""
+"""Tiny scale: run any experiment on embedded data in seconds, only to see that it works."""
 
 from __future__ import annotations
 
@@ -13,13 +11,14 @@ BATCH = 16
 
 
 def tiny(experiment: Experiment) -> Experiment:
-    """At most 2 trials of 1 seed, 2 steps a domain, batches of at most 16 rows; what sets parts
-    apart stays different.
+    """At most 2 trials of 1 seed, 2 steps per domain, and batches of at most 16 rows.
+
+    Differences between parts are kept.
     """
     return experiment.model_copy(
         update={
             "search": _search(experiment.search),
-            "parts": [small for part in experiment.parts for small in _parts(part)],
+            "parts": [tiny_part for part in experiment.parts for tiny_part in _parts(part)],
         }
     )
 
@@ -30,12 +29,12 @@ def _search(search: Search) -> Search:
 
 
 def _orders(words: list[str]) -> list[str]:
-    """At most two; one that is given by its names has others in the stand-in."""
+    """At most two orders. One given by names becomes `reversed`: stand-ins have other names."""
     return list(dict.fromkeys("reversed" if BETWEEN_NAMES in word else word for word in words))[:2]
 
 
 def _parts(part: Part) -> list[Part]:
-    """A part for each stand-in, since another target has another name in each."""
+    """One part per stand-in benchmark, because each has its own name for a chosen target."""
     names = dict.fromkeys(BENCHMARKS.get(data.benchmark).stand_in for data in part.data)
     return [
         part.model_copy(

@@ -88,7 +88,7 @@ class Gathered:
 
 def gather(experiment: Experiment, store: ReadingStore, book: Book) -> Gathered:
     """The finished runs of an experiment, whichever machine carried them out."""
-    plan = make_plan(experiment, store, book, here=False)
+    plan = make_plan(experiment, store, book, available_only=False)
     gathered = Gathered(experiment, plan)
     conditions: dict[Condition, list[Planned]] = {}
     for planned in plan.runs:

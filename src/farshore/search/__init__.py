@@ -1,3 +1,1 @@
-"""Search: which settings are tried, and which trial is taken. Selection sees source validation
-only.
-"""
+"""Search: which settings are tried and which trial is selected, by source validation only."""

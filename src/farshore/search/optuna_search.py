@@ -1,16 +1,17 @@
-"""Search by Optuna: draws that earlier trials steer, and successive halving of those that fall
-behind. Needs the extra `search`.
+"""Search by Optuna: earlier trials guide the draws, and successive halving stops poor trials.
 
-A study is one method on one benchmark with one seed and one order. Its trials follow one another,
-and each is drawn from a fresh sampler whose seed is the trial's: what is drawn, and what is
-stopped, depends on the trials before and on nothing else.
-So no study is ever stored: it is made again from what its trials scored.
+Needs the extra `search`.
 
-- The first trials are the paper's: the defaults, then random draws. From trial `RANDOM_TRIALS` on,
-  Optuna's TPE draws.
-- After 1, 2, 4, ... sources a trial goes on only if it stands in the better half of all that came
-  so far, by the mean validation score on the sources seen (Optuna's SuccessiveHalvingPruner). The
-  target has no part in it.
+A study is one method on one benchmark with one seed and one order. Its trials run one after
+another, and each is drawn from a fresh sampler with the trial's own seed. What is drawn and what is
+stopped depends only on the previous trials, so a study is not stored: it is rebuilt from the scores
+of its trials.
+
+- The first trials are those of the paper's search: the defaults, then random draws. From trial
+  `RANDOM_TRIALS` on, Optuna's TPE draws.
+- After 1, 2, 4, ... sources a trial continues only if it is in the better half of the trials so
+  far, by the mean validation score on the sources learned (Optuna's SuccessiveHalvingPruner). The
+  target is not used.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ from ..errors import needs
 from ..evaluation.transfer import Matrix
 from ..settings import Choice, Distribution, Power, UniformInt
 
-# Optuna's own number: before, TPE has too little to learn from.
+# Optuna's default: with fewer trials TPE has too little to learn from.
 RANDOM_TRIALS = 10
 
 
 @dataclass(frozen=True)
 class Past:
-    """A trial that has ended: its settings, its score after each source, and the score of its
-    end unless it was stopped.
+    """A trial that has ended: its settings, its score after each source, and its final score.
+
+    value: the final score; None if the trial was stopped.
     """
 
     settings: Mapping[str, Any]
@@ -40,16 +42,14 @@ class Past:
 
 
 def seen_scores(validation: Matrix) -> tuple[float, ...]:
-    """After each source: the mean validation score over the sources seen so far."""
-    return tuple(sum(row[: place + 1]) / (place + 1) for place, row in enumerate(validation))
+    """After each source: the mean validation score over the sources learned so far."""
+    return tuple(sum(row[:seen]) / seen for seen, row in enumerate(validation, start=1))
 
 
 def propose(
     searched: Mapping[str, Distribution], past: Sequence[Past], *, seed: int
 ) -> dict[str, Any]:
-    """TPE's next draw: values that were more frequent among the better trials than among the
-    others.
-    """
+    """TPE's next draw: values more frequent among the better trials than among the others."""
     optuna = find_optuna()
     scales = {name: _scale(optuna, search) for name, search in searched.items()}
     study = optuna.create_study(
@@ -58,12 +58,12 @@ def propose(
     )
     state = optuna.trial.TrialState
     for trial in past:
-        places = {
-            name: _place(search, trial.settings[name])
+        points = {
+            name: _point(search, trial.settings[name])
             for name, search in searched.items()
             if name in trial.settings
         }
-        known = {name: place for name, place in places.items() if place is not None}
+        known = {name: point for name, point in points.items() if point is not None}
         study.add_trial(
             optuna.trial.create_trial(
                 state=state.COMPLETE if trial.value is not None else state.PRUNED,
@@ -78,8 +78,9 @@ def propose(
 
 
 def promising(earlier: Sequence[Sequence[float]], scores: Sequence[float]) -> bool:
-    """Whether a trial with these scores, one a source seen, goes on after its last one.
-    `earlier`: those of the trials before.
+    """Whether a trial with these scores, one per source learned, should continue.
+
+    earlier: the scores of the previous trials.
     """
     optuna = find_optuna()
     pruner = optuna.pruners.SuccessiveHalvingPruner(
@@ -87,9 +88,9 @@ def promising(earlier: Sequence[Sequence[float]], scores: Sequence[float]) -> bo
     )
     study = optuna.create_study(direction="maximize", pruner=pruner)
     stop = False
-    for each in (*earlier, scores):
+    for trial_scores in (*earlier, scores):
         trial = study.ask()
-        for step, score in enumerate(each, start=1):
+        for step, score in enumerate(trial_scores, start=1):
             trial.report(score, step)
             stop = trial.should_prune()
         study.tell(trial, state=optuna.trial.TrialState.PRUNED)
@@ -97,7 +98,7 @@ def promising(earlier: Sequence[Sequence[float]], scores: Sequence[float]) -> bo
 
 
 def find_optuna() -> Any:
-    """Optuna, which is imported only where a search asks for it."""
+    """Import Optuna, which only this search needs."""
     try:
         import optuna
     except ImportError as error:
@@ -107,7 +108,7 @@ def find_optuna() -> Any:
 
 
 def _scale(optuna: Any, search: Distribution) -> Any:
-    """The scale on which the distribution is uniform: the exponent of a power, the number of a
+    """The scale on which the distribution is uniform: the exponent of a power, the index of a
     choice.
     """
     if isinstance(search, Choice):
@@ -120,29 +121,29 @@ def _scale(optuna: Any, search: Distribution) -> Any:
     return kind(search.low, search.high)
 
 
-def _place(search: Distribution, value: Any) -> float | int | None:
-    """Where a value lies on that scale; None for a default that the distribution cannot draw."""
+def _point(search: Distribution, value: Any) -> float | int | None:
+    """The point of a value on that scale; None for a default that cannot be drawn."""
     if isinstance(search, Choice):
         return search.options.index(value) if value in search.options else None
     if isinstance(search, Power):
         if value <= 0:
             return None
-        # A whole number was cut to: the place may lie a last bit, or a cut, below the lowest.
-        place = math.log(value) / math.log(search.base)
+        # Rounding, or truncation to a whole number, may put the point just below the lowest one.
+        point = math.log(value) / math.log(search.base)
         slack = math.log((value + 1) / value) / math.log(search.base) if search.whole else 1e-9
         return (
-            min(max(place, search.low), search.high)
-            if search.low - slack <= place <= search.high + slack
+            min(max(point, search.low), search.high)
+            if search.low - slack <= point <= search.high + slack
             else None
         )
     return value if search.low <= value <= search.high else None
 
 
-def _value(search: Distribution, place: Any) -> Any:
-    """The value at a place of that scale, as the distribution itself draws it."""
+def _value(search: Distribution, point: Any) -> Any:
+    """The value at a point of that scale, as the distribution itself draws it."""
     if isinstance(search, Choice):
-        return search.options[place]
+        return search.options[point]
     if isinstance(search, Power):
-        value = search.base**place
+        value = search.base**point
         return int(value) if search.whole else value
-    return place
+    return point

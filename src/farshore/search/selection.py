@@ -4,10 +4,11 @@
   (the default).
 - `leave-one-source-out`: the mean score on each source when it was held out as an unseen domain.
   The runs behind it never see the real target, neither to learn nor to measure.
-- `oracle`: the score on the target itself. It says what selection costs; it is no result.
+- `oracle`: the score on the target itself. It shows what honest selection costs; it is not a valid
+  result.
 
-The first two cannot look at the target: `source-validation` reads the matrices of the sources, and
-the runs that `leave-one-source-out` reads hold no score of the real target.
+The first two cannot use the target: `source-validation` reads the matrices of the sources, and the
+runs that `leave-one-source-out` reads contain no score of the real target.
 """
 
 from __future__ import annotations
@@ -26,9 +27,7 @@ Rule = Literal["source-validation", "leave-one-source-out", "oracle"]
 
 @dataclass(frozen=True)
 class Trial:
-    """One trial: the run on all sources and, where they were planned, the runs with one source
-    held out.
-    """
+    """One trial: the run on all sources and, if planned, the runs with one source held out."""
 
     number: int
     result: Result
@@ -37,8 +36,9 @@ class Trial:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The selected trials of one method on one benchmark, a seed each; a seed whose trials all
-    diverged has none.
+    """The selected trials of one method on one benchmark, by seed.
+
+    A seed has none if all of its trials diverged.
     """
 
     trials: Mapping[int, Trial]
@@ -55,19 +55,20 @@ class Chosen:
         return mean(scores), standard_error(scores)
 
     def best_seed(self, rule: Rule) -> int | None:
-        """The seed whose selected trial has the best score by the rule; the first of equals."""
+        """The seed with the best selected trial by the rule; the first one if tied."""
         scores = {seed: score(trial, rule) for seed, trial in sorted(self.trials.items())}
-        there = {seed: value for seed, value in scores.items() if value is not None}
-        return max(there, key=lambda seed: there[seed]) if there else None
+        known = {seed: value for seed, value in scores.items() if value is not None}
+        return max(known, key=lambda seed: known[seed]) if known else None
 
 
 def select(trials: Sequence[Trial], rule: Rule) -> Trial | None:
-    """The best trial by the rule. Diverged trials never win; of equals the first wins, so the
-    defaults before a draw.
+    """The best trial by the rule.
+
+    Diverged trials never win. The first of tied trials wins, so the defaults win over a draw.
     """
     best: Trial | None = None
     best_score = -math.inf
-    for trial in sorted(trials, key=lambda each: each.number):
+    for trial in sorted(trials, key=lambda trial: trial.number):
         value = score(trial, rule)
         if value is not None and value > best_score:
             best, best_score = trial, value
@@ -75,7 +76,7 @@ def select(trials: Sequence[Trial], rule: Rule) -> Trial | None:
 
 
 def score(trial: Trial, rule: Rule) -> float | None:
-    """What the rule ranks a trial by; None for a trial that cannot win."""
+    """The score by which the rule ranks a trial; None for a trial that cannot win."""
     if trial.result.status != "done":
         return None
     if rule == "source-validation":
@@ -88,17 +89,15 @@ def score(trial: Trial, rule: Rule) -> float | None:
 
 
 def _held_out_score(trial: Trial) -> float | None:
-    """Mean over the sources, each scored by the run that never saw it; None unless all of them
-    gave a number.
-    """
+    """Mean score over the sources, each from the run that held it out; None if one is missing."""
     scores = [result.target_score for result in trial.held_out.values()]
-    there = [value for value in scores if value is not None]
-    return sum(there) / len(there) if there and len(there) == len(scores) else None
+    known = [value for value in scores if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(scores) else None
 
 
 def select_by_seed(trials: Mapping[int, Sequence[Trial]], rule: Rule) -> Chosen:
-    """Selection of each seed on its own."""
-    found = {seed: select(of_seed, rule) for seed, of_seed in trials.items()}
+    """Select the best trial of each seed separately."""
+    best = {seed: select(seed_trials, rule) for seed, seed_trials in trials.items()}
     return Chosen(
-        {seed: trial for seed, trial in found.items() if trial is not None}, seeds=len(trials)
+        {seed: trial for seed, trial in best.items() if trial is not None}, seeds=len(trials)
     )

@@ -1,9 +1,9 @@
 """The space of a search: the settings of each trial.
 
-Trial 0 is the defaults; every later trial draws all searched settings at random (DomainBed's random
-search). Each setting has a stream of its own, so adding one to a method disturbs no other, and
-methods share what they have in common: trial 7 of two methods has the same learning rate and batch
-size.
+Trial 0 uses the defaults; every later trial draws all searched settings at random (DomainBed's
+random search). Each setting has its own random stream: adding a setting to a method does not change
+the others, and methods share the settings they have in common. Trial 7 of two methods has the same
+learning rate and batch size.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ from ..settings import Choice, Distribution, Power, UniformInt
 
 
 def run_seed(search_seed: int, number: int) -> int:
-    """The seed of the runs that count as seed `number`. It is no small number, so it never
-    equals a search or scenario seed.
-    """
+    """The run seed of seed `number`. It is large, so it never equals a search or scenario seed."""
     return 1_000_000 + derive(search_seed, "run", number) % 2_000_000_000
 
 
@@ -37,8 +35,9 @@ def trial_settings(
     trial: int,
     fixed: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The settings of trial `trial` for seed `number`. `fixed` are not searched: they hold in
-    every trial.
+    """The settings of trial `trial` for seed `number`.
+
+    fixed: settings that are the same in every trial and are not searched.
     """
     fixed = dict(fixed or {})
     if trial == 0:
@@ -53,13 +52,13 @@ def trial_settings(
 
 
 def distributions(method: str, benchmark: Benchmark) -> dict[str, Distribution]:
-    """What is searched for this method on this benchmark."""
+    """The searched settings of this method on this benchmark, with their distributions."""
     profile = PROFILES.get(benchmark.profile)
     return catalog.find(method).Settings.distributions(profile, method)
 
 
 def defaults(method: str, benchmark: Benchmark) -> dict[str, Any]:
-    """The settings of this method on this benchmark, where nothing is asked for."""
+    """The default settings of this method on this benchmark."""
     profile = PROFILES.get(benchmark.profile)
     return {**catalog.find(method).Settings.defaults(profile, method), **benchmark.settings}
 
@@ -70,24 +69,24 @@ def capped(
     settings: Mapping[str, Any],
     at_most: Mapping[str, float],
 ) -> dict[str, Any]:
-    """The settings with some of them, defaults too, held at an upper bound."""
-    standing = {**defaults(method, benchmark), **settings}
+    """The settings with upper bounds applied, to defaults as well."""
+    effective = {**defaults(method, benchmark), **settings}
     bounded = {
-        name: type(standing[name])(bound)
+        name: type(effective[name])(bound)
         for name, bound in at_most.items()
-        if name in standing and standing[name] > bound
+        if name in effective and effective[name] > bound
     }
     return {**settings, **bounded}
 
 
 def grid(search: Distribution, values: int) -> list[float | int]:
-    """Evenly spaced values on the scale on which the distribution is uniform: for a power, the
-    exponent.
+    """Evenly spaced values on the scale on which the distribution is uniform (for a power, the
+    exponent).
     """
     if isinstance(search, Choice):
         raise FarshoreError("a choice has no scale: only numbers can be varied")
-    places = np.linspace(search.low, search.high, values)
+    points = np.linspace(search.low, search.high, values)
     if isinstance(search, Power):
-        powers = [search.base ** float(place) for place in places]
+        powers = [search.base ** float(point) for point in points]
         return [int(value) for value in powers] if search.whole else powers
-    return [round(place) if isinstance(search, UniformInt) else float(place) for place in places]
+    return [round(point) if isinstance(search, UniformInt) else float(point) for point in points]

@@ -1,3 +1,1 @@
-"""The store: one folder per run, named by what decides its numbers, and everything that reads
-such folders.
-"""
+"""The store: one folder per run, named by what determines its numbers, and its readers."""

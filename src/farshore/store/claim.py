@@ -1,10 +1,9 @@
-"""Claims: who carries out a run. Two sweeps, on one machine or on several, may share a folder of
-runs.
+"""Claims: which process carries out a run, so that several sweeps can share a folder of runs.
 
-A claim is a file `claim-N` that only one process can make. It says host and process, and its time
-of change is the heartbeat. If its owner is gone, anybody may make `claim-N+1`; again only one can.
-The highest number owns the run, so a take-over needs no moment without an owner, and an owner that
-was only asleep finds out that it lost the run.
+A claim is a file `claim-N` that only one process can create. It names host and process, and its
+modification time is the heartbeat. If its owner is gone, any process may create `claim-N+1`; again
+only one succeeds. The highest number owns the run. A run is thus never without an owner during a
+take-over, and an owner that was merely suspended notices that it has lost the run.
 """
 
 from __future__ import annotations
@@ -25,12 +24,13 @@ STALE_SECONDS = 120.0
 
 
 class ClaimLostError(FarshoreError):
-    """Another process took the run over, because this one gave no sign of life."""
+    """Another process took over the run because this one showed no heartbeat."""
 
 
 class Claim:
-    """This process carries out the run in `folder`. Use it as a context: a heartbeat goes on
-    inside.
+    """This process carries out the run in `folder`.
+
+    A context manager: the heartbeat runs inside it.
     """
 
     def __init__(self, folder: Path, number: int) -> None:
@@ -57,11 +57,11 @@ class Claim:
             release(self.folder)
 
     def check(self) -> None:
-        """Stop if the run belongs to somebody else by now."""
+        """Raise if another process owns the run by now."""
         if self.lost.is_set():
             raise ClaimLostError(
-                f"{self.folder} was taken over by another process, since this one gave no sign "
-                "of life"
+                f"{self.folder} was taken over by another process, because this one showed no "
+                "heartbeat"
             )
 
     def _beat(self) -> None:
@@ -72,7 +72,7 @@ class Claim:
             except FileNotFoundError:
                 lost = True
             except OSError:
-                # a file system that answers badly for a moment is no reason to give a run up
+                # a temporary error of the file system is no reason to give up a run
                 continue
             if lost:
                 self.lost.set()
@@ -80,24 +80,25 @@ class Claim:
 
 
 def take(folder: Path, *, stale_seconds: float = STALE_SECONDS) -> Claim | None:
-    """The claim on `folder`, or None if a living process has it."""
+    """Claim the run in `folder`; None if a live process has claimed it."""
     folder.mkdir(parents=True, exist_ok=True)
     number = newest(folder)
     if number is not None and not is_stale(folder, stale_seconds=stale_seconds):
         return None
     claim = Claim(folder, 0 if number is None else number + 1)
-    return claim if _make(claim.path) else None
+    return claim if _create(claim.path) else None
 
 
 def newest(folder: Path) -> int | None:
-    """The number of the claim that holds, if there is one."""
+    """The number of the valid claim, if there is one."""
     numbers = [int(path.name[6:]) for path in folder.glob("claim-*") if path.name[6:].isdigit()]
     return max(numbers, default=None)
 
 
 def is_stale(folder: Path, *, stale_seconds: float = STALE_SECONDS) -> bool:
-    """Whether nobody carries out the run: no claim, an owner on this machine that is gone, or
-    one without a heartbeat.
+    """Whether no process carries out the run.
+
+    There is no claim, its owner on this machine is gone, or its heartbeat has stopped.
     """
     number = newest(folder)
     if number is None:
@@ -116,8 +117,9 @@ def is_stale(folder: Path, *, stale_seconds: float = STALE_SECONDS) -> bool:
 
 
 def release(folder: Path, *, pid: int | None = None) -> None:
-    """Give the run back; with `pid` only if that process of this machine has it. The newest
-    claim goes last.
+    """Release the run; with `pid`, only if that process on this machine has claimed it.
+
+    The newest claim is deleted last.
     """
     number = newest(folder)
     if number is None:
@@ -129,40 +131,42 @@ def release(folder: Path, *, pid: int | None = None) -> None:
             return
         if owner.get("pid") != pid or owner.get("host") != socket.gethostname():
             return
-    for each in range(number + 1):
-        (folder / f"claim-{each}").unlink(missing_ok=True)
+    for claim_number in range(number + 1):
+        (folder / f"claim-{claim_number}").unlink(missing_ok=True)
 
 
-def _make(path: Path) -> bool:
-    """Make the file with its contents in one act; False if somebody else was first."""
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-    beside.write_text(
+def _create(path: Path) -> bool:
+    """Create the file with its contents atomically; False if it exists already."""
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    temporary.write_text(
         json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "began": _began(os.getpid())})
     )
     try:
-        os.link(beside, path)
+        os.link(temporary, path)
         return True
     except FileExistsError:
         return False
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def _alive(pid: int, began: str) -> bool:
-    """Whether the process runs, and is the same one: numbers of processes are used again."""
+    """Whether the process runs and is the same one: process numbers are reused."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         pass
-    now = _began(pid)
-    return not now or not began or now == began
+    actual = _began(pid)
+    return not actual or not began or actual == began
 
 
 def _began(pid: int) -> str:
-    """When the process began, in the kernel's count; empty where the system does not say, `gone`
-    for one that only waits to be buried.
+    """When the process started, in clock ticks of the kernel.
+
+    Empty if the system does not provide it; `gone` for a process that has ended but still waits
+    for its parent (a zombie).
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -172,7 +176,7 @@ def _began(pid: int) -> str:
 
 
 def _now(folder: Path) -> float:
-    """The time by the clock of the disk that holds the folder, so that machines need not agree."""
+    """The time by the clock of the folder's file system, so that machines need not agree."""
     probe = folder / f".clock.{uuid.uuid4().hex[:8]}"
     try:
         probe.touch()
@@ -184,8 +188,9 @@ def _now(folder: Path) -> float:
 def die_with_parent(
     parent: int, *, seconds: float = 0.5, end: Callable[[int], object] = os._exit
 ) -> None:
-    """Watch the process that started this one, and end when it is gone: a killed sweep leaves no
-    workers behind.
+    """Watch the parent process and exit when it is gone.
+
+    A killed sweep thus leaves no workers behind.
     """
 
     def watch() -> None:

@@ -1,13 +1,13 @@
-"""A run on disk: one folder, named by what decides its numbers.
+"""A run on disk: one folder, named by what determines its numbers.
 
-- `config.json`: the run, what its name is made of, the commit that carried it out
+- `config.json`: the run, what its name is made of, and the commit of the code
 - `progress.jsonl`: one line per finished domain
 - `stages/`: the learner's state at the end of the newest domain, until there is a result (all of
   them with --keep-states)
-- `claim-N`: who carries it out
+- `claim-N`: the process that carries it out
 - `failure.txt`: why the last attempt failed, if it did
-- `features.safetensors`: features of sources and target, where the experiment asks for them
-- `model/`: the trained learner, where `farshore run` carried the run out
+- `features.safetensors`: features of sources and target, if the experiment asks for them
+- `model/`: the trained learner, if `farshore run` carried out the run
 - `result.sha256`, `result.json`: the result; `result.json` is written last
 """
 
@@ -28,7 +28,7 @@ FEATURES = "features.safetensors"
 
 
 class RunFolder:
-    """Where a run lies, and what of it is there."""
+    """The folder of a run: the paths of its files, and how they are read and written."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -42,11 +42,11 @@ class RunFolder:
         self.result = path / "result.json"
 
     def finished(self, *, features: bool = False) -> bool:
-        """Whether the result is there; that it is whole is checked when it is read."""
+        """Whether there is a result. Its checksum is verified only when it is read."""
         return self.result.is_file() and (not features or self.features.is_file())
 
     def read(self) -> Result:
-        """The result, checked against its checksum; a damaged one is refused by name."""
+        """Read the result. One that does not match its checksum is refused by name."""
         try:
             data = self.result.read_bytes()
             expected = self.checksum.read_text().strip()
@@ -61,9 +61,7 @@ class RunFolder:
         return Result.read(self.result)
 
     def write(self, result: Result) -> None:
-        """The checksum first, the result last: a run counts as finished when all of it is on the
-        disk.
-        """
+        """Write the checksum, then the result: a run is finished once both are on disk."""
         data = json.dumps(result.model_dump(mode="json"), indent=1).encode()
         try:
             self.checksum.write_text(hashlib.sha256(data).hexdigest())
@@ -72,9 +70,7 @@ class RunFolder:
             raise StateError(f"could not write {self.result}: {error.strerror or error}") from error
 
     def write_config(self, config: dict[str, Any]) -> None:
-        """What this run is. Written once, and again if a killed attempt left none that can be
-        read.
-        """
+        """Write the description of the run, unless there is one that can be read."""
         try:
             if self.read_config() is None:
                 self.config.write_text(json.dumps(config, indent=1))
@@ -82,19 +78,19 @@ class RunFolder:
             raise StateError(f"could not write {self.config}: {error.strerror or error}") from error
 
     def read_config(self) -> dict[str, Any] | None:
-        """What `write_config` wrote, if it can be read."""
+        """The description that `write_config` wrote; None if it cannot be read."""
         try:
-            found = json.loads(self.config.read_bytes())
+            config = json.loads(self.config.read_bytes())
         except (OSError, ValueError):
             return None
-        return found if isinstance(found, dict) else None
+        return config if isinstance(config, dict) else None
 
     def discard_result(self) -> None:
-        """Forget a damaged result, so that the run is repeated."""
+        """Delete a damaged result, so that the run is repeated."""
         self.result.unlink(missing_ok=True)
 
-    def begin_anew(self) -> None:
-        """Forget the result, the states that the run could resume from, and the model."""
+    def start_over(self) -> None:
+        """Delete the result, the states that the run could resume from, and the model."""
         self.discard_result()
         for folder in (self.stages, self.model):
             if folder.is_dir():
@@ -102,12 +98,12 @@ class RunFolder:
 
 
 def is_run_folder(path: Path) -> bool:
-    """Whether a run lies in this folder itself."""
+    """Whether this folder is itself the folder of a run."""
     return (path / "config.json").is_file() or (path / "result.json").is_file()
 
 
 def run_folders(runs: Path) -> Iterator[RunFolder]:
-    """All folders in `runs` that hold a run, by name."""
+    """All run folders in `runs`, sorted by name."""
     for path in sorted(runs.iterdir()) if runs.is_dir() else []:
         if is_run_folder(path):
             yield RunFolder(path)

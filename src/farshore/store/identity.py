@@ -1,4 +1,4 @@
-"""The name of a run: a hash of all that decides its numbers."""
+"""The name of a run: a hash of everything that determines its numbers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ..settings import RunSettings
 
 
 def canonical(run: Run) -> Run:
-    """The same run in one spelling, however it was asked for.
+    """The run in its canonical form, however it was written.
 
     The usual target and the listed order are left out, and options and settings have the types of
-    their fields (a command line gives texts). A target or an order that the benchmark does not have
-    is refused.
+    their fields (a command line gives strings). A target or an order that the benchmark does not
+    have is refused.
     """
     run = run.normal()
     benchmark = make_benchmark(run.benchmark, run.options)
@@ -41,11 +41,11 @@ def canonical(run: Run) -> Run:
 
 
 def description(run: Run) -> dict[str, Any]:
-    """What the name is made of: scenario, method, settings, seeds and the two versions. Not the
-    device, nor the commit, nor how the run was spelled.
+    """What the name is made of: scenario, method, settings, seeds and the two results versions.
 
-    Values that stand at their defaults are left out, so that a new field of a run renames no old
-    one. Own data are described by what the files hold, not by where they lie.
+    Device, commit and the way the run was written do not count. Default values are left out, so
+    that a new field does not rename old runs. Own data are described by the contents of the files,
+    not by their location.
     """
     run = canonical(run)
     benchmark = make_benchmark(run.benchmark, run.options)
@@ -68,20 +68,21 @@ def description(run: Run) -> dict[str, Any]:
 
 
 def run_name(run: Run) -> str:
-    """Sixteen hexadecimal digits."""
+    """The name of a run: sixteen hexadecimal digits."""
     return hashlib.sha256(json.dumps(description(run), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def typed_settings(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings with the types of their fields; what cannot be read stays as it is, and is
-    refused when the run begins.
+    """The settings with the types of their fields.
+
+    Values that are not valid stay as they are and are refused when the run starts.
     """
     typed = dict(settings)
     for model in (catalog.find(method).Settings, RunSettings):
         values = {name: value for name, value in settings.items() if name in model.model_fields}
         try:
-            read = model.model_validate(values)
+            validated = model.model_validate(values)
         except ValidationError:
             continue
-        typed |= {name: getattr(read, name) for name in values}
+        typed |= {name: getattr(validated, name) for name in values}
     return typed

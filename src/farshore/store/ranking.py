@@ -1,4 +1,4 @@
-"""Results ranked: one standing per method, the best mean score on the unseen target first."""
+"""Rank results: one standing per method, the best mean score on the unseen target first."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from ..protocol import Result
 
 @dataclass(frozen=True)
 class Standing:
-    """One method: means and standard errors over its runs. `runs` of the `planned` ones gave a
-    number.
+    """Means and standard errors of one method over its runs.
+
+    runs: how many of the `planned` runs have a score.
     """
 
     method: str
@@ -36,19 +37,19 @@ class Standing:
 
     @property
     def whole(self) -> bool:
-        """Whether every planned run gave a number."""
+        """Whether every planned run has a score."""
         return self.runs == self.planned
 
 
 def rank(
     results: Sequence[Result], planned: Mapping[str, int] = MappingProxyType({})
 ) -> list[Standing]:
-    """A standing per method, best mean target score first; methods without any number come last
-    and have no rank.
+    """One standing per method, the best mean target score first.
 
-    Offline methods and adaptations are below the continual methods, apart and without rank: they
-    saw more. `planned` is how many runs there should be of each method, where that is more than
-    there are results.
+    Methods without any score come last and have no rank. Offline methods and adaptations follow the
+    continual methods without a rank, because they saw more data.
+
+    planned: the planned number of runs per method, if there are fewer results.
     """
     by_method: dict[str, list[Result]] = {}
     for result in results:
@@ -72,16 +73,14 @@ def rank(
 
 
 def rank_by_order(results: Sequence[Result]) -> dict[str, list[Standing]]:
-    """The same standings for each order of the sources on its own, methods as `rank` sorts them:
-    the order decides much.
-    """
-    apart: dict[str, list[Result]] = {}
+    """Separate standings for each order of the sources, with methods sorted as by `rank`."""
+    by_order: dict[str, list[Result]] = {}
     for result in results:
-        apart.setdefault(" ".join(result.sources), []).append(result)
+        by_order.setdefault(" ".join(result.sources), []).append(result)
     overall = [standing.method for standing in rank(results)]
     return {
         order: sorted(rank(of_order), key=lambda standing: overall.index(standing.method))
-        for order, of_order in apart.items()
+        for order, of_order in by_order.items()
     }
 
 

@@ -1,4 +1,4 @@
-"""The store: all runs of a folder, read as results and as one tidy table."""
+"""The store: all runs of a folder, as results and as one tidy table."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ class Store:
     def results(
         self, damaged: list[str] | None = None
     ) -> Iterator[tuple[str, Result, dict[str, Any]]]:
-        """Name, result and config of every finished run. Damaged ones are named in `damaged` and
-        left out.
+        """Name, result and config of every finished run.
+
+        Damaged results are reported in `damaged` and left out; without it, they raise.
         """
         for folder in run_folders(self.runs):
             if not folder.finished():
@@ -58,7 +59,7 @@ class Store:
 
 
 def tidy_table(store: Store, damaged: list[str] | None = None) -> pd.DataFrame:
-    """A row per run, columns named in words, sorted so that the same runs give the same table."""
+    """One row per run, sorted so that the same runs give the same table."""
     if not store.runs.is_dir():
         raise FarshoreError(
             f"there is no folder {str(store.runs)!r}: give one that `farshore run --out`, "
@@ -66,7 +67,7 @@ def tidy_table(store: Store, damaged: list[str] | None = None) -> pd.DataFrame:
         )
     rows = [row(name, result, config) for name, result, config in store.results(damaged)]
     if not rows:
-        raise FarshoreError(f"{store.runs} holds no finished run")
+        raise FarshoreError(f"{store.runs} contains no finished run")
     frame = pd.DataFrame(rows)
     return frame.sort_values(
         ["benchmark", "target", "method", "seed_number", "trial", "run"],
@@ -76,7 +77,7 @@ def tidy_table(store: Store, damaged: list[str] | None = None) -> pd.DataFrame:
 
 
 def row(name: str, result: Result, config: dict[str, Any]) -> dict[str, Any]:
-    """One run in words. The first columns say what it is, then its scores, then what it cost."""
+    """One run as a row: first what it is, then its scores, then its cost."""
     run = result.run
     done = result.status == "done"
     scores = result.target.scores if result.target is not None else {}

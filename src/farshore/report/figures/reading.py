@@ -60,7 +60,7 @@ def _positions(
     positions: dict[str, dict[str, Any]] = {}
     for experiment, book in recorded.values():
         try:
-            plan = make_plan(experiment, store, book, here=False)
+            plan = make_plan(experiment, store, book, available_only=False)
         except FarshoreError:
             continue  # the report says that it cannot be planned again
         for planned in plan.runs:
