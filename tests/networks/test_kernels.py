@@ -137,10 +137,13 @@ def test_the_first_layer_and_all_its_gradients(
 def test_images_that_want_a_gradient_go_through_layers_that_have_one(operator: None) -> None:
     network = make_network("cnn", (1, 8, 8), 3, {"width": 8}).to(DEVICE)
     inputs = drawn(2, 1, 8, 8).requires_grad_()
-    with arithmetic(Way(), RunSettings(), torch.device(DEVICE)):
+    with arithmetic(Way(), RunSettings(), torch.device(DEVICE), network):
         plain = torch.autograd.grad((network.features(inputs) * drawn(2, 16)).sum(), inputs)[0]
-    with laid_out(network, [], BY_CHANNELS), arithmetic(Way(), RunSettings(), torch.device(DEVICE)):
-        assert network.features._quick(inputs)
+    with (
+        laid_out(network, [], BY_CHANNELS),
+        arithmetic(Way(), RunSettings(), torch.device(DEVICE), network),
+    ):
+        assert network.features._uses_kernels(inputs)
         ours = torch.autograd.grad((network.features(inputs) * drawn(2, 16)).sum(), inputs)[0]
     torch.testing.assert_close(ours, plain, rtol=1e-3, atol=1e-4 * float(plain.abs().max()))
 
@@ -163,10 +166,13 @@ def gradients(network: Network, inputs: Tensor) -> tuple[Tensor, list[Tensor]]:
 def test_the_network_is_the_same_with_them(channels: int, operator: None) -> None:
     network = make_network("cnn", (channels, 12, 10), 3, {"width": 16}).to(DEVICE)
     inputs = torch.randint(0, 256, (5, channels, 12, 10)).to(DEVICE, torch.uint8)
-    with arithmetic(Way(), RunSettings(), torch.device(DEVICE)):
+    with arithmetic(Way(), RunSettings(), torch.device(DEVICE), network):
         features, plain = gradients(network, inputs)
-    with laid_out(network, [], BY_CHANNELS), arithmetic(Way(), RunSettings(), torch.device(DEVICE)):
-        assert network.features._quick(inputs)
+    with (
+        laid_out(network, [], BY_CHANNELS),
+        arithmetic(Way(), RunSettings(), torch.device(DEVICE), network),
+    ):
+        assert network.features._uses_kernels(inputs)
         quick, ours = gradients(network, inputs)
     torch.testing.assert_close(quick, features, rtol=1e-4, atol=1e-5)
     for one, other in zip(ours, plain, strict=True):
@@ -176,15 +182,15 @@ def test_the_network_is_the_same_with_them(channels: int, operator: None) -> Non
 def test_layers_that_somebody_listens_to_or_changed_stay_layers(operator: None) -> None:
     network = make_network("cnn", (1, 8, 8), 3, {"width": 8})
     inputs, features = torch.zeros(2, 1, 8, 8), network.features
-    assert not features._quick(inputs)  # channels first
+    assert not features._uses_kernels(inputs)  # channels first
     with laid_out(network, [], BY_CHANNELS):
-        assert features._quick(inputs)
+        assert features._uses_kernels(inputs)
         handle = features[4].register_forward_hook(lambda module, given, out: None)
-        assert not features._quick(inputs)
+        assert not features._uses_kernels(inputs)
         handle.remove()
-        assert features._quick(inputs)
+        assert features._uses_kernels(inputs)
         features[1] = nn.GELU()
-        assert not features._quick(inputs)
+        assert not features._uses_kernels(inputs)
         assert not features.by_channels
     assert not make_network("cnn", (1, 8, 8), 3, {"width": 24}).features.by_channels
 
