@@ -1,5 +1,6 @@
-"""Write docs/methods.md from the methods themselves: their docstrings and settings. `make docs`
-runs it; a test keeps it true.
+"""Generate docs/methods.md from the methods' docstrings and settings.
+
+`make docs` runs it; a test checks that the page is up to date.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from farshore.profiles import PROFILES
 from farshore.settings import MethodSettings, RunSettings, Searched, Settings
 
 HEAD = (Path(__file__).parent / "methods-head.md").read_text()
-PLACE = Path(__file__).parent / "methods.md"
+PAGE = Path(__file__).parent / "methods.md"
 
 
 def text() -> str:
@@ -33,7 +34,7 @@ def text() -> str:
 
 
 def section(kind: type[Method] | type[Adaptation]) -> str:
-    """One system: its docstring, the origin of its defaults, its own settings."""
+    """The section of one system: its docstring, the origin of its defaults, its own settings."""
     own = [name for name in kind.Settings.model_fields if name not in MethodSettings.model_fields]
     origin = inspect.getdoc(kind.Settings) if own else "Only the settings of every method."
     lines = [f"### `{kind.name}`\n", f"{inspect.getdoc(kind)}\n", f"Settings: {origin}\n"]
@@ -49,8 +50,9 @@ def section(kind: type[Method] | type[Adaptation]) -> str:
 
 
 def table(settings: type[Settings], names: list[str] | None = None, method: str = "") -> str:
-    """Name, default, search distribution and meaning of each setting, and what differs in which
-    profile.
+    """Name, default, search distribution and meaning of each setting.
+
+    Defaults and distributions that differ in a profile are listed with its name.
     """
     rows = ["| setting | default | search | meaning |", "|---|---|---|---|"]
     profiles = [PROFILES.get(name) for name in PROFILES.names()]
@@ -59,9 +61,9 @@ def table(settings: type[Settings], names: list[str] | None = None, method: str 
             continue
         others: dict[Searched, list[str]] = {}
         for profile in profiles:
-            found = settings.searched(profile, method)[name]
-            if found != base:
-                others.setdefault(found, []).append(f"`{profile.name}`")
+            override = settings.searched(profile, method)[name]
+            if override != base:
+                others.setdefault(override, []).append(f"`{profile.name}`")
         default, search = str(base.default), searched(base)
         for other, where in others.items():
             if other.default != base.default:
@@ -73,10 +75,10 @@ def table(settings: type[Settings], names: list[str] | None = None, method: str 
     return "\n".join(rows) + "\n"
 
 
-def searched(each: Searched) -> str:
-    """A search distribution as text."""
-    return str(each.search) if each.search is not None else "fixed"
+def searched(setting: Searched) -> str:
+    """Format a search distribution."""
+    return str(setting.search) if setting.search is not None else "fixed"
 
 
 if __name__ == "__main__":
-    PLACE.write_text(text())
+    PAGE.write_text(text())

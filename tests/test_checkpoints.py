@@ -201,5 +201,5 @@ def test_forgetting_a_domain_deletes_its_rows_and_prior(blobs) -> None:
         made.forget("d7")
     mixed = learner("sarl")
     mixed.learn(*blobs(0), domain="d0", steps=4)
-    with pytest.raises(FarshoreError, match="cannot be told apart"):
+    with pytest.raises(FarshoreError, match="cannot be distinguished"):
         mixed.forget("d0")

@@ -159,7 +159,7 @@ def test_notions_with_a_state_per_domain_fall_back_visibly(gpu: None) -> None:
     )
     made._begin(Domain.divided("a", torch.zeros(4, 4), torch.arange(4) % 2), [0, 1])
     reason = made.system.method.uncaptured()
-    assert reason == "states that run over a domain are found by name"
+    assert reason == "running states of domains are looked up by name"
     way = choose_way(
         RunSettings(),
         CUDA,
@@ -415,7 +415,7 @@ def test_a_note_is_made_once() -> None:
     made.system.choose_way(10)
     assert made.system.way.execution == "eager"
     assert notes.made == [
-        "the step is not compiled: the firing of units is noted inside the feature extractor"
+        "the step is not compiled: the firing of units is recorded inside the feature extractor"
     ]
 
 

@@ -203,7 +203,7 @@ def test_a_later_domain_of_another_form_is_refused_and_nothing_is_lost(
         ({"method": "errr"}, "did you mean 'er'"),
         ({"memory": 0}, "at least 1 row"),
         ({"device": "gpu7"}, "unknown device"),
-        ({"device": "cuda:99"}, "is not there"),
+        ({"device": "cuda:99"}, "is not available"),
         ({"settings": {"learning_rate": -1}}, "greater than 0"),
         ({"metric": "f2"}, "macro_f1"),
     ],

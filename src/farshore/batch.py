@@ -1,6 +1,4 @@
-"""Batch: what one step sees. One flat tensor, the current rows first, and two rectangular views
-of it.
-"""
+"""Batch: the rows of one step, as one flat tensor with views of its current and replayed rows."""
 
 from __future__ import annotations
 
@@ -12,10 +10,10 @@ from torch import Tensor
 
 @dataclass
 class Draw:
-    """Rows drawn from the memory with what was stored with them (logits, features).
+    """Rows drawn from the memory, with the logits or features stored for them.
 
-    `domains` numbers the domains along the first axis, in the order in which they were learned;
-    it is empty where the memory mixes domains.
+    `domains` numbers the domains along the first axis, in the order they were learned. It is
+    empty if the memory mixes domains.
     """
 
     inputs: Tensor
@@ -26,13 +24,12 @@ class Draw:
 
 @dataclass
 class Batch:
-    """One step's rows: `rows` of the current domain first, then `replay_rows` of each replayed
-    domain.
+    """The rows of one step: `rows` current ones, then `replay_rows` of each replayed domain.
 
     `current(t)` and `replay(t)` view any flat per-row tensor as [1, n, ...] and [E, m, ...], so
-    that statistics are batched over domains. `stored` holds what the memory kept with the replayed
-    rows, as [E, m, ...]. `domains` numbers the replayed domains in the order in which they were
-    learned.
+    that statistics are batched over domains. `stored` contains the values that the memory stored
+    with the replayed rows, as [E, m, ...]. `domains` numbers the replayed domains in the order
+    they were learned.
     """
 
     inputs: Tensor
@@ -43,8 +40,8 @@ class Batch:
     replay_rows: int = 0
     stored: dict[str, Tensor] = field(default_factory=dict)
     draws: dict[str, Draw] = field(default_factory=dict)
-    # What the method computed for the current rows; the learner stores it beside rows that a
-    # reservoir accepts.
+    # Outputs that the method computed for the current rows. The learner stores them with the rows
+    # that a reservoir accepts.
     outputs: dict[str, Tensor] = field(default_factory=dict)
 
     def join(self, draw: Draw) -> None:
@@ -60,22 +57,21 @@ class Batch:
         return len(self.domains)
 
     def current(self, flat: Tensor) -> Tensor:
-        """The current domain's part of a per-row tensor, [1, n, ...]."""
+        """View the current domain's part of a per-row tensor, [1, n, ...]."""
         return flat[: self.rows].unsqueeze(0)
 
     def replay(self, flat: Tensor) -> Tensor:
-        """The replayed part of a per-row tensor, [E, m, ...]."""
+        """View the replayed part of a per-row tensor, [E, m, ...]."""
         return flat[self.rows :].reshape(self.replayed, self.replay_rows, *flat.shape[1:])
 
     def parts(self, flat: Tensor) -> list[Tensor]:
-        """A per-row tensor divided by domain: the current one, then each replayed one, [n, ...]
-        each.
-        """
+        """Split a per-row tensor by domain, [n, ...] each: the current one first."""
         return [self.current(flat)[0], *(self.replay(flat).unbind(0) if self.replayed else ())]
 
     def views(self, flat: Tensor) -> list[Tensor]:
-        """The current and the replayed part as [k, n, ...] each; one view of both where their
-        rows are equally many.
+        """View the current and the replayed part as [k, n, ...] each.
+
+        If both have the same number of rows per domain, one view covers both.
         """
         if self.replayed and self.rows == self.replay_rows:
             return [flat.reshape(1 + self.replayed, self.rows, *flat.shape[1:])]

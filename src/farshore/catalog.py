@@ -1,6 +1,4 @@
-"""All systems by one name: continual methods, the offline upper bound, and adaptations to the
-target.
-"""
+"""All systems by name: continual methods, the offline upper bound, and adaptations."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from .entry import Entry, Kind
 from .errors import unknown
 from .methods import METHODS
 
-# The order of a table's sections; only the first is ranked.
+# The order of sections in a table; only the first is ranked.
 KINDS: tuple[Kind, ...] = ("continual", "offline", "adaptation")
 # The order in which groups are listed.
 GROUPS = (
@@ -26,12 +24,12 @@ GROUPS = (
 
 
 def names() -> list[str]:
-    """Methods first, then adaptations."""
+    """Names of all systems: methods first, then adaptations."""
     return [*METHODS.names(), *ADAPTATIONS.names()]
 
 
 def find(name: str) -> type[Entry]:
-    """The system called `name`; an unknown name gets the nearest of all of them."""
+    """Return the system called `name`; the error for an unknown name suggests the closest one."""
     if name in METHODS:
         return METHODS.get(name)
     if name in ADAPTATIONS:
@@ -40,7 +38,7 @@ def find(name: str) -> type[Entry]:
 
 
 def grouped() -> dict[str, list[type[Entry]]]:
-    """Entries by group, the known groups first."""
+    """Entries by group, known groups first."""
     groups: dict[str, list[type[Entry]]] = {group: [] for group in GROUPS}
     for name in names():
         entry = find(name)

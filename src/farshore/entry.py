@@ -1,4 +1,4 @@
-"""Entry: what everything in the catalog has in common, be it trained or adapted at the target."""
+"""Entry: the interface shared by all catalog entries, methods and adaptations alike."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from .data.inputs import Inputs
 from .networks.network import Network
 from .settings import MethodSettings
 
-# Only continual entries rank: offline ones see all sources at once, adaptations see target inputs.
+# Only continual entries are ranked: offline ones see all sources at once, adaptations see target
+# inputs.
 Kind = Literal["continual", "offline", "adaptation"]
-# Which sources a model is trained on, and how.
+# Which sources a model is trained on, and in what order.
 Sources = Literal["in turn", "first", "jointly"]
 
 
 @dataclass(frozen=True)
 class SourceTraining:
-    """What is trained on the sources of a run: a method, its settings by name, and on which."""
+    """What a run trains on its sources: the method, its settings, and which sources it uses."""
 
     method: str
     settings: dict[str, Any]
@@ -29,46 +30,46 @@ class SourceTraining:
 
 
 class AtTarget(Protocol):
-    """What continues to learn at the target, from inputs alone."""
+    """Something that continues to learn at the target, from inputs alone."""
 
     name: ClassVar[str]
-    # What a reader of the result must know.
+    # Notes to report with the result.
     notes: list[str]
 
     def prepare(self, network: Network, sources: Sequence[Inputs]) -> None:
-        """Look at the source model and validation rows of the sources; the target is sealed."""
+        """Inspect the source model and the sources' validation rows; the target is not visible."""
 
     def adapt(self, network: Network, target: Inputs, generator: torch.Generator) -> Tensor:
-        """Logits of every target row, in the order of `target`."""
+        """Adapt to the target and return the logits of every row, in the order of `target`."""
 
 
 class Entry:
-    """Base of Method and Adaptation. A subclass gives its paper and equation in the docstring."""
+    """Base of Method and Adaptation. A subclass states its paper and equation in its docstring."""
 
     name: ClassVar[str]
     group: ClassVar[str]
     reference: ClassVar[str]
     kind: ClassVar[Kind] = "continual"
-    # Raised by hand when a change of the code changes the numbers.
+    # Incremented by hand when a code change alters the numbers.
     results_version: ClassVar[int] = 1
     Settings: ClassVar[type[MethodSettings]] = MethodSettings
-    # The System that carries it out, by its name in `farshore.system.SYSTEMS`.
+    # The System that runs this entry, by its name in `farshore.system.SYSTEMS`.
     system: ClassVar[str] = "gradient"
-    # False where the loss has no ERM term that class weights could enter.
+    # False if the loss has no ERM term to which class weights could apply.
     weighs_classes: ClassVar[bool] = True
 
     @classmethod
     def keeps_rows(cls) -> bool:
-        """Whether rows of past domains are kept, so that the model can be measured on them."""
+        """Whether rows of past domains are kept, so that the model can be evaluated on them."""
         return False
 
     @classmethod
     def source_training(cls, settings: Mapping[str, Any]) -> SourceTraining:
-        """What a run trains on the sources for this entry."""
+        """Describe what a run trains on the sources for this entry."""
         sources: Sources = "jointly" if cls.kind == "offline" else "in turn"
         return SourceTraining(cls.name, dict(settings), sources)
 
     @classmethod
     def at_target(cls, settings: MethodSettings) -> AtTarget | None:
-        """What happens at the target with these settings: nothing, unless the entry adapts."""
+        """Return what runs at the target with these settings; None unless the entry adapts."""
         return None

@@ -1,4 +1,4 @@
-"""Devices, optimisers, and the check that training stays among the numbers."""
+"""Devices, optimisers, and a check for diverged training."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from .settings import RunSettings
 def make_optimizer(
     run: RunSettings, parameters: Iterable[nn.Parameter], *, rate: float, decay: float
 ) -> Optimizer:
-    """The optimiser that the run asks for: fused, one launch for all parameters; on a GPU its
-    step can be captured.
-    """
+    """Create the run's optimiser, fused over all parameters; on a GPU its step can be captured."""
     parameters = list(parameters)
     if run.optimizer == "sgd":
         return SGD(parameters, lr=rate, momentum=run.momentum, weight_decay=decay, fused=True)
@@ -29,14 +27,14 @@ def make_optimizer(
 
 
 def find_device(name: str) -> torch.device:
-    """The device called `name`; an unknown or absent one is refused."""
+    """Return the device called `name`; raise an error if it is unknown or not available."""
     try:
         device = torch.device(name)
     except RuntimeError:
         raise FarshoreError(f"unknown device {name!r}: try 'cpu', 'cuda' or 'cuda:0'") from None
     if device.type == "cuda" and not torch.cuda.is_available():
         raise FarshoreError(
-            f"device {name!r} is not there: this PyTorch sees no CUDA GPU; try 'cpu'"
+            f"device {name!r} is not available: this PyTorch sees no CUDA GPU; try 'cpu'"
         )
     if (
         device.type == "cuda"
@@ -44,7 +42,8 @@ def find_device(name: str) -> torch.device:
         and device.index >= torch.cuda.device_count()
     ):
         raise FarshoreError(
-            f"device {name!r} is not there: this machine has {torch.cuda.device_count()} CUDA GPUs"
+            f"device {name!r} is not available: this machine has {torch.cuda.device_count()} "
+            "CUDA GPUs"
         )
     if device.type not in ("cpu", "cuda"):
         raise FarshoreError(f"device {name!r} is not supported: try 'cpu' or 'cuda'")
@@ -52,17 +51,17 @@ def find_device(name: str) -> torch.device:
 
 
 def reset_optimizers(optimizers: Iterable[Optimizer]) -> None:
-    """As if each optimiser were made anew: its moments and counters are dropped."""
+    """Drop the moments and counters of each optimiser, as if it had just been created."""
     for optimizer in optimizers:
         optimizer.state.clear()
 
 
 def check_finite(network: nn.Module, domain: str, step: int) -> None:
-    """Stop a training that has left the numbers."""
+    """Raise DivergedError if a parameter is no longer finite."""
     norms = torch.stack(
         torch._foreach_norm([parameter.detach() for parameter in network.parameters()], 1)
     )
-    if not math.isfinite(float(norms.sum())):  # one look at the device for all
+    if not math.isfinite(float(norms.sum())):  # one device synchronisation for all parameters
         raise DivergedError(
             f"training on domain {domain!r} diverged by step {step + 1}: lower learning_rate or "
             "the penalty's weight"

@@ -1,7 +1,7 @@
 """Random numbers: every draw comes from a named generator that is passed in and saved.
 
-A run has four generators. A method's own draws never move the data's, so two methods with one seed
-see the same rows.
+A run has four generators. A method's own draws never affect those of the data, so two methods with
+the same seed see the same rows.
 """
 
 from __future__ import annotations
@@ -17,24 +17,23 @@ NAMES = ("init", "data", "memory", "method")
 
 
 def derive(seed: int, *names: str | int) -> int:
-    """A 63-bit seed that depends on `seed` and `names` only; other names give unrelated numbers."""
+    """Derive a 63-bit seed from `seed` and `names`; different names give unrelated numbers."""
     text = repr((int(seed), *names)).encode()
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "big") >> 1
 
 
 def generator(seed: int, *names: str | int, device: torch.device | str = "cpu") -> torch.Generator:
-    """A fresh torch generator for `derive(seed, *names)`."""
-    made = torch.Generator(device=device)
-    made.manual_seed(derive(seed, *names))
-    return made
+    """Create a torch generator seeded with `derive(seed, *names)`."""
+    new_generator = torch.Generator(device=device)
+    new_generator.manual_seed(derive(seed, *names))
+    return new_generator
 
 
 @contextmanager
 def seeded(source: torch.Generator) -> Iterator[None]:
-    """Inside, PyTorch's global generator (which layer initialisers use) is seeded by one draw from
-    `source`.
+    """Seed PyTorch's global generator, which layer initialisers use, by one draw from `source`.
 
-    The global generator is put back afterwards, so nobody else's draws move.
+    Its previous state is restored on exit, so that no other draws are affected.
     """
     seed = int(torch.randint(2**62, (1,), generator=source, device=source.device).item())
     with torch.random.fork_rng(devices=[]):
@@ -44,9 +43,7 @@ def seeded(source: torch.Generator) -> Iterator[None]:
 
 @dataclass
 class Generators:
-    """The four generators of a run: initial weights, data order, memory, and the method's own
-    draws.
-    """
+    """The four generators of a run: initial weights, data order, memory, and the method's draws."""
 
     init: torch.Generator
     data: torch.Generator
@@ -55,8 +52,9 @@ class Generators:
 
     @classmethod
     def from_seed(cls, seed: int, device: torch.device | str = "cpu") -> Generators:
-        """All four, each with its own stream. Initial weights are drawn on the CPU so that they
-        are the same everywhere.
+        """Create all four, each with its own stream.
+
+        Initial weights are drawn on the CPU, so that they are the same on every device.
         """
         return cls(
             generator(seed, "init"), *(generator(seed, name, device=device) for name in NAMES[1:])
@@ -67,6 +65,6 @@ class Generators:
         return {name: getattr(self, name).get_state() for name in NAMES}
 
     def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
-        """Go on exactly where `state` was taken."""
+        """Restore the state from `state_dict`."""
         for name in NAMES:
             getattr(self, name).set_state(state[name].cpu())

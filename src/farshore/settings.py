@@ -1,7 +1,7 @@
-"""Settings: each has its default, its range and its search distribution in one place.
+"""Settings: the default, range and search distribution of each setting, in one place.
 
-A `Profile` replaces some of these pairs, for data on which other values are better; a benchmark
-names the profile it uses.
+A `Profile` overrides some defaults and distributions for data on which other values work better.
+Each benchmark names the profile that it uses.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Uniform:
     high: float
 
     def draw(self, rng: np.random.Generator) -> float:
-        """One value."""
+        """Draw one value."""
         return float(rng.uniform(self.low, self.high))
 
     def __str__(self) -> str:
@@ -41,7 +41,7 @@ class UniformInt:
     high: int
 
     def draw(self, rng: np.random.Generator) -> int:
-        """One value."""
+        """Draw one value."""
         return int(rng.integers(self.low, self.high, endpoint=True))
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ class UniformInt:
 
 @dataclass(frozen=True)
 class Power:
-    """base ** U(low, high), cut to a whole number where `whole`."""
+    """base ** U(low, high), truncated to an integer if `whole`."""
 
     base: float
     low: float
@@ -58,7 +58,7 @@ class Power:
     whole: bool = False
 
     def draw(self, rng: np.random.Generator) -> float | int:
-        """One value."""
+        """Draw one value."""
         value = self.base ** float(rng.uniform(self.low, self.high))
         return int(value) if self.whole else value
 
@@ -69,12 +69,12 @@ class Power:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of the options, each as likely."""
+    """One of the options, all equally likely."""
 
     options: tuple[Any, ...]
 
     def draw(self, rng: np.random.Generator) -> Any:
-        """One value."""
+        """Draw one value."""
         return self.options[int(rng.integers(len(self.options)))]
 
     def __str__(self) -> str:
@@ -86,24 +86,22 @@ Distribution = Uniform | UniformInt | Power | Choice
 
 @dataclass(frozen=True)
 class Searched:
-    """Default and search distribution of one setting; `search` None means that it is not
-    searched.
-    """
+    """Default and search distribution of one setting; None means that it is not searched."""
 
     default: Any
     search: Distribution | None = None
 
 
-# In a profile: for every method that has the setting and gives it no default of its own.
+# In a profile: applies to every method that has the setting and does not override its default.
 EVERY_METHOD = "*"
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Other defaults and search distributions than the methods' own.
+    """Defaults and search distributions that replace the methods' own.
 
-    overrides: name of a method, or `*` for all of them -> name of a setting -> (default,
-    distribution or None). What stands under the name of a method wins over `*`.
+    overrides: method name, or `*` for all methods -> setting name -> (default, distribution or
+    None). An entry under a method's name takes precedence over `*`.
     """
 
     name: str
@@ -113,14 +111,17 @@ class Profile:
     )
 
     def find(self, method: str, setting: str, *, inherited: bool) -> Searched | None:
-        """What this profile says about a setting of a method, if anything; `inherited`: the method
-        gives it no default of its own.
+        """Return this profile's override of a method's setting, if it has one.
+
+        `inherited`: the method does not define its own default for the setting.
         """
-        of_method = self.overrides.get(method, {})
-        if setting in of_method:
-            return Searched(*of_method[setting])
-        of_all = self.overrides.get(EVERY_METHOD, {})
-        return Searched(*of_all[setting]) if inherited and setting in of_all else None
+        method_overrides = self.overrides.get(method, {})
+        if setting in method_overrides:
+            return Searched(*method_overrides[setting])
+        shared_overrides = self.overrides.get(EVERY_METHOD, {})
+        if inherited and setting in shared_overrides:
+            return Searched(*shared_overrides[setting])
+        return None
 
 
 DEFAULT = Profile("default", "the methods' own defaults: small data, short training")
@@ -129,51 +130,52 @@ DEFAULT = Profile("default", "the methods' own defaults: small data, short train
 def setting(
     default: Any, search: Distribution | None = None, *, help: str = "", **constraints: Any
 ) -> Any:
-    """A field of a Settings class. `constraints` are pydantic's (gt, ge, lt, le, multiple_of)."""
+    """Define a field of a Settings class. `constraints` are pydantic's (gt, ge, lt, le, ...)."""
     extra: Any = {"searched": Searched(default, search)}
     return Field(default, description=help, json_schema_extra=extra, **constraints)
 
 
 class Settings(BaseModel):
-    """Frozen, validated settings. Unknown names and values out of range are refused with the way
-    out.
+    """Frozen, validated settings.
+
+    Unknown names and values out of range raise an error that says what is allowed.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @classmethod
     def searched(cls, profile: Profile = DEFAULT, method: str = "") -> dict[str, Searched]:
-        """Default and search distribution of every setting, as `profile` has them for the method
-        of this name.
-        """
-        first: dict[str, Searched] = {}
-        for kind in cls._lineage():
-            first |= kind._own()
+        """Default and search distribution of every setting, under `profile` for this method."""
+        base: dict[str, Searched] = {}
+        for settings_class in cls._lineage():
+            base |= settings_class._own()
         return {
-            name: profile.find(method, name, inherited=first[name] == declared) or declared
+            name: profile.find(method, name, inherited=base[name] == declared) or declared
             for name, declared in cls._own().items()
         }
 
     @classmethod
     def defaults(cls, profile: Profile = DEFAULT, method: str = "") -> dict[str, Any]:
         """The default of every setting."""
-        return {name: each.default for name, each in cls.searched(profile, method).items()}
+        searched = cls.searched(profile, method)
+        return {name: setting.default for name, setting in searched.items()}
 
     @classmethod
     def distributions(cls, profile: Profile = DEFAULT, method: str = "") -> dict[str, Distribution]:
         """The search distribution of every setting that is searched."""
         return {
-            name: each.search
-            for name, each in cls.searched(profile, method).items()
-            if each.search is not None
+            name: setting.search
+            for name, setting in cls.searched(profile, method).items()
+            if setting.search is not None
         }
 
     @classmethod
     def build(
         cls: type[S], values: Mapping[str, Any], profile: Profile = DEFAULT, method: str = ""
     ) -> S:
-        """The profile's defaults, overridden by `values`. A bad name or value is one clear
-        error.
+        """Build settings from the profile's defaults, overridden by `values`.
+
+        An unknown name or an invalid value raises a FarshoreError.
         """
         for name in values:
             if name not in cls.model_fields:
@@ -185,15 +187,16 @@ class Settings(BaseModel):
 
     @classmethod
     def plain(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """These values as the settings understand them, so that `0.01` and the text "0.01" are the
-        same; names that are not given stay out.
+        """Normalise these values, so that `0.01` and the text "0.01" are the same.
+
+        The result contains only the names in `values`.
         """
         built = cls.build(values).model_dump(mode="json")
         return {name: built[name] for name in values}
 
     @classmethod
     def _own(cls) -> dict[str, Searched]:
-        """What the class itself says, without a profile."""
+        """Defaults and distributions declared by the class itself, without a profile."""
         return {
             name: _searched(info.json_schema_extra, info.default)
             for name, info in cls.model_fields.items()
@@ -201,12 +204,12 @@ class Settings(BaseModel):
 
     @classmethod
     def _lineage(cls) -> list[type[Settings]]:
-        """This class and those it inherits settings from, the most special first."""
-        return [kind for kind in cls.__mro__ if issubclass(kind, Settings)]
+        """This class and the classes it inherits settings from, most derived first."""
+        return [base for base in cls.__mro__ if issubclass(base, Settings)]
 
 
 def explain(error: ValidationError) -> str:
-    """A pydantic error as one line: which name, what was given, what is allowed."""
+    """Format a pydantic error as one line: the name, the given value, and what is allowed."""
     first = error.errors()[0]
     name = (
         ".".join(
@@ -221,14 +224,12 @@ def explain(error: ValidationError) -> str:
 
 
 def _searched(extra: Any, default: Any) -> Searched:
-    found = extra.get("searched") if isinstance(extra, dict) else None
-    return found if isinstance(found, Searched) else Searched(default)
+    searched = extra.get("searched") if isinstance(extra, dict) else None
+    return searched if isinstance(searched, Searched) else Searched(default)
 
 
 class MethodSettings(Settings):
-    """What every method has: the paper's shared hyper-parameters (its table of hyper-parameters,
-    first block).
-    """
+    """Settings of every method: the first block of the paper's table of hyper-parameters."""
 
     learning_rate: float = setting(
         1e-3,
@@ -246,10 +247,10 @@ class MethodSettings(Settings):
 
 
 class RunSettings(Settings):
-    """What is the same for all methods of a comparison."""
+    """Settings that are the same for all methods of a comparison."""
 
     optimizer: Literal["adam", "adamw", "sgd"] = setting(
-        "adam", help="one instance for the whole run"
+        "adam", help="optimiser; one instance for the whole run"
     )
     momentum: float = setting(0.0, ge=0, lt=1, help="momentum of sgd")
     reset_optimizer: Literal["never", "domain"] = setting(
@@ -262,47 +263,47 @@ class RunSettings(Settings):
     )
     memory_fill: Literal["end", "reservoir"] = setting(
         "end",
-        help="end: rows drawn when the domain ends; reservoir: rows kept while it is trained, "
-        "with the logits of that moment",
+        help="end: draw the rows when the domain ends; reservoir: sample them during training, "
+        "with the logits at that time",
     )
     class_balanced_memory: bool = setting(
-        False, help="keep equally many rows of each class in a partition"
+        False, help="keep the same number of rows per class in each partition"
     )
     memory_bytes: int | None = setting(
-        None, gt=0, help="a bound on the memory in bytes, beside the one in items"
+        None, gt=0, help="limit on the memory in bytes, in addition to the one in rows"
     )
     class_weight: Literal["none", "balanced"] = setting(
         "none",
-        help="balanced: in the ERM terms a row of a class weighs the more the rarer it is among "
-        "the current domain's training rows",
+        help="balanced: weight rows in the ERM terms inversely to how frequent their class is "
+        "among the current domain's training rows",
     )
     freeze_batchnorm: bool = setting(
         False, help="BatchNorm uses its stored statistics in training too"
     )
     execution: Literal["auto", "eager", "compiled", "graph"] = setting(
         "auto",
-        help="of a step: eager, captured as one CUDA graph, or compiled and captured; auto: what "
-        "pays on the device",
+        help="how a step runs: eager, captured as one CUDA graph, or compiled and captured; auto: "
+        "whichever pays off on the device",
     )
     precision: Literal["auto", "float32", "tf32", "bf16"] = setting(
         "auto",
-        help="of matrix products in training; auto: float32 on a CPU, on a GPU bf16 in "
-        "convolutional features, tf32 elsewhere",
+        help="precision of matrix products in training; auto: float32 on a CPU; on a GPU bf16 for "
+        "convolutional features, tf32 otherwise",
     )
     threads: int | None = setting(
         None,
         ge=1,
-        help="CPU threads; by default 1 for networks below a million parameters, else one per core",
+        help="CPU threads; default: 1 for networks below a million parameters, else one per core",
     )
     deterministic: bool = setting(
-        False, help="on a GPU: kernels that give the same bits each time, at some cost in speed"
+        False, help="on a GPU: use kernels with bitwise reproducible results, which are slower"
     )
 
 
 def parse_assignments(
     pairs: list[str], *, flag: str = "--set", example: str = "learning_rate=0.01"
 ) -> dict[str, str]:
-    """`name=value` texts of a command line as a dictionary."""
+    """Parse `name=value` arguments of a command line into a dictionary."""
     values: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -318,12 +319,13 @@ def parse_assignments(
 def divide(
     values: Mapping[str, Any], method: type[MethodSettings]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Settings by name -> (those of the method, those of the run). An unknown name gets the
-    nearest of both.
+    """Split settings by name into those of the method and those of the run.
+
+    The error for an unknown name suggests the closest one of either.
     """
-    of_method = {name: value for name, value in values.items() if name in method.model_fields}
-    of_run = {name: value for name, value in values.items() if name in RunSettings.model_fields}
+    method_values = {name: value for name, value in values.items() if name in method.model_fields}
+    run_values = {name: value for name, value in values.items() if name in RunSettings.model_fields}
     for name in values:
-        if name not in of_method and name not in of_run:
+        if name not in method_values and name not in run_values:
             raise unknown("setting", name, [*method.model_fields, *RunSettings.model_fields])
-    return of_method, of_run
+    return method_values, run_values

@@ -228,9 +228,9 @@ def test_the_share_of_real_rows() -> None:
     method = trained(domains=3, steps=1).system.method
     method.before_domain("next")
     batch = farshore.batch.Batch(*domain(4), rows=60)
-    assert len(method._rows_before(batch)[1]) == 0
+    assert len(method._previous_rows(batch)[1]) == 0
     method.after_step(batch)
-    assert len(method._rows_before(batch)[1]) == 60 // 4
+    assert len(method._previous_rows(batch)[1]) == 60 // 4
 
 
 @pytest.mark.parametrize("frozen", [True, False])

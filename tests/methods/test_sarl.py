@@ -143,11 +143,11 @@ def test_groups_hold_the_class_itself_and_similar_ones() -> None:
     assert isinstance(method, SARL)
     method.before_domain("next")
     method.sums, method.counts = torch.eye(3, 8), torch.ones(3)
-    method.met_sums = torch.zeros(3, 8)
-    method.met_sums[0, :2] = torch.tensor(
+    method.seen_sums = torch.zeros(3, 8)
+    method.seen_sums[0, :2] = torch.tensor(
         [0.7, 0.9]
     )  # cosine 0.61 with class 0 and 0.79 with class 1
-    method.met_sums[1, :2] = torch.tensor([0.9, 0.6])  # cosine 0.83 with class 0
+    method.seen_sums[1, :2] = torch.tensor([0.9, 0.6])  # cosine 0.83 with class 0
     method._group()
     assert method.together.tolist() == [
         [True, False, False],

@@ -143,7 +143,7 @@ def test_images_that_want_a_gradient_go_through_layers_that_have_one(operator: N
         laid_out(network, [], BY_CHANNELS),
         arithmetic(Way(), RunSettings(), torch.device(DEVICE), network),
     ):
-        assert network.features._quick(inputs)
+        assert network.features._uses_kernels(inputs)
         ours = torch.autograd.grad((network.features(inputs) * drawn(2, 16)).sum(), inputs)[0]
     torch.testing.assert_close(ours, plain, rtol=1e-3, atol=1e-4 * float(plain.abs().max()))
 
@@ -172,7 +172,7 @@ def test_the_network_is_the_same_with_them(channels: int, operator: None) -> Non
         laid_out(network, [], BY_CHANNELS),
         arithmetic(Way(), RunSettings(), torch.device(DEVICE), network),
     ):
-        assert network.features._quick(inputs)
+        assert network.features._uses_kernels(inputs)
         quick, ours = gradients(network, inputs)
     torch.testing.assert_close(quick, features, rtol=1e-4, atol=1e-5)
     for one, other in zip(ours, plain, strict=True):
@@ -182,15 +182,15 @@ def test_the_network_is_the_same_with_them(channels: int, operator: None) -> Non
 def test_layers_that_somebody_listens_to_or_changed_stay_layers(operator: None) -> None:
     network = make_network("cnn", (1, 8, 8), 3, {"width": 8})
     inputs, features = torch.zeros(2, 1, 8, 8), network.features
-    assert not features._quick(inputs)  # channels first
+    assert not features._uses_kernels(inputs)  # channels first
     with laid_out(network, [], BY_CHANNELS):
-        assert features._quick(inputs)
+        assert features._uses_kernels(inputs)
         handle = features[4].register_forward_hook(lambda module, given, out: None)
-        assert not features._quick(inputs)
+        assert not features._uses_kernels(inputs)
         handle.remove()
-        assert features._quick(inputs)
+        assert features._uses_kernels(inputs)
         features[1] = nn.GELU()
-        assert not features._quick(inputs)
+        assert not features._uses_kernels(inputs)
         assert not features.by_channels
     assert not make_network("cnn", (1, 8, 8), 3, {"width": 24}).features.by_channels
 

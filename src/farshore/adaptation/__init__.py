@@ -1,5 +1,6 @@
-"""Adaptations by name: what goes on learning from unlabelled target inputs. Entry-point group
-`farshore.adaptations`.
+"""Adaptations by name: systems that continue to learn from unlabelled target inputs.
+
+Other packages add theirs under the entry-point group `farshore.adaptations`.
 """
 
 from __future__ import annotations

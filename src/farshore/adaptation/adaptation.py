@@ -1,8 +1,7 @@
-"""Adaptation: the shape of what goes on learning at the target. Inputs in, logits out; it is never
-a Method.
+"""Adaptation: the interface of systems that continue to learn at the target.
 
-The protocol trains a source model, freezes it, and hands a copy of it and the target's inputs over.
-Labels stay with the protocol, which scores the logits that come back.
+The protocol trains a source model, freezes it, and passes a copy of it and the target's inputs to
+the adaptation, which returns logits. The labels stay with the protocol, which scores the logits.
 """
 
 from __future__ import annotations
@@ -28,17 +27,20 @@ AFTERWARDS = (
 
 
 class AdaptationSettings(MethodSettings):
-    """The source model's settings, searched as those of `finetune`. Those of the adaptation are
-    fixed: source validation, all that selection may look at, cannot rank them."""
+    """The source model's settings, searched like those of `finetune`.
+
+    The settings of the adaptation itself are fixed: selection may only use source validation rows,
+    and these cannot rank them.
+    """
 
     source: Literal["finetune", "first-domain", "joint"] = setting(
         "finetune",
-        help="source model: trained on all sources in turn, on the first alone, or on all at once",
+        help="source model: trained on all sources in turn, only on the first, or on all at once",
     )
 
 
 class Adaptation(Entry):
-    """Base of all adaptations. A subclass gives its paper and its steps in the docstring."""
+    """Base of all adaptations. A subclass states its paper and its steps in its docstring."""
 
     group: ClassVar[str] = "adaptation"
     kind = "adaptation"
@@ -49,7 +51,7 @@ class Adaptation(Entry):
 
     @classmethod
     def source_training(cls, settings: Mapping[str, Any]) -> SourceTraining:
-        """A source model is fine-tuned, with the settings that it shares with the adaptation."""
+        """Fine-tune a source model, with the settings that it shares with the adaptation."""
         shared = {*MethodSettings.model_fields, *RunSettings.model_fields}
         own = {name: value for name, value in settings.items() if name in shared}
         sources: dict[str, Sources] = {"first-domain": "first", "joint": "jointly"}
@@ -57,32 +59,33 @@ class Adaptation(Entry):
 
     @classmethod
     def at_target(cls, settings: MethodSettings) -> AtTarget:
-        """The adaptation with these settings."""
+        """Create the adaptation with these settings."""
         assert isinstance(settings, AdaptationSettings)
         return cls(settings)
 
     def __init__(self, settings: AdaptationSettings) -> None:
         self.settings = settings
-        # What a reader of the result must know.
+        # Notes to report with the result.
         self.notes: list[str] = [self.measure]
 
     def prepare(self, network: Network, sources: Sequence[Inputs]) -> None:
-        """Look at the source model and at validation rows of the sources, before the target is
-        opened.
-        """
+        """Inspect the source model and the sources' validation rows, before the target is read."""
 
     def adapt(self, network: Network, target: Inputs, generator: torch.Generator) -> Tensor:
-        """Logits of every target row, in the order of `target`. `network` is a copy of the
-        source model, to be changed at will.
+        """Adapt to the target and return the logits of every row, in the order of `target`.
+
+        `network` is a copy of the source model and may be changed.
         """
         raise NotImplementedError
 
 
 @contextmanager
 def batch_statistics(network: Network, rows: int) -> Iterator[None]:
-    """BatchNorm normalises by the batch at hand and leaves its stored statistics alone. A lone row
-    has no statistics of its own and gets the stored ones. Dropout and the other layers keep their
-    mode."""
+    """Let BatchNorm normalise by the current batch and leave its stored statistics unchanged.
+
+    A single row has no statistics of its own and is normalised by the stored ones. Dropout and the
+    other layers keep their mode.
+    """
     with network.batchnorm("no_update" if rows > 1 else "frozen"):
         yield
 
@@ -95,21 +98,20 @@ def predict(network: Network, inputs: Inputs) -> Tensor:
 
 
 def entropy(logits: Tensor) -> Tensor:
-    """H = -Σ_c p_c log p_c of each row, by way of log_softmax so that certain rows give 0 and
-    not NaN.
-    """
+    """H = -Σ_c p_c log p_c of each row; uses log_softmax, so that certain rows give 0, not NaN."""
     log_p = logits.log_softmax(dim=1)
     return -(log_p.exp() * log_p).sum(dim=1)
 
 
 def note_collapse(logits: Tensor) -> list[str]:
-    """A note if every row got one class: the known way in which adaptation by its own
-    predictions fails.
+    """Return a note if every row was assigned the same class.
+
+    This is a known failure of adaptation by a model's own predictions.
     """
     predicted = logits.argmax(dim=1)
-    one = len(predicted) > 1 and bool((predicted == predicted[0]).all())
+    collapsed = len(predicted) > 1 and bool((predicted == predicted[0]).all())
     return (
         [f"collapsed: every target row was predicted as class number {int(predicted[0])}"]
-        if one
+        if collapsed
         else []
     )

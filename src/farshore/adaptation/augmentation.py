@@ -1,5 +1,6 @@
-"""Augmentations of images that keep the label: small changes of light, place, angle and
-sharpness. Images are floats in [0, 1].
+"""Label-preserving augmentations of images: small changes of light, position, angle and sharpness.
+
+Images are floats in [0, 1].
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ GREY = (0.299, 0.587, 0.114)
 
 
 def as_unit(inputs: Tensor) -> Tensor:
-    """Images as floats in [0, 1], the form that a network's own scaling starts from; other
-    inputs stay as they are.
+    """Convert uint8 images to floats in [0, 1], as a network's own scaling does.
+
+    Other inputs are returned unchanged.
     """
     return inputs.float() / 255 if inputs.dtype == torch.uint8 else inputs
 
@@ -29,25 +31,23 @@ def in_unit_range(inputs: Tensor) -> bool:
 
 
 def augment(images: Tensor, generator: torch.Generator, *, flips: bool) -> Tensor:
-    """CoTTA's chain: jitter, a small affine move with repeated edges, blur, perhaps a mirror image,
-    noise.
+    """CoTTA's chain: jitter, a small affine transform, blur, a random flip, and noise.
 
-    The random values are drawn once and are the same for all images of the call; only the pixel
-    noise differs.
+    The random values are drawn once and are the same for all images of a call; only the pixel noise
+    differs.
     """
     draw = _Draws(generator)
     images = move(jitter(images.clamp(0, 1), draw), draw)
     images = blur(images, sigma=draw.between(0.001, 0.5))
-    if (
-        draw.between(0, 1) < 0.5 and flips
-    ):  # drawn either way, so that the setting does not move the later draws
+    # Drawn in either case, so that the setting does not change later draws.
+    if draw.between(0, 1) < 0.5 and flips:
         images = images.flip(3)
     noise = torch.randn(images.shape, generator=generator, device=images.device, dtype=images.dtype)
     return (images + 0.005 * noise).clamp(0, 1)
 
 
 class _Draws:
-    """Plain random numbers from a torch generator."""
+    """Python random numbers from a torch generator."""
 
     def __init__(self, generator: torch.Generator) -> None:
         self.generator = generator
@@ -64,8 +64,9 @@ class _Draws:
 
 
 def jitter(images: Tensor, draw: _Draws) -> Tensor:
-    """Brightness, contrast, saturation, hue and gamma in random order; saturation and hue exist
-    for three channels only.
+    """Change brightness, contrast, saturation, hue and gamma in random order.
+
+    Saturation and hue change only images with three channels.
     """
     brightness, contrast, saturation = (
         draw.between(0.6, 1.4),
@@ -80,13 +81,13 @@ def jitter(images: Tensor, draw: _Draws) -> Tensor:
         lambda x: turn_hue(x, hue) if x.shape[1] == 3 else x,
         lambda x: x.clamp(min=1e-8) ** gamma,
     ]
-    for place in draw.order(len(changes)):
-        images = changes[place](images).clamp(0, 1)
+    for index in draw.order(len(changes)):
+        images = changes[index](images).clamp(0, 1)
     return images
 
 
 def grey(images: Tensor) -> Tensor:
-    """Luminance [n, 1, h, w]; the mean of the channels where there are not three."""
+    """Luminance [n, 1, h, w]; the mean of the channels if there are not three."""
     weights = (
         images.new_tensor(GREY).view(1, 3, 1, 1)
         if images.shape[1] == 3
@@ -100,7 +101,7 @@ def _blend(images: Tensor, other: Tensor, share: float) -> Tensor:
 
 
 def turn_hue(images: Tensor, turn: float) -> Tensor:
-    """Turn the hue of RGB images by this part of the circle; value and saturation stay (HSV)."""
+    """Rotate the hue of RGB images by this fraction of a circle, keeping saturation and value."""
     top, low = images.amax(dim=1), images.amin(dim=1)
     spread = top - low
     red, green, blue = (images[:, channel] for channel in range(3))
@@ -120,15 +121,16 @@ def turn_hue(images: Tensor, turn: float) -> Tensor:
 
 
 def move(images: Tensor, draw: _Draws) -> Tensor:
-    """Turn by at most 15 degrees, shift by at most 1/16, scale by 0.9 to 1.1: bilinear, edges
-    repeated outwards.
+    """Rotate by at most 15 degrees, shift by at most 1/16, scale by 0.9 to 1.1.
+
+    Bilinear, with replicated edges.
     """
     angle, scale = math.radians(draw.between(-15, 15)), draw.between(0.9, 1.1)
     right, down = draw.between(-1 / 16, 1 / 16), draw.between(-1 / 16, 1 / 16)
     height, width = images.shape[2:]
     cosine, sine = math.cos(angle) / scale, math.sin(angle) / scale
-    # grid_sample counts both axes from -1 to 1, so the sides' ratio enters where one axis looks up
-    # the other.
+    # grid_sample measures both axes from -1 to 1, so the off-diagonal entries need the aspect
+    # ratio.
     matrix = images.new_tensor(
         [[cosine, -sine * height / width, 2 * right], [sine * width / height, cosine, 2 * down]]
     )
@@ -141,7 +143,7 @@ def move(images: Tensor, draw: _Draws) -> Tensor:
 
 
 def blur(images: Tensor, *, sigma: float) -> Tensor:
-    """Gaussian, 5x5, edges repeated outwards."""
+    """Gaussian blur, 5x5, with replicated edges."""
     offsets = torch.arange(-2, 3, device=images.device, dtype=images.dtype)
     weights = torch.softmax(-(offsets**2) / (2 * sigma**2), dim=0)
     channels = images.shape[1]
@@ -155,16 +157,16 @@ def blur(images: Tensor, *, sigma: float) -> Tensor:
 
 
 def shift(images: Tensor, generator: torch.Generator, *, flips: bool) -> Tensor:
-    """A random crop as SHOT++ trains with: each image moved by up to 1/14 of its side (at least a
-    pixel), perhaps mirrored.
+    """The random crop of SHOT++: shift each image by up to 1/14 of its side, and maybe flip it.
 
-    1/14 is what a crop of 224 out of 256 pixels amounts to; edges are repeated outwards.
+    1/14 corresponds to a crop of 224 out of 256 pixels; the largest shift is at least one pixel.
+    Edges are replicated.
     """
     count, _, height, width = images.shape
     device = images.device
     reach_rows, reach_columns = (max(1, round(side / 14)) for side in (height, width))
-    rows = _places(count, height, reach_rows, generator).to(device)
-    columns = _places(count, width, reach_columns, generator).to(device)
+    rows = _shifted_indices(count, height, reach_rows, generator).to(device)
+    columns = _shifted_indices(count, width, reach_columns, generator).to(device)
     moved = images[
         torch.arange(count, device=device)[:, None, None], :, rows[:, :, None], columns[:, None, :]
     ].permute(0, 3, 1, 2)
@@ -172,13 +174,13 @@ def shift(images: Tensor, generator: torch.Generator, *, flips: bool) -> Tensor:
     return torch.where(mirrored.view(-1, 1, 1, 1), moved.flip(3), moved) if flips else moved
 
 
-def _places(count: int, side: int, reach: int, generator: torch.Generator) -> Tensor:
-    """[count, side]: which row (or column) of an image each place shows after a random shift."""
+def _shifted_indices(count: int, side: int, reach: int, generator: torch.Generator) -> Tensor:
+    """[count, side]: the source row (or column) of each pixel row after a random shift."""
     by = torch.randint(-reach, reach + 1, (count, 1), generator=generator, device=generator.device)
     return (torch.arange(side, device=generator.device)[None] + by).clamp(0, side - 1)
 
 
 def quarter_turns(images: Tensor, turns: Tensor) -> Tensor:
-    """Each square image turned by its number of quarter turns, counter-clockwise."""
+    """Rotate each square image by its number of quarter turns, counter-clockwise."""
     turned = torch.stack([torch.rot90(images, turn, dims=(2, 3)) for turn in range(4)])
     return turned[turns, torch.arange(len(images), device=images.device)]

@@ -1,6 +1,4 @@
-"""CoTTA: a student learns at the target from a slow teacher, and now and then its weights return
-to the source.
-"""
+"""CoTTA: a student learns from a slow teacher; weights are occasionally reset to the source."""
 
 from __future__ import annotations
 
@@ -26,16 +24,17 @@ from .adaptation import (
 )
 from .augmentation import as_unit, augment, in_unit_range
 
-CONFIDENCE_QUANTILE = 0.05  # by which the authors chose their threshold
+CONFIDENCE_QUANTILE = 0.05  # the quantile with which the authors chose their threshold
 
 
 class CoTTASettings(AdaptationSettings):
-    """The official repository's values for CIFAR-10-C; not searched. Its threshold, 0.92, belongs
-    to its source model: here it is derived from ours, as the quantile of the confidence on source
-    validation rows by which the authors chose theirs."""
+    """The official repository's values for CIFAR-10-C; not searched. Its threshold, 0.92, is
+    specific to its source model. Here the threshold is derived from our source model in the way the
+    authors chose theirs: a quantile of the confidence on source validation rows.
+    """
 
     adaptation_rate: float = setting(1e-3, ge=0, help="learning rate of Adam at the target")
-    adaptation_batch: int = setting(200, ge=1, help="target rows a step")
+    adaptation_batch: int = setting(200, ge=1, help="target rows per step")
     teacher_decay: float = setting(
         0.999, ge=0, le=1, help="α, how slowly the teacher follows the student"
     )
@@ -43,38 +42,36 @@ class CoTTASettings(AdaptationSettings):
         0.01,
         ge=0,
         le=1,
-        help="p_rst, the chance of each weight to return to its source value, a step",
+        help="p_rst, the probability per step that a weight is reset to its source value",
     )
     augmentations: int = setting(
-        32, ge=1, help="N, augmented copies over which an unsure teacher is averaged (images only)"
+        32, ge=1, help="N, augmented copies over which the teacher is averaged (images only)"
     )
     confidence_threshold: Annotated[float, Field(ge=0, le=1)] | Literal["source"] = setting(
         "source",
-        help="p_th: below this mean confidence of the source model copies are averaged; source: "
-        "the 5% quantile of its validation rows",
+        help="p_th: the teacher is averaged over copies if the source model's mean confidence is "
+        "lower; source: the 5% quantile on validation rows",
     )
     flips: bool = setting(
         False,
-        help="mirror images too; false keeps digits and other things that have a left and a right",
+        help="also mirror images; not suitable for digits and other oriented objects",
     )
 
 
 class CoTTA(Adaptation):
-    """A student is trained towards the teacher's predictions; the teacher is a moving average of
-    the student and predicts.
+    """Train a student towards the predictions of a teacher, a moving average of the student.
 
     Equation: per batch, z_t = teacher(x), or the mean of its logits over N augmented copies of x
-    where the frozen source model's mean confidence on x is below p_th; z_t is the prediction. The
+    if the frozen source model's mean confidence on x is below p_th; z_t is the prediction. The
     student takes an Adam step on mean_i -Σ_c softmax(z_t)_c log softmax(z_s)_c; then teacher <- α ·
-    teacher + (1 - α) · student; then each weight of the student returns to its source value with
-    probability p_rst. All parameters move; BatchNorm normalises by the batch at hand.
+    teacher + (1 - α) · student; then each weight of the student is reset to its source value with
+    probability p_rst. All parameters move; BatchNorm normalises by the current batch.
     Paper: Wang, Fink, Van Gool, Dai, "Continual Test-Time Domain Adaptation", CVPR 2022.
 
-    Online: each row is predicted once. Readings: p_th from source validation rows; the asymmetric
-    loss of the CIFAR experiments; rows that are no images in [0, 1] are not augmented. Batches
-    differ by one row at most. With α = 0.999 the teacher
-    hardly moves within a few dozen batches: the result is then near the source model with averaged
-    copies.
+    Online: each row is predicted once. Readings: p_th comes from source validation rows; the loss
+    is the asymmetric one of the CIFAR experiments; inputs other than images in [0, 1] are not
+    augmented. Batch sizes differ by at most one row. With α = 0.999 the teacher hardly moves within
+    a few dozen batches, so the result is close to the source model with averaged copies.
     """
 
     name = "cotta"
@@ -89,12 +86,12 @@ class CoTTA(Adaptation):
 
     def __init__(self, settings: AdaptationSettings) -> None:
         super().__init__(settings)
-        given = self.settings.confidence_threshold
-        self.threshold = 0.0 if given == "source" else float(given)
-        self.unsure = 0  # batches whose teacher was averaged over augmented copies
+        threshold = self.settings.confidence_threshold
+        self.threshold = 0.0 if threshold == "source" else float(threshold)
+        self.unsure = 0  # batches in which the teacher was averaged over augmented copies
 
     def prepare(self, network: Network, sources: Sequence[Inputs]) -> None:
-        """p_th, from the source model's confidence on validation rows of its sources."""
+        """Set p_th from the source model's confidence on the sources' validation rows."""
         if self.settings.confidence_threshold == "source":
             confidence = torch.cat(
                 [
@@ -106,7 +103,7 @@ class CoTTA(Adaptation):
             self.threshold = float(confidence.double().cpu().quantile(CONFIDENCE_QUANTILE))
 
     def adapt(self, network: Network, target: Inputs, generator: torch.Generator) -> Tensor:
-        """One pass over the target."""
+        """Adapt in one pass over the target."""
         network.eval().requires_grad_(False)
         self.teacher, self.anchor = deepcopy(network), deepcopy(network)
         self.student = network.requires_grad_(True)
@@ -125,7 +122,7 @@ class CoTTA(Adaptation):
         return logits
 
     def teach(self, inputs: Tensor, optimizer: Adam, generator: torch.Generator) -> Tensor:
-        """The teacher's logits, and a step of the student towards them."""
+        """Train the student by one step towards the teacher's logits, and return these logits."""
         with torch.no_grad():
             lesson = self.lesson(inputs, generator)
         with batch_statistics(self.student, len(inputs)):
@@ -136,17 +133,18 @@ class CoTTA(Adaptation):
         return lesson.float()
 
     def lesson(self, inputs: Tensor, generator: torch.Generator) -> Tensor:
-        """The teacher's logits of this batch; averaged over augmented copies where the source
-        model is unsure of it.
+        """The teacher's logits of this batch.
+
+        They are averaged over augmented copies if the source model is not confident.
         """
         with batch_statistics(self.anchor, len(inputs)):
             confidence = self.anchor(inputs).softmax(dim=1).amax(dim=1).mean()
         with batch_statistics(self.teacher, len(inputs)):
-            # Waits for the device once a batch, which is cheaper than N forward passes that are not
-            # needed.
+            # This waits for the device once per batch, which is cheaper than N unnecessary forward
+            # passes.
             if not in_unit_range(inputs) or float(confidence) >= self.threshold:
-                plain: Tensor = self.teacher(inputs)
-                return plain
+                logits: Tensor = self.teacher(inputs)
+                return logits
             self.unsure += 1
             images, copies = as_unit(inputs), self.settings.augmentations
             total = self.teacher(augment(images, generator, flips=self.settings.flips))
@@ -157,24 +155,22 @@ class CoTTA(Adaptation):
 
     @torch.no_grad()
     def follow(self) -> None:
-        """The teacher moves a little towards the student. Parameters only."""
+        """Move the teacher's parameters slightly towards the student's."""
         decay = self.settings.teacher_decay
         for slow, fast in zip(self.teacher.parameters(), self.student.parameters(), strict=True):
             slow.mul_(decay).add_(fast, alpha=1 - decay)
 
     @torch.no_grad()
     def restore(self, generator: torch.Generator) -> None:
-        """Each scalar of the student returns to its source value with probability p_rst; the
-        anchor holds these values.
-        """
-        for moved, source in zip(self.student.parameters(), self.anchor.parameters(), strict=True):
+        """Reset each scalar of the student to its source value with probability p_rst."""
+        for weight, source in zip(self.student.parameters(), self.anchor.parameters(), strict=True):
             chosen = (
-                torch.rand(moved.shape, generator=generator, device=moved.device)
+                torch.rand(weight.shape, generator=generator, device=weight.device)
                 < self.settings.restore_probability
             )
-            moved.copy_(torch.where(chosen, source, moved))
+            weight.copy_(torch.where(chosen, source, weight))
 
 
 def consistency(logits: Tensor, lesson: Tensor) -> Tensor:
-    """Cross-entropy of the student's logits against the teacher's probabilities, mean over rows."""
+    """Mean cross-entropy of the student's logits against the teacher's probabilities."""
     return -(lesson.softmax(dim=1) * logits.log_softmax(dim=1)).sum(dim=1).mean()

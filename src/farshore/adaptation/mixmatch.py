@@ -1,5 +1,6 @@
-"""MixMatch: labelled and unlabelled rows, mixed with one another. SHOT++'s last stage takes its
-surest rows as labelled.
+"""MixMatch: train on mixtures of labelled and unlabelled rows.
+
+The last stage of SHOT++ uses its most confident rows as the labelled ones.
 """
 
 from __future__ import annotations
@@ -10,29 +11,29 @@ from torch.nn import functional
 
 
 def confident_rows(entropies: Tensor, predicted: Tensor) -> Tensor:
-    """Which rows count as labelled, [n]: in each predicted class the same share of rows, those of
-    lowest entropy.
+    """Which rows count as labelled, [n]: the same share of each predicted class, lowest entropy.
 
-    The share is that of all rows whose entropy is below the mean.
+    The share is the fraction of all rows with an entropy below the mean.
     """
     share = float((entropies < entropies.mean()).double().mean())
     chosen = torch.zeros_like(predicted, dtype=torch.bool)
     for label in predicted.unique():
         members = (predicted == label).nonzero()[:, 0]
-        surest = members[entropies[members].argsort(stable=True)]
-        chosen[surest[: int(share * len(members))]] = True
+        by_entropy = members[entropies[members].argsort(stable=True)]
+        chosen[by_entropy[: int(share * len(members))]] = True
     return chosen
 
 
 def sharpen(probabilities: Tensor, temperature: float) -> Tensor:
-    """p^(1/T), normalised: T below 1 makes the largest larger."""
+    """p^(1/T), normalised; T < 1 increases the largest probability."""
     raised = probabilities ** (1 / temperature)
     return raised / raised.sum(dim=1, keepdim=True)
 
 
 def mix(inputs: Tensor, targets: Tensor, share: float, order: Tensor) -> tuple[Tensor, Tensor]:
-    """Each row with another one, in the order given: share · own + (1 - share) · other, inputs
-    and targets alike.
+    """Mix each row with the one that `order` gives: share · own + (1 - share) · other.
+
+    Inputs and targets are mixed in the same way.
     """
     return share * inputs + (1 - share) * inputs[order], share * targets + (1 - share) * targets[
         order
@@ -40,10 +41,9 @@ def mix(inputs: Tensor, targets: Tensor, share: float, order: Tensor) -> tuple[T
 
 
 def mixmatch_loss(logits: Tensor, targets: Tensor, labelled: int, weight: float) -> Tensor:
-    """Soft cross-entropy over the first `labelled` rows + weight · mean squared distance of
-    probabilities over the others.
+    """Soft cross-entropy of the first `labelled` rows + weight · squared error of the others.
 
-    The squared distance is a mean over rows and classes.
+    The squared error is between probabilities, as a mean over rows and classes.
     """
     supervised = functional.cross_entropy(logits[:labelled], targets[:labelled])
     distance = (logits[labelled:].softmax(dim=1) - targets[labelled:]).square().mean()

@@ -1,6 +1,4 @@
-"""SHOT++: carry the classifier over to the target, fit the features to it, then learn from the
-surest rows.
-"""
+"""SHOT++: fit the features to the source classifier, then learn from the most confident rows."""
 
 from __future__ import annotations
 
@@ -32,8 +30,8 @@ from .mixmatch import confident_rows, mix, mixmatch_loss, sharpen
 
 TURNS = 4
 FLOOR = 1e-5  # inside the logarithms of the information maximisation, as in the official code
-# Labelling transfer in the official code, for all data sets alike: the factor of the features'
-# learning rate, T by which guesses are sharpened, and the weight of the unlabelled rows at the end
+# Labelling transfer in the official code, for all data sets: the factor of the features' learning
+# rate, the temperature T for sharpening guesses, and the weight of the unlabelled rows at the end
 # of its linear ramp.
 LABELLING_FEATURE_RATE = 0.1
 TEMPERATURE = 0.5
@@ -41,21 +39,21 @@ UNLABELLED_WEIGHT = 100.0
 
 
 class SHOTPPSettings(AdaptationSettings):
-    """The official repository's values: those of its digits by default, those of its objects where
-    the data are large; not searched.
+    """The official repository's values: for digits by default, for objects with large data; not
+    searched.
     """
 
     adaptation_rate: float = setting(
         1e-2,
         ge=0,
-        help="learning rate of SGD (momentum 0.9, Nesterov, weight decay 1e-3) at a stage's start",
+        help="initial learning rate per stage of SGD (momentum 0.9, Nesterov, weight decay 1e-3)",
     )
     feature_rate: float = setting(
         1.0,
         ge=0,
-        help="factor of the features' learning rate in hypothesis transfer",
+        help="factor on the features' learning rate in hypothesis transfer",
     )
-    adaptation_batch: int = setting(64, ge=2, help="target rows a step of hypothesis transfer")
+    adaptation_batch: int = setting(64, ge=2, help="target rows per step of hypothesis transfer")
     hypothesis_epochs: int = setting(
         15,
         ge=0,
@@ -67,56 +65,57 @@ class SHOTPPSettings(AdaptationSettings):
     rotation_weight: float = setting(
         0.2,
         ge=0,
-        help="weight of telling quarter turns apart (square images only); 0 leaves it out",
+        help="weight of predicting quarter turns (square images only); 0 disables it",
     )
     labelling_epochs: int = setting(
         30,
         ge=0,
-        help="passes over the target in labelling transfer; 0 leaves it out",
+        help="passes over the target in labelling transfer; 0 disables it",
     )
     labelling_batch: int = setting(
-        36, ge=2, help="labelled rows, and unlabelled rows, a step of labelling transfer"
+        36, ge=2, help="labelled rows, and unlabelled rows, per step of labelling transfer"
     )
     labelling_classifier: Literal["source", "fresh"] = setting(
-        "source", help="labelling transfer starts from the carried-over classifier"
+        "source", help="labelling transfer starts from the source classifier, or a fresh one"
     )
-    mixup: float = setting(0.1, gt=0, help="α of the Beta distribution of mixing shares")
+    mixup: float = setting(0.1, gt=0, help="α of the Beta distribution of mixing weights")
     stage_steps: int | None = setting(
-        None, gt=0, help="at most so many steps in each stage, whatever the epochs are"
+        None, gt=0, help="maximum number of steps in each stage, regardless of the epochs"
     )
     flips: bool = setting(
         False,
-        help="mirror images too; false keeps digits and other things that have a left and a right",
+        help="also mirror images; not suitable for digits and other oriented objects",
     )
     table_noise: float = setting(
         0.0,
         ge=0,
-        help="noise on views of rows that are no images, in standard deviations of each column",
+        help="noise on views of tabular rows, in standard deviations of each column",
     )
 
 
 class SHOTPP(Adaptation):
-    """Hypothesis transfer, then labelling transfer. The source's classifier g stays what it is
-    while the features adapt to it.
+    """Hypothesis transfer, then labelling transfer.
+
+    In hypothesis transfer the source classifier g is fixed while the features adapt to it.
 
     Equation: (1) square images: a linear head R learns from [f(x), f(x turned)] by how many quarter
     turns x was turned, f fixed. (2) g fixed, each step on f and R: mean_i H(p_i) - H(mean_i p_i) +
     w_cls · CE(h(x), ŷ) + w_rot · CE(R([f(x), f(x turned)]), turns), f(x) constant in the last term;
-    ŷ are nearest-centroid labels, made anew each epoch. (3) MixMatch on f and g: rows of low
+    ŷ are nearest-centroid labels, recomputed every epoch. (3) MixMatch on f and g: rows of low
     entropy count as labelled with their predicted class; guesses for the others are the sharpened
     mean over two views; all are mixed.
     Paper: Liang, Hu, Wang, He, Feng, "Source Data-absent Unsupervised Domain Adaptation through
     Hypothesis Transfer and Labeling Transfer", TPAMI 2021.
 
-    Scored after adaptation, by the last model, on the rows that it adapted to. Learning rates decay
-    as (1 + 10 t/T)^-0.75 in each stage.
-    Readings: our networks have no bottleneck, so f is all before the linear classifier, and the
-    source model is the usual one, without label smoothing; stage 3 starts from the carried-over
-    classifier (`labelling_classifier=fresh` is the repository's), an epoch of it is as many batches
-    as the target fills, and one joint pass replaces the interleaving of batches for BatchNorm.
-    Labels of the confident rows are predictions (the repository's digits code uses true ones there
-    by mistake). Views are small shifts, of images alone. A quarter turn is a change of domain where
-    domains are rotations: `rotation_weight=0` leaves it out. Dropout stays off.
+    Scored after adaptation, by the final model, on the rows that it adapted to. Learning rates
+    decay as (1 + 10 t/T)^-0.75 in each stage.
+    Readings: our networks have no bottleneck, so f is everything before the linear classifier, and
+    the source model is the usual one, without label smoothing. Stage 3 starts from the source
+    classifier (`labelling_classifier=fresh` is the repository's), an epoch of it has as many
+    batches as the target fills, and one joint pass replaces the interleaving of batches for
+    BatchNorm. Labels of the confident rows are predictions (the repository's digits code uses true
+    labels there by mistake). Views are small shifts, of images only. If domains are rotations, a
+    quarter turn changes the domain: `rotation_weight=0` disables the rotation task. Dropout is off.
     """
 
     name = "shot++"
@@ -126,9 +125,9 @@ class SHOTPP(Adaptation):
     settings: SHOTPPSettings
 
     def adapt(self, network: Network, target: Inputs, generator: torch.Generator) -> Tensor:
-        """The three stages, then the logits of the whole target."""
+        """Run the three stages, then predict the whole target."""
         network.eval().requires_grad_(False)
-        if len(target) > 1:  # one row has neither clusters nor a split into sure and unsure
+        if len(target) > 1:  # one row cannot be clustered or split by confidence
             self.hypothesis_transfer(network, target, generator)
             self.labelling_transfer(network, target, generator)
         logits = predict(network, target)
@@ -140,19 +139,19 @@ class SHOTPP(Adaptation):
     def hypothesis_transfer(
         self, network: Network, target: Inputs, generator: torch.Generator
     ) -> None:
-        """Fit the features to the fixed classifier. The classifier is not changed."""
+        """Fit the features to the classifier, which is not changed."""
         settings = self.settings
         batches, steps = self._plan(
             len(target), settings.adaptation_batch, settings.hypothesis_epochs
         )
         if steps == 0:
             return
-        turning = (
+        predicts_turns = (
             settings.rotation_weight > 0
             and len(target.shape) == 3
             and target.shape[1] == target.shape[2]
         )
-        head = self.rotation_head(network, target, generator) if turning else None
+        head = self.rotation_head(network, target, generator) if predicts_turns else None
         network.features.requires_grad_(True)
         groups = [
             {
@@ -175,7 +174,7 @@ class SHOTPP(Adaptation):
         network.eval()
 
     def label(self, network: Network, target: Inputs) -> Tensor:
-        """Pseudo-labels of all target rows by the present model, in evaluation mode."""
+        """Pseudo-labels of all target rows by the current model, in evaluation mode."""
         features = extract(network, target)
         with torch.no_grad():
             return pseudo_labels(features, network.classifier(features).softmax(dim=1))
@@ -189,9 +188,9 @@ class SHOTPP(Adaptation):
         labels: Tensor,
         generator: torch.Generator,
     ) -> None:
-        if len(inputs) < 2:  # as in the official code: no spread over one row
+        if len(inputs) < 2:  # as in the official code: one row has no diversity
             return
-        # Evaluation mode with BatchNorm in training mode: its statistics adapt too, dropout stays
+        # Evaluation mode with BatchNorm in training mode: its statistics adapt too, dropout is
         # off.
         with network.batchnorm("train"):
             features = network.extract(inputs)
@@ -201,11 +200,11 @@ class SHOTPP(Adaptation):
             ) + self.settings.pseudo_label_weight * functional.cross_entropy(logits, labels)
             if head is not None:
                 turns = draw_turns(len(inputs), generator)
-                seen = torch.cat(
+                pairs = torch.cat(
                     [features.detach(), network.extract(quarter_turns(inputs, turns))], dim=1
                 )
                 loss = loss + self.settings.rotation_weight * functional.cross_entropy(
-                    head(seen), turns
+                    head(pairs), turns
                 )
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -214,9 +213,7 @@ class SHOTPP(Adaptation):
     def rotation_head(
         self, network: Network, target: Inputs, generator: torch.Generator
     ) -> nn.Linear:
-        """R, trained on fixed features. These are computed once for each quarter turn, not anew
-        in every epoch.
-        """
+        """Train R on fixed features, which are computed only once for each quarter turn."""
         settings = self.settings
         with seeded(generator):
             head = nn.Linear(2 * network.feature_dim, TURNS)
@@ -241,22 +238,22 @@ class SHOTPP(Adaptation):
     def labelling_transfer(
         self, network: Network, target: Inputs, generator: torch.Generator
     ) -> None:
-        """MixMatch with the surest rows of every predicted class as the labelled ones."""
+        """Run MixMatch, with the most confident rows of each predicted class as labelled rows."""
         settings = self.settings
         _, steps = self._plan(len(target), settings.labelling_batch, settings.labelling_epochs)
         if steps == 0:
             return
         logits = predict(network, target)
         predicted = logits.argmax(dim=1)
-        sure = confident_rows(entropy(logits), predicted)
-        labelled, unlabelled = sure.nonzero()[:, 0], (~sure).nonzero()[:, 0]
+        confident = confident_rows(entropy(logits), predicted)
+        labelled, unlabelled = confident.nonzero()[:, 0], (~confident).nonzero()[:, 0]
         if len(labelled) == 0:
             self.notes.append(
-                "labelling transfer left out: no target rows are surer than the others"
+                "labelling transfer skipped: no target rows are more confident than the others"
             )
             return
         if settings.labelling_classifier == "fresh":
-            self._renew(network, generator)
+            self._reset_classifier(network, generator)
         network.requires_grad_(True)
         rate = settings.adaptation_rate
         optimizer = descent(
@@ -268,7 +265,7 @@ class SHOTPP(Adaptation):
                 {"params": list(network.classifier.parameters()), "lr": rate},
             ]
         )
-        shares = np.random.default_rng(
+        mixing_rng = np.random.default_rng(
             int(torch.randint(2**62, (), generator=generator, device=generator.device))
         )
         view = self._views(target)
@@ -278,13 +275,17 @@ class SHOTPP(Adaptation):
                 pool[draw(len(pool), settings.labelling_batch, generator)]
                 for pool in (labelled, unlabelled)
             )
-            rows, twice = target.take(known), target.take(guessed)
-            inputs = [view(rows, generator), view(twice, generator), view(twice, generator)]
+            rows, unlabelled_rows = target.take(known), target.take(guessed)
+            inputs = [
+                view(rows, generator),
+                view(unlabelled_rows, generator),
+                view(unlabelled_rows, generator),
+            ]
             one_hot = functional.one_hot(predicted[known], logits.shape[1]).float()
-            drawn = float(shares.beta(settings.mixup, settings.mixup))
+            share = float(mixing_rng.beta(settings.mixup, settings.mixup))
             weight = UNLABELLED_WEIGHT * step / steps
             self._mixmatch_step(
-                network, optimizer, inputs, one_hot, max(drawn, 1 - drawn), weight, generator
+                network, optimizer, inputs, one_hot, max(share, 1 - share), weight, generator
             )
         network.requires_grad_(False)
         network.eval()
@@ -301,7 +302,7 @@ class SHOTPP(Adaptation):
     ) -> None:
         with network.batchnorm("train"):
             with torch.no_grad(), network.batchnorm("no_update"):
-                first, second = (network(each).softmax(dim=1) for each in inputs[1:])
+                first, second = (network(views).softmax(dim=1) for views in inputs[1:])
                 guesses = sharpen((first + second) / 2, TEMPERATURE)
             targets = torch.cat([labels, guesses, guesses])
             order = torch.randperm(len(targets), generator=generator, device=generator.device)
@@ -312,9 +313,7 @@ class SHOTPP(Adaptation):
         optimizer.step()
 
     def _views(self, target: Inputs) -> _View:
-        """How a row becomes a view of itself: images are shifted, other rows get noise if that
-        was asked for.
-        """
+        """How views of rows are made: images are shifted, other rows get noise if it is set."""
         if len(target.shape) == 3:
             return _View(flips=self.settings.flips)
         noise = self.settings.table_noise
@@ -325,14 +324,14 @@ class SHOTPP(Adaptation):
         )
         return _View(flips=False, noise=spread)
 
-    def _renew(self, network: Network, generator: torch.Generator) -> None:
+    def _reset_classifier(self, network: Network, generator: torch.Generator) -> None:
         with seeded(generator):
             for module in network.classifier.modules():
                 if isinstance(module, nn.Linear):
                     module.reset_parameters()
 
     def _plan(self, rows: int, size: int, passes: int) -> tuple[int, int]:
-        """(batches a pass, steps of the stage)."""
+        """(batches per pass, steps of the stage)."""
         batches = -(-rows // size)
         steps = batches * passes
         return batches, steps if self.settings.stage_steps is None else min(
@@ -341,7 +340,7 @@ class SHOTPP(Adaptation):
 
 
 class _View:
-    """A random view of a batch of rows."""
+    """Makes a random view of a batch of rows."""
 
     def __init__(self, *, flips: bool, noise: Tensor | None = None) -> None:
         self.flips = flips
@@ -356,14 +355,14 @@ class _View:
 
 
 def information(probabilities: Tensor) -> Tensor:
-    """mean_i H(p_i) - H(mean_i p_i): each row certain, all rows together diverse."""
+    """mean_i H(p_i) - H(mean_i p_i): small if rows are certain and, taken together, diverse."""
     certain = -(probabilities * (probabilities + FLOOR).log()).sum(dim=1).mean()
     mean = probabilities.mean(dim=0)
     return certain + (mean * (mean + FLOOR).log()).sum()
 
 
 def extract(network: Network, target: Inputs, *, turns: int = 0) -> Tensor:
-    """Features of all rows in evaluation mode, of images turned by `turns` quarters."""
+    """Features of all rows in evaluation mode; images are rotated by `turns` quarter turns."""
     network.eval()
     with torch.no_grad():
         parts = (
@@ -374,7 +373,7 @@ def extract(network: Network, target: Inputs, *, turns: int = 0) -> Tensor:
 
 
 def descent(groups: list[dict[str, object]]) -> SGD:
-    """The repository's SGD; each group remembers its first rate."""
+    """The repository's SGD; each group stores its initial learning rate as `first`."""
     return SGD(
         [{**group, "first": group["lr"]} for group in groups],
         momentum=0.9,
@@ -389,13 +388,13 @@ def decay_factor(done: float) -> float:
 
 
 def decay(optimizer: Optimizer, done: float) -> None:
-    """Set the learning rates for this part of the stage."""
+    """Set the learning rates after this fraction of the stage."""
     for group in optimizer.param_groups:
         group["lr"] = group["first"] * decay_factor(done)
 
 
 def epochs(rows: int, batches: int, steps: int, generator: torch.Generator) -> Iterator[Tensor]:
-    """Row numbers of each step: every pass a new order, in parts that differ by one row at most."""
+    """Row indices of each step: a new order per pass, in batches that differ by at most one row."""
     parts: list[Tensor] = []
     for _ in range(steps):
         if not parts:
@@ -408,10 +407,10 @@ def epochs(rows: int, batches: int, steps: int, generator: torch.Generator) -> I
 
 
 def draw(pool: int, count: int, generator: torch.Generator) -> Tensor:
-    """Positions in a pool, uniform with replacement."""
+    """Draw positions in a pool, uniformly with replacement."""
     return torch.randint(pool, (count,), generator=generator, device=generator.device)
 
 
 def draw_turns(count: int, generator: torch.Generator) -> Tensor:
-    """A number of quarter turns for each row."""
+    """Draw a number of quarter turns for each row."""
     return draw(TURNS, count, generator)

@@ -1,4 +1,4 @@
-"""TENT: at the target, move the normalisation layers towards certain predictions."""
+"""TENT: adapt the normalisation layers to minimise the entropy of target predictions."""
 
 from __future__ import annotations
 
@@ -33,30 +33,30 @@ class TENTSettings(AdaptationSettings):
     """The official repository's values for CIFAR-10-C; not searched."""
 
     adaptation_rate: float = setting(1e-3, ge=0, help="learning rate of Adam at the target")
-    adaptation_batch: int = setting(200, ge=1, help="target rows a step")
+    adaptation_batch: int = setting(200, ge=1, help="target rows per step")
     adapted: Literal["normalisation", "features", "all"] = setting(
         "normalisation",
-        help="parameters that move: scale and shift of the normalisation layers, of all feature "
-        "layers, or all",
+        help="trained parameters: scale and shift of the normalisation layers, all feature layers, "
+        "or all layers",
     )
 
 
 class TENT(Adaptation):
-    """Minimise the entropy of the predictions on each target batch, in scale and shift of the
-    normalisation layers alone.
+    """Minimise the prediction entropy on each target batch, over the normalisation layers only.
 
     Equation: for each batch, z = h(x) is the prediction; then one Adam step on mean_i
-    H(softmax(z_i)), H = -Σ_c p_c log p_c. BatchNorm normalises by the batch at hand.
+    H(softmax(z_i)), H = -Σ_c p_c log p_c, over the scale and shift of the normalisation layers.
+    BatchNorm normalises by the current batch.
     Paper: Wang, Shelhamer, Liu, Olshausen, Darrell, "Tent: Fully Test-Time Adaptation by Entropy
     Minimization", ICLR 2021.
 
-    Online: each row is predicted once, by a model that adapted to the batches before. Readings:
-    networks with GroupNorm or LayerNorm adapt the scale and shift of these, which have no batch
-    statistics (an extension that is in use; the official code refuses); a network without
-    normalisation layer predicts unadapted and the result says so (`adapted=features` or `all` moves
-    other layers). Batches differ by one row at most, so the last one is not left with a single row,
-    for which BatchNorm has no statistics; a lone row is normalised by the stored ones. Dropout
-    stays off.
+    Online: each row is predicted once, by a model adapted to the earlier batches. Readings: in
+    networks with GroupNorm or LayerNorm the scale and shift of these layers adapt, which have no
+    batch statistics (a common extension; the official code raises an error). A network without
+    normalisation layers is not adapted, and a note reports it (`adapted=features` or `all` adapts
+    other layers). Batch sizes differ by at most one row, so that the last batch is not a single
+    row, for which BatchNorm has no statistics; a single row is normalised by the stored statistics.
+    Dropout is off.
     """
 
     name = "tent"
@@ -66,7 +66,7 @@ class TENT(Adaptation):
     settings: TENTSettings
 
     def adapt(self, network: Network, target: Inputs, generator: torch.Generator) -> Tensor:
-        """One pass over the target."""
+        """Adapt in one pass over the target."""
         parameters = self.parameters(network)
         if not parameters:
             self.notes.append(
@@ -86,7 +86,7 @@ class TENT(Adaptation):
         return logits
 
     def parameters(self, network: Network) -> list[nn.Parameter]:
-        """What moves."""
+        """The parameters to adapt."""
         if self.settings.adapted != "normalisation":
             return list(
                 (network if self.settings.adapted == "all" else network.features).parameters()
@@ -99,7 +99,7 @@ class TENT(Adaptation):
         ]
 
     def step(self, network: Network, optimizer: Optimizer, inputs: Tensor) -> Tensor:
-        """Logits of this batch, and what they teach."""
+        """Predict this batch, then take one step on the entropy of the predictions."""
         with batch_statistics(network, len(inputs)):
             logits: Tensor = network(inputs)
         optimizer.zero_grad(set_to_none=True)

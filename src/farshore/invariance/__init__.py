@@ -1,4 +1,4 @@
-"""Notions of invariance: pure functions of tensors with a leading domain axis."""
+"""Notions of invariance, as functions of tensors with a leading domain axis."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ EXPORTS = {"Invariance": "invariance", "Statistic": "invariance"}
 
 __all__ = [*EXPORTS]
 
-if not TYPE_CHECKING:  # a type checker sees the imports above, and refuses any other name
+if not TYPE_CHECKING:  # type checkers use the imports above and reject any other name
     __getattr__, __dir__ = lazy_exports(__name__, EXPORTS)

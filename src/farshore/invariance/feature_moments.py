@@ -16,16 +16,16 @@ class FeatureMoments(Invariance):
     """φ_e = (μ_e, Σ_e); P = 1/s Σ_e (||μ_e - μ̄||² + ||Σ_e - Σ̄||²_F).
 
     Sun and Saenko, "Deep CORAL: Correlation Alignment for Deep Domain Adaptation", ECCV workshops
-    2016, with the mean term that DomainBed and the paper add. Covariances are unbiased (divisor n -
-    1), so that a batch's expectation is the domain's; one row gives covariance 0. The prior is the
-    mean of batch statistics or the exact moments of the domain.
+    2016, with the mean term that DomainBed and the paper add. Covariances are unbiased (divisor
+    n - 1), so that the expectation over batches is the covariance of the domain; one row gives
+    covariance 0. The prior is the mean of batch statistics or the exact moments of the domain.
 
-    scope `domain`: one row or two give no covariance worth the name, so mean and covariance run
-    over a state per domain: rows of earlier batches count with weight decay per batch, merged as
-    Chan et al. do, differentiable in the newest batch alone.
+    scope `domain`: one or two rows are too few for a useful covariance, so a running state per
+    domain tracks mean and covariance. Rows of earlier batches are weighted by `decay` per batch and
+    merged as in Chan et al.; the result is differentiable in the newest batch only.
 
-    diagonal: priors keep the variances alone, D numbers instead of D²; the penalty still compares
-    whole covariances.
+    diagonal: priors keep only the variances, D numbers instead of D²; the penalty still compares
+    full covariances.
     """
 
     least_rows = 4
@@ -60,8 +60,9 @@ class FeatureMoments(Invariance):
     def absorb(
         self, state: Statistic | None, features: Tensor, logits: Tensor, labels: Tensor
     ) -> Statistic:
-        """The decayed state merged with a batch. `rows` is the summed weight, `squares` the
-        summed squared weight.
+        """Decay the state and merge a batch into it.
+
+        `rows` is the sum of the weights, `squares` the sum of the squared weights.
         """
         mean, deviations = _moments(features)
         rows = torch.full_like(mean[:, :1], features.shape[1])
@@ -79,7 +80,7 @@ class FeatureMoments(Invariance):
         }
 
     def summary(self, state: Statistic) -> Statistic:
-        """Mean and covariance of the weighted rows; unbiased for weights w: divisor Σw - Σw²/Σw."""
+        """Mean and covariance of the rows with weights w; unbiased: divisor Σw - Σw²/Σw."""
         divisor = (state["rows"] - state["squares"] / state["rows"]).clamp_min(1e-6)
         enough = (state["rows"] > 1.5).to(divisor.dtype)
         return {
@@ -88,7 +89,7 @@ class FeatureMoments(Invariance):
         }
 
     def domain_prior(self, parts: Iterable[tuple[Tensor, Tensor, Tensor]]) -> Statistic:
-        """The moments over all rows of the domain, merged from parts."""
+        """Compute the moments over all rows of the domain, merged from parts."""
         moments = RunningMoments(outer=True)
         for features, _, labels in parts:
             mean, deviations = _moments(features[None].double())

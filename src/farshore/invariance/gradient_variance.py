@@ -1,4 +1,4 @@
-"""Gradient variance (Fishr): the gradients of the classifier vary alike in all domains."""
+"""Gradient variance (Fishr): equal variances of the classifier's gradients in all domains."""
 
 from __future__ import annotations
 
@@ -15,24 +15,23 @@ LogNormalisation = Literal["l2", "standardize"]
 
 
 class GradientVariance(Invariance):
-    """φ_e = v_e, the variance over rows of the loss's gradient in the classifier's weights; P = 1/s
-    Σ_e ||v_e - v̄||².
+    """φ_e = v_e, the variance over rows of the classifier's gradients; P = 1/s Σ_e ||v_e - v̄||².
 
     Rame, Dancette, Cord, "Fishr: Invariant Gradient Variances for Out-of-Distribution
     Generalization", ICML 2022.
 
-    Closed form for a linear classifier under cross-entropy: with δ = softmax(z) - onehot(y) a row's
-    gradient is δ fᵀ (and δ for the bias), so mean gradient G = Δᵀ F / n, second moment S = (Δ∘Δ)ᵀ
-    (F∘F) / n and v = S - G∘G: two matrix products, no loop over rows. Centred, divisor n
-    (`corrected`: n - 1). S - G∘G can cancel below 0 and is cut there.
+    Closed form for a linear classifier under cross-entropy: with δ = softmax(z) - onehot(y) the
+    gradient of a row is δ fᵀ (and δ for the bias). The mean gradient is G = Δᵀ F / n, the second
+    moment S = (Δ∘Δ)ᵀ (F∘F) / n and v = S - G∘G: two matrix products, no loop over rows. Centred,
+    divisor n (`corrected`: n - 1). S - G∘G can fall below 0 by cancellation and is clamped at 0.
 
     Alignment: 1 - cos(Norm(log(v_e + floor)), Norm(log(Φ_e + floor))), where Φ_e is the raw
     variance. Norm is `l2` (the printed formula; cos alone already does it) or `standardize`, which
-    makes it a correlation and truly free of scale.
+    makes it a correlation and scale-free.
 
     decay > 0 gives scope `domain`: DomainBed's moving statistic V_e(t) = v_e(t) + decay · V_e(t-1),
-    kept per domain, without gradient into the past. The alignment uses V divided by its weight,
-    since the prior is a plain variance.
+    kept per domain, without gradients through earlier steps. The alignment uses V divided by its
+    weight, because the prior is a plain variance.
     """
 
     least_rows = 4
@@ -54,7 +53,7 @@ class GradientVariance(Invariance):
         self.scope = "domain" if decay > 0 else "batch"
 
     def statistic(self, features: Tensor, logits: Tensor, labels: Tensor) -> Statistic:
-        """v_e [E, C·D + C]: weights first, then biases. One row has no variance and gives 0."""
+        """v_e [E, C·D + C]: weights first, then biases. One row gives 0."""
         rows = labels.shape[1]
         mean, second = gradient_moments(features, logits, labels)
         variance = (second - mean.square()).clamp_min(0)
@@ -65,7 +64,7 @@ class GradientVariance(Invariance):
     def absorb(
         self, state: Statistic | None, features: Tensor, logits: Tensor, labels: Tensor
     ) -> Statistic:
-        """V(t) = v(t) + decay · V(t-1), and the weight 1 + decay · weight(t-1) that it carries."""
+        """V(t) = v(t) + decay · V(t-1), and its weight 1 + decay · weight(t-1)."""
         variance = self.statistic(features, logits, labels)["variance"]
         weight = torch.ones_like(variance[:, :1])
         if state is None:
@@ -86,9 +85,7 @@ class GradientVariance(Invariance):
     def alignment(
         self, statistic: Statistic, prior: Statistic, logits: Tensor, stored: Mapping[str, Tensor]
     ) -> Tensor:
-        """1 - cosine between the normalised log variances of the replayed rows and of the prior,
-        [E].
-        """
+        """1 - cosine of the normalised log variances of replayed rows and prior, [E]."""
         variance = (
             statistic["variance"] / statistic["weight"]
             if "weight" in statistic
@@ -104,7 +101,7 @@ class GradientVariance(Invariance):
         return torch.nn.functional.normalize(logs, dim=1)
 
     def domain_prior(self, parts: Iterable[tuple[Tensor, Tensor, Tensor]]) -> Statistic:
-        """The variance over all rows of the domain, merged from parts."""
+        """Compute the variance over all rows of the domain, merged from parts."""
         moments = RunningMoments(outer=False)
         for features, logits, labels in parts:
             rows = len(labels)
@@ -116,13 +113,11 @@ class GradientVariance(Invariance):
 
 
 def gradient_moments(features: Tensor, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """First and second moments over rows of each row's gradient in (W, b): two tensors [E, C·D +
-    C].
-    """
+    """First and second moments of the rows' gradients in (W, b): two tensors [E, C·D + C]."""
     rows, classes = labels.shape[1], logits.shape[2]
-    # Compared, not one_hot: that looks at the labels' values on the host.
-    truth = labels[:, :, None] == torch.arange(classes, device=labels.device)
-    delta = logits.softmax(dim=2) - truth.to(logits.dtype)
+    # A comparison instead of one_hot, which reads the labels on the host.
+    one_hot = labels[:, :, None] == torch.arange(classes, device=labels.device)
+    delta = logits.softmax(dim=2) - one_hot.to(logits.dtype)
     ones = features.new_ones(*features.shape[:2], 1)
     with_bias = torch.cat([features, ones], dim=2)
     mean = delta.transpose(1, 2) @ with_bias / rows

@@ -1,6 +1,4 @@
-"""Kernel mean (MMD): the features' distributions are equal in all domains, seen through random
-Fourier features.
-"""
+"""Kernel mean (MMD): equal feature distributions in all domains, by random Fourier features."""
 
 from __future__ import annotations
 
@@ -17,8 +15,9 @@ MEDIAN_ROWS = 1000
 
 
 class KernelMean(Invariance):
-    """φ_e = mean of z(f(x)) over domain e; P = 1/s Σ_e ||φ_e - φ̄||², an estimate of the squared
-    maximum mean discrepancy.
+    """φ_e = mean of z(f(x)) over domain e; P = 1/s Σ_e ||φ_e - φ̄||².
+
+    P estimates the squared maximum mean discrepancy.
 
     Li et al., "Domain Generalization with Adversarial Feature Learning", CVPR 2018; Rahimi and
     Recht, "Random Features for Large-Scale Kernel Machines", 2007. z(x)·z(y) estimates the kernel
@@ -26,10 +25,10 @@ class KernelMean(Invariance):
     `cos`: z = sqrt(2/R) cos(wᵀx/σ + b), w ~ N(0, I), b ~ U[0, 2π); `paired`: R/2 frequencies, z =
     sqrt(2/R) [cos, sin].
 
-    Draw and bandwidth are fixed once, at the end of the first domain (no term needs them before),
-    and saved: a prior means nothing under another draw. σ is the median distance between features
-    (of at most 1,000 rows), or a given number. The squared norm is the sum over the R entries,
-    because 1/R is inside z.
+    The random features and the bandwidth are fixed once, at the end of the first domain (no term
+    needs them earlier), and saved: a prior is meaningless under different random features. σ is the
+    median distance between the features of at most 1,000 rows, or a given number. The squared norm
+    is the sum over the R entries, because 1/R is part of z.
     """
 
     def __init__(
@@ -48,9 +47,7 @@ class KernelMean(Invariance):
         self.sigma: Tensor | None = None
 
     def fit(self, features: Tensor, generator: torch.Generator) -> None:
-        """Draw the frequencies and freeze the bandwidth, from features [n, D] of the first
-        domain.
-        """
+        """Draw the frequencies and fix the bandwidth, for features [n, D] of the first domain."""
         device, dtype = features.device, features.dtype
         width = self.size // 2 if self.form == "paired" else self.size
         self.frequencies = torch.randn(
@@ -82,21 +79,19 @@ class KernelMean(Invariance):
         return {"embedding": self.embed(features).mean(dim=1)}
 
     def state_dict(self) -> dict[str, Any]:
-        """The draw and the bandwidth, or nothing before the first domain has ended."""
+        """The random features and the bandwidth; empty before the first domain has ended."""
         if self.sigma is None:
             return {}
         return {"frequencies": self.frequencies, "phases": self.phases, "sigma": self.sigma}
 
     def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
-        """Take over the draw and the bandwidth."""
+        """Restore the state from `state_dict`."""
         for name, value in state.items():
             setattr(self, name, value.to(device))
 
 
 def median_distance(features: Tensor) -> Tensor:
-    """Median of the distances between all pairs of rows; 1 where there is no pair or all rows
-    are the same.
-    """
+    """Median distance between all pairs of rows; 1 if there is no pair or all rows are equal."""
     if len(features) < 2:
         return features.new_ones(())
     median = torch.pdist(features).quantile(0.5)

@@ -1,4 +1,4 @@
-"""Risk (V-REx): the domains' mean losses are equal."""
+"""Risk (V-REx): equal mean losses in all domains."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ DistillationReduction = Literal["mean", "sum_classes"]
 
 
 class Risk(Invariance):
-    """φ_e = r_e, the mean cross-entropy on domain e; P = 1/s Σ_e (r_e - r̄)², the population
-    variance of the risks.
+    """φ_e = r_e, the mean cross-entropy on domain e; P = 1/s Σ_e (r_e - r̄)².
 
+    P is the population variance of the risks.
     Krueger et al., "Out-of-Distribution Generalization via Risk Extrapolation", ICML 2021.
-    Alignment: the replayed rows' logits stay at the stored ones (`align="logits"`, the paper's
-    formula, reading A1), or the risk stays at the stored risk (`align="risk"`).
+    Alignment: keep the logits of replayed rows close to the stored ones (`align="logits"`, the
+    paper's formula), or the risk close to the stored risk (`align="risk"`).
     """
 
     def __init__(
@@ -48,8 +48,9 @@ class Risk(Invariance):
 
 
 def distillation(logits: Tensor, stored: Tensor, reduction: DistillationReduction) -> Tensor:
-    """Squared distance of current logits [E, m, C] to stored ones, per domain: mean over rows;
-    mean or sum over classes.
+    """Squared distance of current logits [E, m, C] to stored ones, per domain: [E].
+
+    Mean over rows; mean or sum over classes.
     """
     squares = (logits - stored.detach()).square()
     per_row = squares.mean(dim=2) if reduction == "mean" else squares.sum(dim=2)

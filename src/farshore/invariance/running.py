@@ -1,7 +1,7 @@
-"""Running estimators (Welford; Chan, Golub and LeVeque): what AGGREGATE means in the paper's Eq. 3.
+"""Running estimators (Welford; Chan, Golub and LeVeque): AGGREGATE in the paper's Eq. 3.
 
-They take a stream in parts of any size and give what one pass over all of it would give. Sums are
-kept in float64.
+They process a stream in parts of any size and give the same result as one pass over all of it.
+Sums are float64.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from .invariance import Statistic
 
 
 class RunningMean:
-    """Mean of statistics, each weighted by the rows that it stands for."""
+    """Mean of statistics, each weighted by its number of rows."""
 
     def __init__(self) -> None:
         self.rows = 0
         self.means: Statistic = {}
 
     def add(self, statistics: Statistic, rows: int) -> None:
-        """Take in statistics [k, ...] of k equally large parts with `rows` rows in all."""
+        """Add statistics [k, ...] of k parts of equal size with `rows` rows in total."""
         self.rows += rows
         for name, values in statistics.items():
             part = values.double().mean(dim=0)
@@ -33,9 +33,7 @@ class RunningMean:
 
 
 class RunningMoments:
-    """Mean and sum of squared deviations of vectors: entry by entry, or with all products
-    (`outer`).
-    """
+    """Mean and sum of squared deviations of vectors: per entry, or all products (`outer`)."""
 
     def __init__(self, *, outer: bool) -> None:
         self.outer = outer
@@ -44,9 +42,7 @@ class RunningMoments:
         self.deviations: Tensor | None = None
 
     def merge(self, rows: int, mean: Tensor, deviations: Tensor) -> None:
-        """Take in a part of which rows, mean and summed squared deviations from that mean are
-        known.
-        """
+        """Add a part, given its row count, mean and summed squared deviations from that mean."""
         if self.mean is None or self.deviations is None:
             self.rows, self.mean, self.deviations = rows, mean.double(), deviations.double()
             return
@@ -58,6 +54,6 @@ class RunningMoments:
         self.rows = total
 
     def covariance(self, *, unbiased: bool) -> Tensor:
-        """Squared deviations per row: divided by n - 1 or by n. One row gives 0."""
+        """Squared deviations divided by n - 1 or by n. One row gives 0."""
         assert self.deviations is not None
         return self.deviations / max(1, self.rows - unbiased)

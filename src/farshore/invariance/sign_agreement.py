@@ -1,5 +1,6 @@
-"""Sign agreement (ANDMask): keep what the domains' gradients agree on. The sibling of Invariance
-over gradients.
+"""Sign agreement (ANDMask): keep the gradient entries on which the domains agree.
+
+The counterpart of Invariance for gradients.
 """
 
 from __future__ import annotations
@@ -16,13 +17,12 @@ DENSITY_FLOOR = 1e-10
 
 
 class SignAgreement:
-    """Combine per-domain gradients g_e, entry by entry, by the share a = |1/s Σ_e sign(g_e)| of
-    domains that agree.
+    """Combine per-domain gradients g_e per entry, by their agreement a = |1/s Σ_e sign(g_e)|.
 
     Parascandolo et al., "Learning explanations that are hard to vary", ICLR 2021. With ḡ the mean
     over domains:
-    `hard`: m = 1[a >= τ]; `soft`: m = sigmoid((a - τ) / T). Result: m ∘ ḡ / (mean(m) + ε), mean
-    over each parameter tensor.
+    `hard`: m = 1[a >= τ]; `soft`: m = sigmoid((a - τ) / T). Result: m ∘ ḡ / (mean(m) + ε), with the
+    mean over each parameter tensor.
     """
 
     def __init__(self, mask: Mask = "hard", temperature: float = 0.1) -> None:
@@ -32,8 +32,9 @@ class SignAgreement:
     def combine(
         self, gradients: Tensor, sizes: Sequence[int], threshold: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Gradients [E, P] of parameter tensors with these sizes -> the masked gradient [P], and
-        the hard mask's density over all.
+        """Combine gradients [E, P] of parameter tensors with these sizes.
+
+        Returns the masked gradient [P] and the density of the hard mask over all entries.
         """
         return self.decide(
             gradients.sign().sum(dim=0), gradients.sum(dim=0), len(gradients), sizes, threshold
@@ -42,11 +43,10 @@ class SignAgreement:
     def decide(
         self, signs: Tensor, total: Tensor, domains: int, sizes: Sequence[int], threshold: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The same from Σ_e sign(g_e) and Σ_e g_e over so many domains: all that the vote needs
-        of them.
-        """
+        """The same as `combine`, from Σ_e sign(g_e) and Σ_e g_e over this many domains."""
         votes = signs.abs()
-        # Compared as votes, not as shares: 1/s in floating point would lose unanimity for some s.
+        # Compare votes, not shares: with 1/s in floating point, unanimity would be missed for
+        # some s.
         hard = (votes >= threshold * domains - 1e-6).to(total.dtype)
         mask = (
             hard
@@ -59,13 +59,14 @@ class SignAgreement:
 
 
 def per_tensor(values: Tensor, sizes: Sequence[int], reduce: Callable[[Tensor], Tensor]) -> Tensor:
-    """[P] -> [P]: every entry becomes the mean, or another reduction, over its parameter tensor."""
+    """[P] -> [P]: replace every entry by a reduction, such as the mean, over its tensor."""
     return torch.cat([reduce(part).expand(len(part)) for part in values.split(list(sizes))])
 
 
 def remove_conflict(extra: Tensor, main: Tensor, how: Projection, sizes: Sequence[int]) -> Tensor:
-    """`extra` [P] without the part that works against `main` [P] (PCGrad, Yu et al. 2020,
-    one-sided).
+    """Remove the part of `extra` [P] that conflicts with `main` [P].
+
+    This is the one-sided form of PCGrad (Yu et al. 2020).
 
     global: if <q, g> < 0 over all parameters, q - <q, g>/||g||² g; per-tensor: the same for each
     tensor; elementwise: entries of opposite sign are dropped. Afterwards <q, g> is not negative.
@@ -81,6 +82,6 @@ def remove_conflict(extra: Tensor, main: Tensor, how: Projection, sizes: Sequenc
             per_tensor(extra * main, sizes, torch.sum),
             per_tensor(main.square(), sizes, torch.sum),
         )
-    # Not `+ ε`: near a minimum g is small, and the result must not depend on its length. Where g is
-    # 0, so is the product.
+    # clamp_min instead of `+ ε`: near a minimum g is small, and the result must not depend on its
+    # length. If g is 0, so is the product.
     return extra - product.clamp_max(0) / norm.clamp_min(torch.finfo(norm.dtype).tiny) * main

@@ -1,7 +1,7 @@
-"""Memories by name: what is kept of past domains. Entry-point group `farshore.memories`.
+"""Memories by name: they keep rows of past domains.
 
-A method asks for a memory by name (`Replay(memory="partitions")`); importing this package does not
-load PyTorch.
+A method requests a memory by name (`Replay(memory="partitions")`). Other packages add theirs under
+the entry-point group `farshore.memories`. Importing this package does not load PyTorch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EXPORTS = {
 
 __all__ = ["MEMORIES", *EXPORTS]
 
-if not TYPE_CHECKING:  # a type checker sees the imports above, and refuses any other name
+if not TYPE_CHECKING:  # type checkers use the imports above and reject any other name
     __getattr__, __dir__ = lazy_exports(__name__, EXPORTS)
 
 MEMORIES: Registry[type[Memory]] = Registry(

@@ -1,4 +1,4 @@
-"""ClassReservoirMemory: a reservoir per class."""
+"""ClassReservoirMemory: one reservoir per class."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .reservoir import ReservoirMemory
 
 
 class ClassReservoirMemory(ReservoirMemory):
-    """A reservoir per class. The classes share the capacity evenly and are drawn evenly, however
-    rare they are in the stream.
+    """One reservoir per class.
 
-    The rows lie in a grid of reservoirs x slots. Which cells hold a row depends on the stream, so
-    only the device knows it; nothing in `observe` and `draw` waits for it. Where there are more
-    classes than rows, several classes share a reservoir.
+    The classes share the capacity evenly and are drawn evenly, however rare they are in the
+    stream. Rows are stored in a grid of reservoirs x slots. Which cells are filled depends on the
+    stream and is known only on the device; `observe` and `draw` never wait for it. If there are
+    more classes than rows, several classes share a reservoir.
     """
 
     def __init__(self, capacity: int, classes: int, *, max_bytes: int | None = None) -> None:
@@ -29,21 +29,21 @@ class ClassReservoirMemory(ReservoirMemory):
 
     @classmethod
     def build(cls, capacity: int, classes: int, run: RunSettings) -> Self:
-        """A memory for this many classes with the settings of a run."""
+        """Create a memory for this many classes with the settings of a run."""
         return cls(capacity, classes, max_bytes=run.memory_bytes)
 
     @property
-    def _held(self) -> Tensor:
-        """Rows in each reservoir."""
+    def _stored(self) -> Tensor:
+        """Number of rows in each reservoir."""
         return torch.minimum(self.offered, self.quota)
 
     @property
     def items(self) -> int:
-        """Rows held."""
-        return int(self._held.sum()) if self.rows else 0
+        """Number of stored rows."""
+        return int(self._stored.sum()) if self.rows else 0
 
     def _divide(self, rows: Fields) -> None:
-        """Divide the capacity, for rows of this form."""
+        """Divide the capacity among the reservoirs, for rows with these fields."""
         limit, device = self.limit(rows), rows["labels"].device
         self.reservoirs = min(self.classes, limit)
         self.slots = share(limit, self.reservoirs, 0)
@@ -52,7 +52,7 @@ class ClassReservoirMemory(ReservoirMemory):
         self.offered = torch.zeros_like(self.quota)
 
     def observe(self, rows: Fields, generator: torch.Generator) -> None:
-        """Offer a batch of rows; each goes to the reservoir of its class."""
+        """Offer a batch of rows; each one goes to the reservoir of its class."""
         if not self.rows:
             self._divide(rows)
             cells = self.reservoirs * self.slots + 1
@@ -77,31 +77,32 @@ class ClassReservoirMemory(ReservoirMemory):
         self.count += len(labels)
 
     def draw(self, rows: int, generator: torch.Generator, *, domains: int | None = None) -> Draw:
-        """Equally many rows of each class as far as it has them: different ones until all were
-        drawn, then from the first again.
+        """Draw the same number of rows per class, as far as each class has enough.
+
+        Rows are distinct until all have been drawn; then they repeat in the same order.
         """
         grid, device = (self.reservoirs, self.slots), generator.device
-        filled = torch.arange(self.slots, device=device) < self._held[:, None]
+        filled = torch.arange(self.slots, device=device) < self._stored[:, None]
         keys = torch.rand(grid, generator=generator, device=device).masked_fill_(~filled, 2.0)
-        # A random order inside each class; a turn takes one row of every class.
+        # A random order within each class; each turn takes one row of every class.
         turn = keys.argsort(dim=1).argsort(dim=1)
         order = turn + torch.rand(grid, generator=generator, device=device)
         order = order.masked_fill_(~filled, torch.inf)
-        wanted = torch.arange(rows * (domains or 1), device=device) % self._held.sum()
+        wanted = torch.arange(rows * (domains or 1), device=device) % self._stored.sum()
         index = order.flatten().argsort()[wanted]
         return as_draw({key: field[index] for key, field in self.rows.items()})
 
     def contents(self) -> Fields:
-        """The rows held, class by class."""
-        filled = torch.arange(self.slots, device=self.quota.device) < self._held[:, None]
+        """The stored rows, class by class."""
+        filled = torch.arange(self.slots, device=self.quota.device) < self._stored[:, None]
         return {key: field[:-1][filled.flatten()] for key, field in self.rows.items()}
 
     def state_dict(self) -> dict[str, Any]:
-        """The rows and how many of each class were observed."""
+        """The stored rows and how many of each class were observed."""
         return super().state_dict() | {"offered": self.offered if self.rows else None}
 
     def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
-        """Restore what `state_dict` gave."""
+        """Restore the state from `state_dict`."""
         super().load_state_dict(state, device)
         if self.rows:
             self._divide(self.rows)

@@ -17,16 +17,15 @@ from .reservoir import ReservoirMemory
 
 
 class PartitionedMemory(Memory):
-    """One partition per domain; the partitions share the capacity evenly and shrink as domains
-    are added.
+    """One partition per domain. They share the capacity evenly and shrink as domains are added.
 
-    All partitions lie one after another in one tensor per field, so that a draw is one gather
-    however many domains there are. The rows of a partition are in random order: its first k rows
-    are a uniform (or class-balanced) sample of it, and shrinking cuts off the end and needs no
-    random number.
+    All partitions are concatenated in one tensor per field, so that a draw is a single gather for
+    any number of domains. The rows of a partition are in random order: its first k rows are a
+    uniform (or class-balanced) sample, so that shrinking drops the last rows and needs no random
+    numbers.
 
-    fill: `end` draws the rows of a partition when its domain ends; `reservoir` samples them while
-    it is trained, with the z of that moment.
+    fill: `end` draws the rows of a partition when its domain ends; `reservoir` samples them during
+    training, with z at that time.
     """
 
     def __init__(
@@ -42,11 +41,11 @@ class PartitionedMemory(Memory):
         self.fill = fill
         self.fields: Fields = {}
         self.sizes: dict[str, int] = {}
-        self.coming: ReservoirMemory | None = None  # the partition that is being filled
+        self.coming: ReservoirMemory | None = None  # the partition being filled
 
     @classmethod
     def build(cls, capacity: int, classes: int, run: RunSettings) -> Self:
-        """A memory with the settings of a run."""
+        """Create a memory with the settings of a run."""
         return cls(
             capacity,
             max_bytes=run.memory_bytes,
@@ -54,26 +53,26 @@ class PartitionedMemory(Memory):
             fill=run.memory_fill,
         )
 
-    # ---- the moments of a domain -----------------------------------------------------------------
+    # ---- life cycle of a domain ------------------------------------------------------------------
 
     def open_domain(self, domain: str, source: Source) -> None:
-        """Refuse a domain that gets no row; begin a reservoir for it if it is filled so."""
+        """Raise an error if the domain would get no rows; start its reservoir if it has one."""
         self.check_room(domain)
         if self.fill == "reservoir":
             room = self.room(_first(source), domain)
             self.coming = ReservoirMemory(min(room, len(source)))
 
     def observe(self, rows: Fields, generator: torch.Generator) -> None:
-        """Offer the rows to the partition that is being filled."""
+        """Offer the rows to the partition being filled."""
         if self.coming is not None:
             self.coming.observe(rows, generator)
 
     def close_domain(self, domain: str, source: Source, generator: torch.Generator) -> None:
-        """Give the domain its partition."""
+        """Create the domain's partition."""
         if self.coming is not None:
-            held = self.coming.contents()
-            order = self.choose(held["labels"], len(held["labels"]), generator)
-            rows = {name: field[order] for name, field in held.items()}
+            sampled = self.coming.contents()
+            order = self.choose(sampled["labels"], len(sampled["labels"]), generator)
+            rows = {name: field[order] for name, field in sampled.items()}
             self.coming = None
         else:
             room = self.room(_first(source), domain)
@@ -81,7 +80,7 @@ class PartitionedMemory(Memory):
         self.add(domain, rows)
 
     def draw(self, rows: int, generator: torch.Generator, *, domains: int | None = None) -> Draw:
-        """`rows` rows of each partition, or of `domains` partitions chosen at random."""
+        """Draw `rows` rows from each partition, or from `domains` partitions chosen at random."""
         numbers = self._numbers
         if domains is not None and domains < len(numbers):
             keys = torch.rand(len(numbers), generator=generator, device=generator.device)
@@ -93,7 +92,7 @@ class PartitionedMemory(Memory):
     # ---- partitions ------------------------------------------------------------------------------
 
     def kept(self) -> dict[str, Fields]:
-        """The rows of each domain, in the order of learning, as views."""
+        """The rows of each domain, in learning order, as views."""
         partitions, start = {}, 0
         for name, size in self.sizes.items():
             partitions[name] = {
@@ -103,7 +102,7 @@ class PartitionedMemory(Memory):
         return partitions
 
     def check_room(self, domain: str) -> None:
-        """Refuse a further domain if the capacity does not give every domain a row."""
+        """Raise an error if the capacity is less than one row per domain."""
         needed = len(self.sizes) + (domain not in self.sizes)
         if self.capacity < needed:
             raise FarshoreError(
@@ -112,28 +111,27 @@ class PartitionedMemory(Memory):
             )
 
     def room(self, rows: Mapping[str, Tensor], domain: str) -> int:
-        """Rows that a further domain of this form would get."""
+        """Number of rows that a further domain with these fields would get."""
         count = len(self.sizes) + (domain not in self.sizes)
         limit = self.limit(rows)
         if limit < count:
             raise FarshoreError(
-                f"memory_bytes = {self.max_bytes} holds {limit} rows, fewer than the number "
+                f"memory_bytes = {self.max_bytes} has room for {limit} rows, fewer than the number "
                 f"of domains ({count})"
             )
         return share(limit, count, count - 1)
 
     def choose(self, labels: Tensor, rows: int, generator: torch.Generator) -> Tensor:
-        """Which rows of a domain to keep, in random order: without replacement, class-balanced
-        if asked for.
+        """Choose which rows of a domain to keep, without replacement and in random order.
+
+        Balanced by class if the memory is set up that way.
         """
         if self.class_balanced:
             return balanced_order(labels, generator)[:rows]
         return torch.randperm(len(labels), generator=generator, device=labels.device)[:rows]
 
     def add(self, domain: str, rows: Fields) -> None:
-        """Give `domain` a partition with these rows (already in random order) and shrink the
-        others to even shares.
-        """
+        """Add a partition with these rows, already in random order, and shrink the others."""
         self.check_room(domain)
         room = self.room(rows, domain)
         self.forget(domain)
@@ -151,13 +149,13 @@ class PartitionedMemory(Memory):
         self._describe({**sizes, domain: len(new["labels"])})
 
     def forget(self, domain: str) -> None:
-        """Delete a domain's rows. Rows of the others that were cut off before do not come back."""
+        """Delete a domain's rows. Rows that other domains lost earlier are not recovered."""
         if domain in self.sizes:
             self._shrink({**self.sizes, domain: 0})
             self._describe({name: size for name, size in self.sizes.items() if name != domain})
 
     def _shrink(self, sizes: Mapping[str, int]) -> None:
-        """Cut each partition to its first rows."""
+        """Cut each partition to its first rows, as many as `sizes` gives."""
         if list(sizes.values()) == list(self.sizes.values()):
             return
         starts = np.cumsum([0, *self.sizes.values()])[:-1]
@@ -171,7 +169,7 @@ class PartitionedMemory(Memory):
         self.fields = {key: field[chosen.to(field.device)] for key, field in self.fields.items()}
 
     def _describe(self, sizes: dict[str, int]) -> None:
-        """Where each partition begins and ends, on the host and on the device."""
+        """Record where each partition starts and ends, on the host and on the device."""
         self.sizes = sizes
         if not sizes:
             self.fields = {}
@@ -186,16 +184,16 @@ class PartitionedMemory(Memory):
 
     @property
     def items(self) -> int:
-        """Rows held."""
+        """Number of stored rows."""
         return sum(self.sizes.values())
 
     @property
     def bytes(self) -> int:
-        """Bytes held."""
+        """Size of the stored rows in bytes."""
         return sum(field.numel() * field.element_size() for field in self.fields.values())
 
     def state_dict(self) -> dict[str, Any]:
-        """All rows, per domain in the order of learning, and the partition that is being filled."""
+        """All rows per domain, in learning order, and the partition being filled."""
         return {
             "names": list(self.sizes),
             "rows": list(self.kept().values()),
@@ -203,7 +201,7 @@ class PartitionedMemory(Memory):
         }
 
     def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
-        """Restore what `state_dict` gave."""
+        """Restore the state from `state_dict`."""
         rows = state["rows"]
         self.fields = {
             key: torch.cat([fields[key] for fields in rows]).to(device)
@@ -218,7 +216,7 @@ class PartitionedMemory(Memory):
 
 
 def balanced_order(labels: Tensor, generator: torch.Generator) -> Tensor:
-    """A random order in which every beginning holds nearly equally many rows of each class."""
+    """A random order in which every prefix has nearly the same number of rows per class."""
     order = torch.randperm(len(labels), generator=generator, device=labels.device)
     shuffled = labels[order]
     rank = torch.zeros_like(shuffled)  # how many rows of the same class come earlier
@@ -229,5 +227,5 @@ def balanced_order(labels: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def _first(source: Source) -> Fields:
-    """One row, to know the form in which rows are kept."""
+    """One row, which shows the fields and their sizes."""
     return source.fields(torch.zeros(1, dtype=torch.long))

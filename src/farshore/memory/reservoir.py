@@ -13,29 +13,29 @@ from .memory import MIXED, Fields, Memory, as_draw, positions, row_bytes
 
 
 class ReservoirMemory(Memory):
-    """A uniform sample of all rows observed so far (Vitter's algorithm R, a batch at a time).
+    """A uniform sample of all rows observed so far (Vitter's algorithm R, one batch at a time).
 
-    The n-th row observed (n from 0) goes to slot n while there is room; afterwards to a slot drawn
-    from 0..n, and is dropped if that slot lies beyond the capacity. Every row ever observed is kept
+    The n-th observed row (n from 0) goes to slot n while there is room. After that, a slot is drawn
+    from 0..n, and the row is dropped if the slot exceeds the capacity. Every observed row is kept
     with probability capacity / observed.
     """
 
     def __init__(self, capacity: int, *, max_bytes: int | None = None) -> None:
         super().__init__(capacity, max_bytes=max_bytes)
-        # One row more than the limit: dropped rows are written there and never read.
+        # One row more than the limit: dropped rows are written to it, and it is never read.
         self.rows: Fields = {}
-        # Rows observed so far. On the device, because it changes in every step: nothing in a step
-        # may depend on a number on the host.
+        # Rows observed so far. It is on the device because it changes in every step, and a step
+        # must not depend on a number on the host.
         self.count = torch.zeros((), dtype=torch.long)
 
     @property
     def seen(self) -> int:
-        """Rows observed so far; reading it waits for the device."""
+        """Number of rows observed so far; reading it waits for the device."""
         return int(self.count)
 
     @property
     def items(self) -> int:
-        """Rows held."""
+        """Number of stored rows."""
         return min(self.seen, self._slots)
 
     @property
@@ -44,11 +44,11 @@ class ReservoirMemory(Memory):
 
     @property
     def bytes(self) -> int:
-        """Bytes of the rows held."""
+        """Size of the stored rows in bytes."""
         return row_bytes(self.rows) * self.items if self.rows else 0
 
     def observe(self, rows: Fields, generator: torch.Generator) -> None:
-        """Offer a batch of rows in order. Where two go to one slot, the later one stays."""
+        """Offer a batch of rows in order. If two go to the same slot, the later one stays."""
         count = len(rows["labels"])
         if not self.rows:
             slots = self.limit(rows)
@@ -69,33 +69,34 @@ class ReservoirMemory(Memory):
         self.count += count
 
     def draw(self, rows: int, generator: torch.Generator, *, domains: int | None = None) -> Draw:
-        """Rows of the sample: different ones where it holds enough, with replacement otherwise."""
+        """Draw rows of the sample: distinct if it has enough, otherwise with replacement."""
         size = self.count.clamp_max(self._slots)[None]
         index = positions(size, rows * (domains or 1), generator, self._slots)[0]
         return as_draw({key: field[index] for key, field in self.rows.items()})
 
     def forget(self, domain: str) -> None:
-        """Refused: the sample does not know which row came from where."""
+        """Raise an error: the sample does not record which domain a row came from."""
         raise FarshoreError(
             f"the rows of {domain!r} cannot be deleted: this method keeps one sample of all "
-            "domains, in which they cannot be told apart"
+            "domains, in which they cannot be distinguished"
         )
 
     def contents(self) -> Fields:
-        """The rows held."""
+        """The stored rows."""
         return {key: field[: self.items] for key, field in self.rows.items()}
 
     def kept(self) -> dict[str, Fields]:
-        """The rows held, of all domains together."""
+        """The stored rows of all domains together."""
         return {MIXED: self.contents()} if self.rows and self.items else {}
 
     def state_dict(self) -> dict[str, Any]:
-        """The rows and how many were observed: without that count a restored reservoir would
-        favour new rows.
+        """The stored rows and how many rows were observed.
+
+        Without that count a restored reservoir would favour new rows.
         """
         return {"rows": self.rows, "seen": self.seen}
 
     def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
-        """Restore what `state_dict` gave."""
+        """Restore the state from `state_dict`."""
         self.rows = {key: field.to(device) for key, field in state["rows"].items()}
         self.count = torch.tensor(int(state["seen"]), device=device)

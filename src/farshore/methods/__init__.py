@@ -1,5 +1,6 @@
-"""Methods by name, and what a new method is made of. Other packages add theirs under the
-entry-point group `farshore.methods`.
+"""Methods by name, and the base classes for writing a new method.
+
+Other packages add theirs under the entry-point group `farshore.methods`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ __all__ = ["METHODS", "continual", *EXPORTS]
 
 if TYPE_CHECKING:
     from ..entry import Entry
-else:  # a type checker sees the imports above, and refuses any other name
+else:  # type checkers use the imports above and reject any other name
     __getattr__, __dir__ = lazy_exports(__name__, EXPORTS)
 
 METHODS: Registry[type[Entry]] = Registry(
@@ -68,5 +69,5 @@ METHODS: Registry[type[Entry]] = Registry(
 
 
 def continual() -> list[str]:
-    """Names of the methods that learn one domain after the other: all but the offline ones."""
+    """Names of the methods that learn one domain after another: all but the offline ones."""
     return [name for name in METHODS.names() if METHODS.get(name).kind == "continual"]

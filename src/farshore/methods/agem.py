@@ -1,4 +1,4 @@
-"""A-GEM: steps that, to first order, do not raise the mean loss on the memory."""
+"""A-GEM: steps that, to first order, do not increase the mean loss on the memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .method import Replay, Terms
 
 
 class AGEM(Finetune):
-    """Project the current gradient when it works against the gradient of the memory.
+    """Project the current gradient if it conflicts with the gradient of the memory.
 
     Equation: g = ∇L_ERM(B_s), g_ref = ∇L_ERM(B_mem), both at the same weights; if <g, g_ref> < 0
     over all parameters, step along g - <g, g_ref> / <g_ref, g_ref> · g_ref, otherwise along g. The
@@ -18,14 +18,14 @@ class AGEM(Finetune):
     Paper: Chaudhry, Ranzato, Rohrbach, Elhoseiny, "Efficient Lifelong Learning with A-GEM", ICLR
     2019.
 
-    No setting of its own, in the paper's table or elsewhere. B_mem are the replayed rows of all
-    past domains, as many as every replaying method gets (the official code draws 256 whatever the
-    batch). Readings: the memory is filled when a domain ends and never holds the current one, as in
-    the official code, not by a reservoir (Mammoth's `agem_r`); the two gradients come from two
-    passes, so BatchNorm sees the current and the replayed rows apart. <g, g_ref> = 0 leaves g
-    alone. The guarantee holds for the gradient that the optimiser is handed: Adam's moments and
-    weight decay may turn the step against g_ref again (`optimizer=sgd` is the original). Domains
-    that share their labels rarely conflict, so A-GEM then stays near fine-tuning; the logged
+    It has no settings of its own, in the paper's table or elsewhere. B_mem are the replayed rows of
+    all past domains, as many as every replay method gets (the official code draws 256 for any batch
+    size). Readings: the memory is filled when a domain ends and never contains the current one, as
+    in the official code, not by a reservoir (Mammoth's `agem_r`); the two gradients come from two
+    passes, so BatchNorm sees the current and the replayed rows separately. <g, g_ref> = 0 leaves g
+    unchanged. The guarantee is for the gradient passed to the optimiser: Adam's moments and weight
+    decay may still turn the step against g_ref (`optimizer=sgd` is the original). Domains that
+    share their labels rarely conflict, so A-GEM then stays close to fine-tuning; the logged
     `conflict` is 1 in steps that were projected.
     """
 
@@ -35,7 +35,7 @@ class AGEM(Finetune):
     replay = Replay(memory="partitions")
 
     def gradients(self, batch: Batch) -> Terms:
-        """g without its part against g_ref; plain g as long as nothing is remembered."""
+        """g without the part that conflicts with g_ref; plain g while the memory is empty."""
         if not batch.replayed:
             return super().gradients(batch)
         parameters = trainable(self.network)

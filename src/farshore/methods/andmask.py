@@ -1,4 +1,4 @@
-"""CL-ANDMask and Naive-CL-ANDMask: steps along what the domains' gradients agree on."""
+"""CL-ANDMask and Naive-CL-ANDMask: steps along the directions on which the domains agree."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ from .gradient import (
 from .method import MakeOptimizer, Method, Replay, Terms
 from .tailored import Forward
 
-# Where τ adapts: it falls below the first density of the hard mask and rises above the second, by
-# a fixed amount per step, and stays above a least value. The paper gives no numbers.
+# Adaptation of τ: it decreases if the density of the hard mask is below the first value and
+# increases if it is above the second, by a fixed amount per step, down to a minimum. The paper
+# gives no numbers.
 DENSITIES = (0.1, 0.9)
 AGREEMENT_STEP = 0.01
 LEAST_AGREEMENT = 0.05
@@ -40,7 +41,7 @@ class NaiveCLANDMaskSettings(MethodSettings):
         1.0, Uniform(0.5, 1.0), ge=0, le=1, help="τ, the share of domains that must agree in sign"
     )
     mask: Literal["hard", "soft"] = setting(
-        "hard", help="keep or drop an entry, or weigh it by sigmoid((agreement - τ) / T)"
+        "hard", help="keep or drop an entry, or weight it by sigmoid((agreement - τ) / T)"
     )
     mask_temperature: float = setting(0.1, gt=0, help="T of the soft mask")
 
@@ -49,22 +50,22 @@ class CLANDMaskSettings(NaiveCLANDMaskSettings):
     """τ 1, U(0.5, 1); α 0.1, U(0.1, 0.5): the paper's table."""
 
     mask: Literal["hard", "soft"] = setting(
-        "soft", help="as the appendix has it; hard as in table 1"
+        "soft", help="soft as in the appendix, or hard as in table 1"
     )
     alignment_weight: float = setting(
         0.1, Uniform(0.1, 0.5), ge=0, help="α, the weight of the distillation gradient"
     )
     alignment_reduction: Literal["mean", "sum"] = setting(
-        "mean", help="distillation over replayed domains"
+        "mean", help="reduction of the distillation over replayed domains"
     )
     distillation_reduction: Literal["mean", "sum_classes"] = setting(
         "mean", help="squared logit distance: mean or sum over classes"
     )
     projection: Literal["global", "per-tensor", "elementwise", "none"] = setting(
-        "global", help="how the distillation gradient loses what conflicts with the masked gradient"
+        "global", help="how the conflict with the masked gradient is removed from distillation"
     )
     adaptive_agreement: bool = setting(
-        True, help="move τ when the hard mask keeps too little or too much"
+        True, help="adapt τ if the hard mask keeps too few or too many entries"
     )
     forward: Forward = setting(
         "joint", help="BatchNorm sees the whole batch, or one domain at a time"
@@ -72,12 +73,11 @@ class CLANDMaskSettings(NaiveCLANDMaskSettings):
 
 
 class NaiveCLANDMask(Method):
-    """ANDMask with stored gradients: the current gradient and each past domain's stored mean
-    gradient vote on every entry.
+    """ANDMask with stored gradients: the current and the stored mean gradients vote per entry.
 
     Equation: m = 1[|1/s (sign(g_s) + Σ_{e<s} sign(ḡ_e))| >= τ]; step along m ∘ 1/s (g_s + Σ ḡ_e) /
     (mean(m) + ε), the mean over each parameter tensor (the paper's appendix, Naive-ANDMask). ḡ_e is
-    the mean gradient over batches of D_e when e ended. The stale gradients stand in the step
+    the mean gradient over batches of D_e when e ended. The stale gradients are part of the step
     itself, as printed; the paper reports near-chance accuracy for it.
     Paper: Parascandolo et al., ICLR 2021.
     """
@@ -96,7 +96,7 @@ class NaiveCLANDMask(Method):
         generator: torch.Generator,
         make: MakeOptimizer,
     ) -> None:
-        """Also set up the vote."""
+        """Also set up the vote on gradient signs."""
         super().attach(network, memory, generator, make)
         self.vote = SignAgreement(self.settings.mask, self.settings.mask_temperature)
         self.parameters: list[nn.Parameter] = trainable(network)
@@ -113,8 +113,9 @@ class NaiveCLANDMask(Method):
         return {"erm": self.risk(logits, batch.labels)}
 
     def gradients(self, batch: Batch) -> Terms:
-        """The current gradient, masked by its agreement with the stored ones; one domain is
-        plain ERM.
+        """The current gradient, masked by its agreement with the stored ones.
+
+        With one domain this is plain ERM.
         """
         terms = super().gradients(batch)
         if self.stored:
@@ -127,8 +128,9 @@ class NaiveCLANDMask(Method):
         return terms
 
     def after_domain(self, domain: str, rows: Rows) -> None:
-        """Store the mean gradient over the domain's batches, with batch statistics but without
-        moving the running ones.
+        """Store the mean gradient over the domain's batches.
+
+        BatchNorm uses batch statistics and does not update its running ones.
         """
         order = torch.randperm(len(rows), generator=self.generator, device=self.threshold.device)
         self.stored[domain] = flat(
@@ -137,7 +139,7 @@ class NaiveCLANDMask(Method):
 
     @property
     def _sums(self) -> tuple[Tensor, Tensor]:
-        """Σ sign(ḡ_e) and Σ ḡ_e: summed once a domain, so that a step costs the same after many."""
+        """Σ sign(ḡ_e) and Σ ḡ_e, summed once per domain, so that steps do not get slower."""
         if self._summed is None or self._summed[0] != list(self.stored):
             stack = torch.stack(list(self.stored.values()))
             self._summed = (list(self.stored), stack.sign().sum(dim=0), stack.sum(dim=0))
@@ -156,7 +158,7 @@ class NaiveCLANDMask(Method):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Restore the state from `state_dict`."""
         device = self.threshold.device
         self.stored = {
             name: gradient.to(device)
@@ -166,7 +168,7 @@ class NaiveCLANDMask(Method):
 
 
 class CLANDMask(NaiveCLANDMask):
-    """ANDMask over replayed domains, with distillation whose conflicting part is taken out.
+    """ANDMask over replayed domains, with distillation projected to remove conflicts.
 
     Equation: g_e = ∇ L_ERM(B_e) for the current and each replayed domain; m = sigmoid((|1/s Σ
     sign(g_e)| - τ) / T); g̃ = m ∘ ḡ / (mean(m) + ε) per parameter tensor; q = ∇ 1/|E| Σ_e E ||h(x)
@@ -174,9 +176,9 @@ class CLANDMask(NaiveCLANDMask):
     moves by 0.01 per step while the hard mask's density is outside [0.1, 0.9].
     Paper: Parascandolo et al., ICLR 2021; the paper, table 1 and appendix, row CL-ANDMask.
 
-    Readings: the soft mask of the appendix rather than the hard one of table 1; domains weigh
-    equally; the projection is over all parameters flattened; the distillation gradient is not
-    masked. One domain is plain ERM.
+    Readings: the soft mask of the appendix, not the hard one of table 1; domains have equal
+    weights; the projection is over all parameters, flattened; the distillation gradient is not
+    masked. With one domain it is plain ERM.
     """
 
     name = "cl-andmask"
@@ -194,15 +196,15 @@ class CLANDMask(NaiveCLANDMask):
         joint = settings.forward == "joint" and bool(self.network.batchnorms())
         stored = batch.stored["logits"]
 
-        def losses(place: int, logits: Tensor, labels: Tensor) -> list[Tensor]:
-            risk = [self.risk(logits, labels)]
-            if distilled and place > 0:
-                risk.append(
+        def losses(index: int, logits: Tensor, labels: Tensor) -> list[Tensor]:
+            domain_losses = [self.risk(logits, labels)]
+            if distilled and index > 0:
+                domain_losses.append(
                     distillation(
-                        logits[None], stored[place - 1][None], settings.distillation_reduction
+                        logits[None], stored[index - 1][None], settings.distillation_reduction
                     )[0]
                 )
-            return risk
+            return domain_losses
 
         stack, extra, values = domain_gradients(
             self.network, self.parameters, batch, losses, joint=joint
@@ -221,11 +223,11 @@ class CLANDMask(NaiveCLANDMask):
         return terms
 
     def _adapt(self, density: Tensor) -> None:
-        """τ falls when hardly anything passes and rises when nearly everything does."""
+        """Decrease τ if the mask passes too few entries, increase it if it passes too many."""
         low, high = DENSITIES
         step = torch.where(density < low, -AGREEMENT_STEP, 0.0)
         step = torch.where(density > high, AGREEMENT_STEP, step)
         self.threshold.add_(step).clamp_(LEAST_AGREEMENT, 1.0)
 
     def after_domain(self, domain: str, rows: Rows) -> None:
-        """Nothing: the memory holds what is needed."""
+        """Do nothing: the memory contains all that is needed."""

@@ -7,8 +7,6 @@ from torch import Tensor
 
 
 def class_sums(vectors: Tensor, labels: Tensor, classes: int) -> tuple[Tensor, Tensor]:
-    """(sum of the vectors [classes, D], number of rows [classes]) of each class; a class without
-    rows has zeros.
-    """
+    """Sum of the vectors [classes, D] and number of rows [classes] per class."""
     members = (labels[:, None] == torch.arange(classes, device=labels.device)).to(vectors.dtype)
     return members.T @ vectors, members.sum(dim=0)

@@ -1,6 +1,4 @@
-"""CoPE: one slowly moving prototype a class, and an embedding that gathers each class around its
-own.
-"""
+"""CoPE: one slowly moving prototype per class, and an embedding that clusters rows around it."""
 
 from __future__ import annotations
 
@@ -18,8 +16,7 @@ from ..settings import Choice, MethodSettings, Uniform, setting
 from .class_sums import class_sums
 from .method import Method, Replay, Terms
 
-# D, outputs of the linear layer whose direction is compared with the prototypes: CoPE's own for
-# MNIST.
+# D, the dimension of the embedding that is compared with the prototypes: CoPE's value for MNIST.
 EMBEDDING_DIM = 100
 
 
@@ -32,41 +29,42 @@ class CoPESettings(MethodSettings):
         Choice((0.8, 0.9, 1.0)),
         ge=0,
         le=1,
-        help="γ, how much of a prototype stays at an update; 1: all",
+        help="γ, the momentum of the prototypes; 1: they never move",
     )
     repeats: int = setting(
         3,
         Choice((1, 2, 3, 4, 5)),
         ge=1,
-        help="steps on each incoming batch, each with other replayed rows",
+        help="steps on each incoming batch, each with different replayed rows",
     )
     reading: Literal["original", "avalanche"] = setting(
         "original",
-        help="avalanche: prototypes of unit length that begin in all directions; the repellor "
-        "moves the anchor only",
+        help="avalanche: prototypes have unit length and start in all directions; the repellor "
+        "moves only the anchor",
     )
 
 
 class CoPE(Method):
-    """No classifier is trained: a row is compared with a prototype a class. Rows are drawn to their
-    class's prototype and to its other rows, and pushed from the rest; prototypes follow the mean of
-    their rows, so they change slowly and outlast the domains.
+    """Compare each row with one prototype per class; no classifier is trained.
+
+    Rows are attracted to the prototype of their class and to its other rows, and repelled from the
+    rest. Prototypes follow the mean of their rows, so they change slowly and last over domains.
 
     Equation: f unit embeddings, π_c prototypes, R_c(f; q) = e^{q·f/τ} / (e^{q·f/τ} + Σ_{k≠c}
     e^{π_k·f/τ}). For the n_c rows of class c, A_i = -log 1/n_c [Σ_{j≠i of c} R_c(f_i; f_j) +
     R_c(f_i; π_c)] and, for i of c and j of another class, H_ij = -log(1 - ½ [R_c(f_j; f_i) +
     R_c(f_j; π_c)]). Minimise 1/B (Σ_i A_i + Σ_ij H_ij) over current and replayed rows, `repeats`
-    times a batch; then π_c ← γ π_c + (1 - γ) mean f of class c. Prediction: logits π_c · f / τ. γ =
-    1 leaves the prototypes where they began.
-    Paper: De Lange and Tuytelaars, "Continual Prototype Evolution", ICCV 2021. The memory is a
-    reservoir for each class, drawn evenly.
+    times per batch; then π_c ← γ π_c + (1 - γ) mean f of class c. Prediction: logits π_c · f / τ.
+    With γ = 1 the prototypes never move.
+    Paper: De Lange and Tuytelaars, "Continual Prototype Evolution", ICCV 2021. The memory is one
+    reservoir per class, drawn evenly.
 
-    Readings. `original` is the authors' code: prototypes begin in the positive orthant and are not
-    brought back to unit length; replayed rows of every repeat enter the update, current rows once;
-    the repellor's gradient reaches both rows. `avalanche` is the port by the same author. In both
-    all classes of the learner have a prototype from the start, and the loss is taken in log space.
-    As for all methods replay begins with the second domain. The benchmark's τ near 1 is far from
-    CoPE's own 0.05 to 0.1.
+    Readings. `original` is the authors' code: prototypes start in the positive orthant and are not
+    normalised again; the update uses the replayed rows of every repeat but the current rows only
+    once; the repellor's gradient reaches both rows. `avalanche` is the port by the same author. In
+    both, all classes of the learner have a prototype from the start, and the loss is computed in
+    log space. As in all methods, replay starts with the second domain. The benchmark's τ near 1 is
+    far from CoPE's own 0.05 to 0.1.
     """
 
     name = "cope"
@@ -78,7 +76,7 @@ class CoPE(Method):
     replay = Replay(memory="class-reservoir", joined=False, draws=("replay",))
 
     def prepare(self, network: Network) -> Network:
-        """The prototypes stand where the classifier was."""
+        """Replace the classifier by a prototype head."""
         settings = self.settings
         network.classifier = PrototypeHead(
             network.feature_dim,
@@ -91,16 +89,17 @@ class CoPE(Method):
 
     @property
     def head(self) -> PrototypeHead:
-        """The network's prototypes."""
+        """The network's prototype head."""
         assert isinstance(self.network.classifier, PrototypeHead)
         return self.network.classifier
 
     def update(self, batch: Batch) -> Terms:
-        """Several steps on the current rows, each with other replayed rows; then the prototypes
-        follow.
+        """Take several steps on the current rows, then update the prototypes.
+
+        Each step uses different replayed rows.
         """
         head, repeats = self.head, self.settings.repeats
-        every = self.settings.reading == "avalanche"
+        avalanche = self.settings.reading == "avalanche"
         sums, counts = (
             torch.zeros_like(head.prototypes),
             head.prototypes.new_zeros(len(head.prototypes)),
@@ -120,13 +119,13 @@ class CoPE(Method):
             loss.backward()
             for optimizer in self.opts:
                 optimizer.step()
-            first = 0 if every or repeat == repeats - 1 else batch.rows
-            more, rows = class_sums(
+            first = 0 if avalanche or repeat == repeats - 1 else batch.rows
+            new_sums, new_counts = class_sums(
                 directions.detach()[first:], labels[first:], len(head.prototypes)
             )
-            sums, counts = sums + more, counts + rows
+            sums, counts = sums + new_sums, counts + new_counts
         head.prototypes.copy_(
-            moved(head.prototypes, sums, counts, self.settings.prototype_momentum, unit=every)
+            moved(head.prototypes, sums, counts, self.settings.prototype_momentum, unit=avalanche)
         )
         return {"pseudo_prototypes": loss.detach()}
 
@@ -142,8 +141,9 @@ class CoPE(Method):
 def moved(
     prototypes: Tensor, sums: Tensor, counts: Tensor, momentum: float, *, unit: bool
 ) -> Tensor:
-    """γ π + (1 - γ) mean for classes that have rows; brought to unit length, both the mean and
-    the result, if asked for.
+    """γ π + (1 - γ) mean for classes that have rows.
+
+    With `unit`, both the mean and the result are normalised to unit length.
     """
     means = sums / counts.clamp(min=1)[:, None]
     mixed = momentum * prototypes + (1 - momentum) * (normalize(means, dim=1) if unit else means)
@@ -153,17 +153,18 @@ def moved(
 def pseudo_prototype_loss(
     directions: Tensor, labels: Tensor, prototypes: Tensor, temperature: float, *, repel_both: bool
 ) -> Tensor:
-    """CoPE's loss over a batch of unit vectors [n, D]. Prototypes are constants, and so are the
-    rows that stand in for them.
+    """CoPE's loss over a batch of unit vectors [n, D].
+
+    Prototypes are constants, and so are the rows used as pseudo-prototypes.
     """
-    alone = directions.detach()
+    constant = directions.detach()
     same = labels[:, None] == labels
     to_prototypes = directions @ prototypes.T / temperature
     others = _without_own(to_prototypes)  # [n, C]: log Σ_{k≠c} e^{π_k·f/τ}
 
     own = labels[:, None]
     rest = others.gather(1, own)
-    by_rows = -softplus(rest - directions @ alone.T / temperature)
+    by_rows = -softplus(rest - directions @ constant.T / temperature)
     by_rows = by_rows.masked_fill(
         ~same | torch.eye(len(labels), dtype=torch.bool, device=labels.device), -torch.inf
     )
@@ -172,9 +173,9 @@ def pseudo_prototype_loss(
         [by_rows, by_prototype], dim=1
     ).logsumexp(dim=1)
 
-    # Row j, column i: the row j of another class, pushed from i and from the prototype of i's
+    # Row j, column i: the row j of another class, repelled from i and from the prototype of i's
     # class. log(1 - sigmoid(x)) = -softplus(x).
-    pushing = directions if repel_both else alone
+    pushing = directions if repel_both else constant
     from_rows = -softplus(directions @ pushing.T / temperature - others[:, labels])
     from_prototypes = -softplus(to_prototypes - others)[:, labels]
     repulsion = math.log(2) - torch.logaddexp(from_rows, from_prototypes)
@@ -182,8 +183,9 @@ def pseudo_prototype_loss(
 
 
 def _without_own(scores: Tensor) -> Tensor:
-    """For each column the logsumexp of all other columns, by running sums from both sides:
-    nothing is subtracted, nothing cancels.
+    """For each column, the logsumexp of all other columns.
+
+    It is computed by running sums from both sides, so that no cancellation occurs.
     """
     edge = torch.full_like(scores[:, :1], -torch.inf)
     before = torch.cat([edge, scores.logcumsumexp(dim=1)[:, :-1]], dim=1)

@@ -17,8 +17,7 @@ class NaiveCLCORALSettings(BatchStatisticSettings):
 
     prior_storage: Literal["float32", "float16", "diagonal"] = setting(  # type: ignore[assignment]
         "float32",
-        help="numbers in which the domains' priors are kept; diagonal: variances instead of "
-        "whole covariances",
+        help="data type of the stored priors; diagonal: variances instead of full covariances",
     )
 
 
@@ -26,10 +25,10 @@ class CLCORALSettings(NaiveCLCORALSettings, TailoredSettings):
     """λ 1, 10^U(-1, 1); β 1, 10^U(-1, 1): the paper's table."""
 
     scope: Literal["batch", "domain"] = setting(
-        "batch", help="domain: moments run over a state per domain instead of one batch"
+        "batch", help="batch: moments of one batch; domain: a running state per domain"
     )
     scope_decay: float = setting(
-        0.9, gt=0, lt=1, help="weight of a domain's earlier batches per batch, with scope=domain"
+        0.9, gt=0, lt=1, help="decay per batch of a domain's earlier batches, with scope=domain"
     )
 
 
@@ -41,7 +40,7 @@ class CLCORAL(Tailored):
     stored moments.
     Paper: Sun and Saenko, 2016 (Deep CORAL); the paper, table 1, row CL-CORAL.
 
-    Readings: squared norms are means over entries, as in DomainBed, whose λ the paper takes over
+    Readings: squared norms are means over entries, as in DomainBed, whose λ the paper uses
     (`statistic_reduction=sum` is the printed form, 10^4 times larger). Covariances are unbiased.
     Priors are means of batch statistics ("batch-level" in the table); `prior_level=domain` gives
     exact moments.
@@ -56,12 +55,12 @@ class CLCORAL(Tailored):
 
     def make_invariance(self) -> FeatureMoments:
         """Feature moments over a batch or over a domain's running state."""
-        chosen = self.settings
+        settings = self.settings
         return FeatureMoments(
-            chosen.statistic_reduction,
-            scope=chosen.scope,
-            decay=chosen.scope_decay,
-            diagonal=chosen.prior_storage == "diagonal",
+            settings.statistic_reduction,
+            scope=settings.scope,
+            decay=settings.scope_decay,
+            diagonal=settings.prior_storage == "diagonal",
         )
 
 

@@ -1,4 +1,4 @@
-"""DER++: replay with the labels and with the logits of the moment when a row came by."""
+"""DER++: replay rows with their labels and with the logits from when they were observed."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ class DERPPSettings(MethodSettings):
 
 
 class DERPP(Finetune):
-    """Dark experience replay: match the logits that were stored while a row was trained on, and its
-    label too.
+    """Dark experience replay: match the logits stored during training, and the labels.
 
     Equation: L = CE(h(x), y) + α · mean (h(x') - z')² + β · CE(h(x''), y''), with (x', z') and
     (x'', y'') from two independent draws; the squared distance is a mean over rows and classes.
@@ -36,10 +35,10 @@ class DERPP(Finetune):
     Learning: a Strong, Simple Baseline", NeurIPS 2020. Not compared in the paper.
 
     α and β: the authors' tables, which have no single default. The memory is a reservoir over the
-    stream and also holds rows of the current domain; z are the logits of the step in which the row
-    was offered, before that step's update, and are never refreshed. Replay begins with the second
-    domain, for all methods alike (the authors begin at the second step). The three parts run in
-    separate passes; one of weight 0 is not computed.
+    stream and also contains rows of the current domain. z are the logits of the step in which the
+    row was offered, before that step's update, and are never refreshed. Replay starts with the
+    second domain, as in all methods here (the authors start at the second step). The three terms
+    run in separate passes; a term of weight 0 is not computed.
     """
 
     name = "der++"

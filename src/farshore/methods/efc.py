@@ -1,6 +1,4 @@
-"""EFC: features may drift only where the classifier does not look; past domains come back as
-Gaussians of features.
-"""
+"""EFC: features may drift where the outputs do not depend on them; Gaussians replay the past."""
 
 from __future__ import annotations
 
@@ -40,44 +38,44 @@ class EFCSettings(MethodSettings):
         Uniform(0.001, 0.1),
         ge=0,
         le=1,
-        help="δ, how much of the feature matrix stays; 0: replaced (code)",
+        help="δ, the decay of the feature matrix per domain; 0: replaced (EFC's code)",
     )
-    damping: float = setting(0.01, ge=0, help="η/λ, what drift costs in every direction")
+    damping: float = setting(0.01, ge=0, help="η/λ, the cost of drift in every direction")
     bandwidth: float = setting(
-        0.2, ge=0, help="σ, by which old means follow the drift of near rows; 0: they stay"
+        0.2, ge=0, help="σ, how locally old means follow the drift of rows; 0: they do not move"
     )
     covariance: Literal["full", "diagonal"] = setting(
-        "full", help="of each Gaussian; diagonal takes d numbers instead of d²"
+        "full", help="covariance of each Gaussian; diagonal needs d numbers instead of d²"
     )
     batchnorm: Literal["frozen", "train"] = setting(
-        "frozen", help="after the first domain: statistics and scales stay, or learn on"
+        "frozen", help="after the first domain: keep statistics and scales fixed, or train them"
     )
 
 
 class EFC(Method):
-    """Keep no rows. Hold the features where the outputs depend on them, let them drift elsewhere,
-    and train the classifier on Gaussian features of past domains.
+    """Penalise feature drift only in the directions that affect the outputs, and keep no rows.
 
-    Equation: minimise CE(B) + α · CE(Gaussian features ∪ rows of the batch before) + λ · mean dᵀ(E
-    + η/λ I)d, with d = f(x) - f_old(x) and f_old the model at the end of the last domain. E = E_x
-    Σ_c p_c g_c g_cᵀ with g_c = ∂log p_c/∂f; for a linear classifier W that is Wᵀ E_x[diag(p) - p
-    pᵀ] W, at most C - 1 directions. At a domain's end every old mean moves by the drift of the rows
-    near it, μ += Σ_j w_j d_j, w = softmax over rows of s/(2σ²), s the negative distance in E
-    brought to [0, 1]; then E ← δ E + (1 - δ) E_new.
+    The classifier is also trained on Gaussian features of past domains.
+
+    Equation: minimise CE(B) + α · CE(Gaussian features ∪ rows of the previous batch) + λ · mean
+    dᵀ(E + η/λ I)d, with d = f(x) - f_old(x) and f_old the model at the end of the last domain.
+    E = E_x Σ_c p_c g_c g_cᵀ with g_c = ∂log p_c/∂f; for a linear classifier W that is
+    Wᵀ E_x[diag(p) - p pᵀ] W, at most C - 1 directions. At the end of a domain every old mean moves
+    by the drift of the rows near it, μ += Σ_j w_j d_j, w = softmax over rows of s/(2σ²), s the
+    negative distance in E scaled to [0, 1]; then E ← δ E + (1 - δ) E_new.
     Paper: Magistri et al., "Elastic Feature Consolidation for Cold Start Exemplar-Free Incremental
     Learning", ICLR 2024.
 
-    Readings. The paper's α and δ have no counterpart in EFC's code, where λ is 10; α as the weight
-    of the Gaussian loss and δ as the decay of E are a guess, and the paper's default of δ lies
-    outside its own range (δ = 0 replaces E, as EFC's code does). η is given relative to λ, at EFC's
-    ratio: left at its own 0.1 it would outweigh λ. EFC's asymmetry (new rows see the new classes
-    only) is inert
-    without new classes: all rows see all classes here, and the Gaussians are kept for each pair of
-    domain and class, since one a class would blur the domains. A share 1/t of the rows in the
-    Gaussian loss are real ones of the batch before, t counting the current domain. EFC's auxiliary
-    task of turning images is left out. Gaussians grow with the domains; no row is kept, so the
-    memory's capacity has no meaning. In the first domain EFC is plain ERM; with α = λ = 0 it is
-    fine-tuning (batchnorm="train" where the network has BatchNorm).
+    Readings. The paper's α and δ have no counterpart in EFC's code, where λ is 10. α as the weight
+    of the Gaussian loss and δ as the decay of E are a guess, and the paper's default of δ is
+    outside its own search range (δ = 0 replaces E, as EFC's code does). η is given relative to λ,
+    at EFC's ratio: its own 0.1 would outweigh λ. EFC's asymmetry (new rows see only the new
+    classes) has no effect without new classes: here all rows see all classes. There is one Gaussian
+    per pair of domain and class, because one per class would blur the domains. A share 1/t of the
+    rows in the Gaussian loss are real rows of the previous batch, where t counts the current
+    domain. EFC's auxiliary rotation task is omitted. The Gaussians grow with the domains; no rows
+    are kept, so the memory's capacity does not apply. In the first domain EFC is plain ERM; with
+    α = λ = 0 it is fine-tuning (with batchnorm="train" if the network has BatchNorm).
     """
 
     name = "efc"
@@ -88,7 +86,7 @@ class EFC(Method):
     reduces_to = ("finetune", {"drift_weight": 0.0, "prototype_weight": 0.0, "batchnorm": "train"})
 
     def prepare(self, network: Network) -> Network:
-        """E has its closed form for a linear classifier only."""
+        """Check that the classifier is linear: only then does E have its closed form."""
         if not isinstance(network.classifier, nn.Linear):
             raise FarshoreError(
                 "method 'efc' needs a linear classifier, not "
@@ -103,7 +101,7 @@ class EFC(Method):
         generator: torch.Generator,
         make: MakeOptimizer,
     ) -> None:
-        """Also begin without a past."""
+        """Also start with an empty past."""
         super().attach(network, memory, generator, make)
         self.old: Network | None = None
         self.matrix: Tensor | None = None
@@ -111,21 +109,22 @@ class EFC(Method):
         self.previous: tuple[Tensor, Tensor] | None = None
 
     def before_domain(self, domain: str) -> None:
-        """No batch before the first; from the second domain on BatchNorm's scales stay."""
+        """Forget the previous batch; from the second domain on, freeze BatchNorm's scales."""
         self.previous = None
         if self.old is not None and self.settings.batchnorm == "frozen":
             for layer in self.network.batchnorms():
                 layer.requires_grad_(False)
 
     def terms(self, batch: Batch) -> Terms:
-        """`erm`, and from the second domain on `prototypes` and `drift`. A term of weight 0 is
-        not computed.
+        """`erm`, and from the second domain on `prototypes` and `drift`.
+
+        A term of weight 0 is not computed.
         """
         settings, rows = self.settings, batch.rows
         if self.old is None:
             _, logits = self.forward(batch)
             return {"erm": self.risk(logits, batch.labels)}
-        inputs, labels = self._rows_before(batch)
+        inputs, labels = self._previous_rows(batch)
         joined = replace(
             batch,
             inputs=torch.cat([batch.inputs, inputs]),
@@ -135,8 +134,8 @@ class EFC(Method):
             features, logits = self.forward(joined)
         terms = {"erm": self.risk(logits[:rows], batch.labels)}
         if settings.prototype_weight > 0 and len(self.gaussians):
-            made, classes = self.gaussians.draw(rows - len(labels), self.generator)
-            scores = torch.cat([self.network.classifier(made), logits[rows:]])
+            sampled, classes = self.gaussians.draw(rows - len(labels), self.generator)
+            scores = torch.cat([self.network.classifier(sampled), logits[rows:]])
             terms["prototypes"] = self.risk(scores, torch.cat([classes, labels]))
         if settings.drift_weight > 0:
             assert self.matrix is not None
@@ -150,33 +149,27 @@ class EFC(Method):
         return {"prototypes": self.settings.prototype_weight, "drift": self.settings.drift_weight}
 
     def after_step(self, batch: Batch) -> None:
-        """The batch stays at hand for one step; written in place, so that a recorded step finds
-        it again.
-        """
-        now = (batch.inputs, batch.labels)
+        """Keep the batch for one step; written in place, so that a recorded step can use it."""
+        current = (batch.inputs, batch.labels)
         if self.previous is None:
-            self.previous = now
+            self.previous = current
             return
-        for kept, new in zip(self.previous, now, strict=True):
-            kept.copy_(new)
+        for previous, new in zip(self.previous, current, strict=True):
+            previous.copy_(new)
 
     def phase(self) -> Hashable:
-        """Whether there was a batch before."""
+        """Whether this is the first batch of the domain."""
         return self.previous is None
 
-    def _rows_before(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The current domain's share of the rows beside the Gaussians: first rows of the batch
-        before, if there was one.
-        """
+    def _previous_rows(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The real rows in the Gaussian loss: the first rows of the previous batch, if any."""
         inputs, labels = self.previous or (batch.inputs, batch.labels)
         used = self.previous is not None and self.settings.prototype_weight > 0
         share = batch.rows // (len(self.domains) + 1) if used else 0
         return inputs[:share], labels[:share]
 
     def after_domain(self, domain: str, rows: Rows) -> None:
-        """Old means follow the drift; then the feature matrix, the domain's Gaussians and the
-        model of the next drift.
-        """
+        """Move the old means, then update the feature matrix, the Gaussians and the old model."""
         features = domain_features(self.network, rows)
         if self.old is not None and len(self.gaussians) and self.settings.bandwidth > 0:
             assert self.matrix is not None
@@ -185,8 +178,8 @@ class EFC(Method):
                 means, before, features, self.matrix, self.settings.bandwidth
             )
         assert isinstance(self.network.classifier, nn.Linear)
-        found, decay = feature_matrix(features, self.network.classifier), self.settings.matrix_decay
-        self.matrix = found if self.matrix is None else decay * self.matrix + (1 - decay) * found
+        new, decay = feature_matrix(features, self.network.classifier), self.settings.matrix_decay
+        self.matrix = new if self.matrix is None else decay * self.matrix + (1 - decay) * new
         self.gaussians.add(domain, features, rows.labels[rows.index])
         self.old = frozen_copy(self.network)
 
@@ -200,7 +193,7 @@ class EFC(Method):
         return {"old": old, "matrix": self.matrix, "gaussians": self.gaussians.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Restore the state from `state_dict`."""
         device = next(self.network.parameters()).device
         self.old = frozen_copy(self.network, state["old"]) if state["old"] is not None else None
         self.matrix = state["matrix"].to(device) if state["matrix"] is not None else None
@@ -225,13 +218,14 @@ def feature_matrix(features: Tensor, classifier: nn.Linear) -> Tensor:
 def followed(
     means: Tensor, before: Tensor, after: Tensor, matrix: Tensor, bandwidth: float
 ) -> Tensor:
-    """Each mean moved by the drift of the rows near it; near by E, brought to [0, 1] over all
-    rows and means together.
+    """Move each mean by the drift of the rows near it.
+
+    Nearness is the negative distance in E, scaled to [0, 1] over all rows and means.
     """
-    reach = before @ matrix
+    projected = before @ matrix
     nearness = (
-        2 * reach @ means.T
-        - (reach * before).sum(dim=1, keepdim=True)
+        2 * projected @ means.T
+        - (projected * before).sum(dim=1, keepdim=True)
         - ((means @ matrix) * means).sum(dim=1)
     )
     low, high = nearness.min(), nearness.max()

@@ -10,9 +10,9 @@ class ER(Finetune):
     """Train on the current batch together with one replay batch of each past domain.
 
     Equation: minimise L_ERM^replay = E_{(x,y) ~ B} CE(h(x), y) with B = B_s ∪ {B_e : e < s} (the
-    paper, Eq. 5), pooled over all rows. The memory has one partition a domain, filled at the
-    domain's end by a random draw without replacement; z, the logits of the end-of-domain model in
-    evaluation mode, is stored beside each row.
+    paper, Eq. 5), pooled over all rows. The memory has one partition per domain, filled at the end
+    of the domain by a random draw without replacement. Each row is stored with z, the logits of the
+    end-of-domain model in evaluation mode.
     Paper: Chaudhry et al., "On Tiny Episodic Memories in Continual Learning", 2019; here with
     partitions by domain.
     """

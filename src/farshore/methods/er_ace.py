@@ -1,6 +1,4 @@
-"""ER-ACE: replay in which incoming rows do not push down classes that are absent from their
-batch.
-"""
+"""ER-ACE: replay in which incoming rows do not suppress classes absent from their batch."""
 
 from __future__ import annotations
 
@@ -19,33 +17,33 @@ from .method import MakeOptimizer, Replay, Terms
 
 
 class ERACESettings(MethodSettings):
-    """No number of its own, in the paper's table or in the official repository."""
+    """It has no numeric settings, in the paper's table or in the official repository."""
 
     mask: Literal["absent", "official"] = setting(
         "absent",
-        help="mask all classes absent from the batch, or (official code) not the highest class "
-        "seen so far",
+        help="mask all classes absent from the batch; official (as in the code): all but the "
+        "highest class seen so far",
     )
 
 
 class ERACE(Finetune):
-    """Asymmetric cross-entropy: the incoming rows compete among the classes of their batch, the
-    replayed ones among all.
+    """Asymmetric cross-entropy: incoming rows use the classes of their batch, replayed rows all.
 
     Equation: L = CE(h(x) restricted to the classes of B_s, y) + CE(h(x'), y'), (x', y') ~ memory;
     the sum of two means.
     Paper: Caccia et al., "New Insights on Reducing Abrupt Representation Change in Online Continual
     Learning", ICLR 2022.
 
-    No default is in the paper's table; the method has no number of its own. It was made for classes
-    that come one after the other. Here every domain normally has all classes, and a batch much
-    larger than C ln C too: then nothing is masked and ER-ACE is ER up to the weight of the replayed
-    rows (sum of means, not pooled) and a uniform memory; it differs where batches miss classes, as
-    with many classes or few rows. Readings: exactly the absent classes are masked (`mask=official`
-    spares the highest class seen so far, a leftover of unseen classes); mask and replay begin with
-    the second domain, as Mammoth does by default; the network's linear head instead of the cosine
-    one, for parity. The memory is a reservoir over the stream, so it also holds rows of the current
-    domain. The two parts run in separate passes.
+    The paper's table has no default, because the method has no numeric settings. It was designed
+    for classes that arrive one after another. Here every domain usually has all classes, and so
+    does a batch much larger than C ln C: then nothing is masked, and ER-ACE is ER up to the weight
+    of the replayed rows (sum of means, not pooled) and a uniform memory. It differs if batches miss
+    classes, as with many classes or few rows. Readings: exactly the absent classes are masked
+    (`mask=official` spares the highest class seen so far, an artefact of how the code treats unseen
+    classes); masking and replay start with the second domain, which is Mammoth's default; the head
+    is the network's linear one instead of the cosine one, for parity. The memory is a reservoir
+    over the stream, so it also contains rows of the current domain. The two terms run in separate
+    passes.
     """
 
     name = "er-ace"
@@ -63,7 +61,7 @@ class ERACE(Finetune):
         generator: torch.Generator,
         make: MakeOptimizer,
     ) -> None:
-        """No class was seen yet."""
+        """Also start with no class seen."""
         super().attach(network, memory, generator, make)
         self.highest = torch.zeros((), dtype=torch.long, device=next(network.parameters()).device)
 
@@ -86,17 +84,15 @@ class ERACE(Finetune):
         return {"highest": self.highest}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Restore the state from `state_dict`."""
         self.highest = state["highest"].to(self.highest.device)
 
 
 def mask_absent(logits: Tensor, labels: Tensor, spared_from: Tensor | None = None) -> Tensor:
-    """Logits in which classes that no label names are out of the softmax; those from
-    `spared_from` on stay in.
-    """
+    """Mask the logits of classes that are not among the labels, except from `spared_from` on."""
     classes = logits.shape[1]
     kept = torch.zeros(classes, dtype=torch.bool, device=logits.device).index_fill_(0, labels, True)
     if spared_from is not None:
         kept |= torch.arange(classes, device=logits.device) >= spared_from
-    # Finite, so that nothing turns into NaN; its softmax is 0 all the same.
+    # A finite value, to avoid NaN; its softmax is 0 anyway.
     return logits.masked_fill(~kept, torch.finfo(logits.dtype).min)

@@ -1,4 +1,4 @@
-"""EWC in its online form: weights that mattered for past domains are held by springs."""
+"""EWC in its online form: a quadratic penalty on moving weights that mattered for past domains."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .gradient import flat, trainable
 from .method import MakeOptimizer, Terms
 
 FisherKind = Literal["weighted", "empirical"]
-# Gradients of single rows are held at once for as many rows as fit into this many numbers.
+# Per-row gradients are computed for as many rows at once as fit into this many numbers.
 LARGEST_BLOCK = 2**25
 
 
@@ -30,14 +30,14 @@ class EWCSettings(MethodSettings):
         10.0,
         Choice((0.1, 1.0, 5.0, 10.0, 30.0, 90.0, 100.0)),
         ge=0,
-        help="λ, the weight of the springs",
+        help="λ, the weight of the penalty",
     )
     decay: float = setting(
         0.9,
         Choice((0.8, 0.9, 1.0)),
         ge=0,
         le=1,
-        help="γ, what a domain leaves of the older Fisher information",
+        help="γ, the decay of the older Fisher information per domain",
     )
     fisher: FisherKind = setting(
         "weighted",
@@ -54,11 +54,11 @@ class EWC(Finetune):
     Paper: Kirkpatrick et al., "Overcoming catastrophic forgetting in neural networks", PNAS 2017;
     with one decaying F as in Schwarz et al., "Progress & Compress", ICML 2018.
 
-    λ and γ: the paper's table. Its range of λ fits the scaling of Mammoth's `ewc_on`, which is
-    taken here: no factor 1/2 (λ = 1 is the textbook's λ = 2), true labels, and the factor p;
-    `fisher=empirical` leaves p out. The Fisher pass runs in evaluation mode, so that BatchNorm
-    neither sees single rows nor moves (Mammoth leaves training mode on). F is a sum over
-    domains: no domain can be taken out of it afterwards.
+    λ and γ: the paper's table. Its range of λ fits the scaling of Mammoth's `ewc_on`, which is used
+    here: no factor 1/2 (λ = 1 is the textbook's λ = 2), true labels, and the factor p;
+    `fisher=empirical` omits p. The Fisher pass runs in evaluation mode, so that BatchNorm neither
+    sees single rows nor changes (Mammoth uses training mode). F is a sum over domains, so no domain
+    can be removed from it afterwards.
     """
 
     name = "ewc"
@@ -75,13 +75,13 @@ class EWC(Finetune):
         generator: torch.Generator,
         make: MakeOptimizer,
     ) -> None:
-        """Nothing is important yet."""
+        """Also start without Fisher information."""
         super().attach(network, memory, generator, make)
         self.parameters = trainable(network)
         self.fisher: Tensor | None = None
 
     def before_domain(self, domain: str) -> None:
-        """θ*: training goes on where the last domain ended."""
+        """Record θ*: training continues where the last domain ended."""
         self.anchor = flat(parameter.detach() for parameter in self.parameters)
 
     def weights(self) -> Mapping[str, float | Tensor]:
@@ -104,11 +104,11 @@ class EWC(Finetune):
         self.fisher = new if self.fisher is None else self.settings.decay * self.fisher + new
 
     def state_dict(self) -> dict[str, Any]:
-        """F; θ* is where the network stands between two domains."""
+        """F; between two domains θ* is the current weights."""
         return {"fisher": self.fisher}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Restore the state from `state_dict`."""
         fisher = state["fisher"]
         self.fisher = fisher.to(self.parameters[0].device) if fisher is not None else None
 
@@ -119,8 +119,9 @@ def spring(strength: Tensor, weights: Tensor, anchor: Tensor) -> Tensor:
 
 
 def fisher_information(network: Network, rows: Rows, order: Tensor, kind: FisherKind) -> Tensor:
-    """1/n Σ_n [p_n] (∇ log p_n)² over the ordered rows, in evaluation mode, as one vector over
-    the trainable parameters.
+    """1/n Σ_n [p_n] (∇ log p_n)² over the ordered rows, as one vector over the parameters.
+
+    Only trainable parameters count; the network is in evaluation mode.
     """
     parameters = {
         name: value.detach() for name, value in network.named_parameters() if value.requires_grad

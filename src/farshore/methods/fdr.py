@@ -1,4 +1,4 @@
-"""FDR: on remembered rows the network keeps answering as it did when their domain ended."""
+"""FDR: on remembered rows, keep the predictions from when their domain ended."""
 
 from __future__ import annotations
 
@@ -23,30 +23,29 @@ class FDRSettings(MethodSettings):
         1.0,
         Uniform(0.3, 1.0),
         ge=0,
-        help="α, the weight of the distance to the stored answers; 0 skips it",
+        help="α, the weight of the distance to the stored predictions; 0 skips it",
     )
     second_step: bool = setting(
         True,
-        help="a step of its own for the distance (Mammoth), or one step on the sum (the "
-        "penalised objective)",
+        help="true: a separate step for the distance (Mammoth); false: one step on the sum",
     )
 
 
 class FDR(Finetune):
-    """Keep the distance in function space small: the probabilities on remembered rows stay at the
-    stored ones.
+    """Keep the predicted probabilities on remembered rows close to the stored ones.
 
     Equation: a step on L_ERM(B_s), then a second one on α · E_{(x,z) ~ memory} ||softmax h(x) -
-    softmax z||₂, z the logits that the end-of-domain model gave. The norm is not squared: it lies
-    between 0 and √2 and its gradient does not fade near agreement.
+    softmax z||₂, z the logits of the end-of-domain model. The norm is not squared: it is between 0
+    and √2, and its gradient does not vanish near agreement.
     Paper: Benjamin, Rolnick, Kording, "Measuring and regularizing networks in function space", ICLR
     2019.
 
-    No author's code of this experiment is public; Mammoth's `fdr` is followed: two optimiser steps
-    a batch, which advance Adam twice and apply weight decay twice, and no use of the remembered
-    labels. `second_step=false` takes one step on the sum. Other than there, the memory has exact
-    even shares, z comes from evaluation mode, and α weighs the second step. With α = 0 that step is
-    skipped, since even a zero gradient moves Adam. The first domain is fine-tuning.
+    The authors' code of this experiment is not public; this follows Mammoth's `fdr`: two optimiser
+    steps per batch, which advance Adam twice and apply weight decay twice, and no use of the
+    remembered labels. `second_step=false` takes one step on the sum. Unlike Mammoth, the memory is
+    shared exactly evenly, z is computed in evaluation mode, and α weights the second step. With
+    α = 0 that step is skipped, because Adam moves even with a zero gradient. The first domain is
+    fine-tuning.
     """
 
     name = "fdr"
@@ -69,9 +68,7 @@ class FDR(Finetune):
         return terms
 
     def update(self, batch: Batch) -> Terms:
-        """The step on the current rows and then, from the second domain on, the one on the
-        remembered rows.
-        """
+        """Step on the current rows; from the second domain on, then step on remembered rows."""
         terms = super().update(batch)
         if self.settings.second_step and self._remembers(batch):
             for optimizer in self.opts:
@@ -94,9 +91,7 @@ class FDR(Finetune):
 
 
 def function_distance(logits: Tensor, stored: Tensor) -> Tensor:
-    """Mean over rows of ||softmax(logits) - softmax(stored)||₂; at distance 0 its gradient is 0,
-    not NaN.
-    """
+    """Mean over rows of ||softmax(logits) - softmax(stored)||₂; its gradient at 0 is 0, not NaN."""
     difference = logits.softmax(dim=1) - stored.detach().softmax(dim=1)
     distance: Tensor = torch.linalg.vector_norm(difference, dim=1).mean()
     return distance

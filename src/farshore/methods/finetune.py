@@ -1,4 +1,4 @@
-"""Finetune: sequential fine-tuning, the floor of every comparison."""
+"""Finetune: sequential fine-tuning, the baseline of every comparison."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .method import Method, Terms
 
 
 class Finetune(Method):
-    """Train on each domain in turn and keep nothing of the past.
+    """Train on each domain in turn, without using past domains.
 
     Equation: minimise L_ERM(D_s) = 1/n_s Σ_i CE(h(x_i), y_i) at each domain s.
     Paper: Janetzky, Schlagenhauf, Feuerriegel, "Continual Learning of Domain-Invariant

@@ -35,14 +35,14 @@ class CLFishrSettings(NaiveCLFishrSettings, TailoredSettings):
         help="β, the weight of the alignment; 0 is the paper's ablation",
     )
     log_normalisation: Literal["l2", "standardize"] = setting(
-        "l2", help="of the log variances: as printed, or centred first (free of scale)"
+        "l2", help="normalisation of log variances: as printed, or centred first (scale-free)"
     )
     log_floor: float = setting(1e-8, gt=0, help="ε in log(v + ε)")
     variance_decay: float = setting(
         0.0,
         ge=0,
         lt=1,
-        help="γ of DomainBed's moving variances per domain; 0 is off, as in the paper",
+        help="γ of DomainBed's moving variances per domain; 0 disables it, as in the paper",
     )
 
 
@@ -53,11 +53,11 @@ class CLFishr(Tailored):
     1/|E| Σ_e (1 - cos(Norm(log(v_e + ε)), Norm(log(Φ_e + ε)))).
     Paper: Rame, Dancette, Cord, ICML 2022 (Fishr); the paper, table 1, row CL-Fishr.
 
-    Readings: squared norms are means over entries, as in DomainBed, whose λ the paper takes over.
+    Readings: squared norms are means over entries, as in DomainBed, whose λ the paper uses.
     Variances are centred with divisor n. Norm is l2 as printed; `log_normalisation=standardize`
-    makes the term free of scale, as the text claims it is. The prior is kept raw and normalised
-    when used. λ is 0 before `anneal_steps`, then the optimiser starts afresh. `variance_decay` > 0
-    is DomainBed's moving statistic: the notion then has scope `domain`.
+    makes the term scale-free, as the text claims. The prior is stored raw and normalised when used.
+    λ is 0 before `anneal_steps`; then the optimiser is reset. `variance_decay` > 0 is DomainBed's
+    moving statistic: the notion then has scope `domain`.
     """
 
     name = "cl-fishr"
@@ -69,13 +69,13 @@ class CLFishr(Tailored):
 
     def make_invariance(self) -> GradientVariance:
         """Gradient variance with the chosen norms."""
-        chosen = self.settings
+        settings = self.settings
         return GradientVariance(
-            chosen.statistic_reduction,
-            log_normalisation=chosen.log_normalisation,
-            log_floor=chosen.log_floor,
-            corrected=chosen.variance_correction,
-            decay=chosen.variance_decay,
+            settings.statistic_reduction,
+            log_normalisation=settings.log_normalisation,
+            log_floor=settings.log_floor,
+            corrected=settings.variance_correction,
+            decay=settings.variance_decay,
         )
 
 

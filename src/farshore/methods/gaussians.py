@@ -1,6 +1,4 @@
-"""Gaussians of features, one for each pair of domain and class: what a method without rows
-remembers of the past.
-"""
+"""Gaussians of features, one per pair of domain and class, for methods that keep no rows."""
 
 from __future__ import annotations
 
@@ -10,43 +8,42 @@ from typing import Any
 import torch
 from torch import Tensor
 
-# on the diagonal of a covariance, as in EFC's code; relative to the mean variance where that is
-# above 1
+# Added to the diagonal of a covariance, as in EFC's code; relative to the mean variance if that is
+# above 1.
 JITTER = 1e-5
 
 
 class Gaussians:
-    """Label, mean and a factor of the covariance of each (a Cholesky factor, or standard
-    deviations), in order of learning.
+    """Label, mean and covariance factor of each Gaussian, in learning order.
+
+    The factor is a Cholesky factor, or standard deviations.
     """
 
     def __init__(self, *, full: bool) -> None:
         self.full = full
-        self.owners: list[str] = []  # the domain of each
+        self.owners: list[str] = []  # the domain of each Gaussian
         self.parts: dict[str, Tensor] = {}
 
     def __len__(self) -> int:
         return len(self.owners)
 
     def add(self, domain: str, features: Tensor, labels: Tensor) -> None:
-        """Fit one for each class that the domain has."""
-        made = fit(features, labels, full=self.full)
+        """Fit one Gaussian for each class of the domain."""
+        fitted = fit(features, labels, full=self.full)
         self.parts = {
             name: torch.cat([self.parts[name], part]) if self.owners else part
-            for name, part in made.items()
+            for name, part in fitted.items()
         }
-        self.owners += [domain] * len(made["labels"])
+        self.owners += [domain] * len(fitted["labels"])
 
     def forget(self, domain: str) -> None:
-        """Remove a domain's."""
-        kept = [place for place, owner in enumerate(self.owners) if owner != domain]
+        """Remove a domain's Gaussians."""
+        kept = [index for index, owner in enumerate(self.owners) if owner != domain]
         self.parts = {name: part[kept] for name, part in self.parts.items()}
-        self.owners = [self.owners[place] for place in kept]
+        self.owners = [self.owners[index] for index in kept]
 
     def draw(self, rows: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Features and labels of `rows` draws; every Gaussian is drawn as often as any other,
-        but for one draw.
-        """
+        """Draw features and labels of `rows` rows, equally often (±1) from every Gaussian."""
         means, factors = self.parts["means"], self.parts["factors"]
         rounds = -(-rows // len(means))
         order = (
@@ -63,26 +60,27 @@ class Gaussians:
         return means[order] + spread, self.parts["labels"][order]
 
     def state_dict(self) -> dict[str, Any]:
-        """All of them."""
+        """All Gaussians."""
         return {"owners": self.owners, "parts": self.parts}
 
     def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
-        """Take over what `state_dict` gave."""
+        """Restore the state from `state_dict`."""
         self.owners = list(state["owners"])
         self.parts = {name: part.to(device) for name, part in state["parts"].items()}
 
 
 @torch.no_grad()
 def fit(features: Tensor, labels: Tensor, *, full: bool) -> dict[str, Tensor]:
-    """Mean and factor of the unbiased covariance for each class there is; a class with one row
-    has a point with jitter.
+    """Mean and factor of the unbiased covariance of each class that has rows.
+
+    A class with one row has only the jitter as its covariance.
     """
     classes = labels.unique()
     means, factors = [], []
     for label in classes:
-        rows = features[
-            labels == label
-        ].double()  # float32 loses the definiteness where rows are fewer than features
+        # In float32 the covariance may not be positive definite if there are fewer rows than
+        # features.
+        rows = features[labels == label].double()
         centred = rows - rows.mean(dim=0)
         freedom = max(1, len(rows) - 1)
         variance = centred.square().sum(dim=0) / freedom

@@ -1,6 +1,4 @@
-"""Gradients of parts of a batch or of a domain, for methods that combine gradients instead of
-losses.
-"""
+"""Gradients per domain, for methods that combine gradients instead of losses."""
 
 from __future__ import annotations
 
@@ -18,8 +16,8 @@ from ..networks.network import Network
 from .method import empirical_risk
 
 LARGE_BATCH = 1024
-# (place of the domain in the batch, its logits, its labels) -> losses; the first is kept per
-# domain, the others are summed.
+# (index of the domain in the batch, its logits, its labels) -> losses; gradients of the first are
+# kept per domain, those of the second are summed.
 Losses = Callable[[int, Tensor, Tensor], list[Tensor]]
 
 
@@ -31,13 +29,12 @@ def domain_gradients(
     *,
     joint: bool,
 ) -> tuple[Tensor, Tensor | None, list[Tensor]]:
-    """(gradients [1 + E, P] of the first loss by domain, summed gradient [P] of the second loss,
-    values of both losses).
+    """Gradients [1 + E, P] of the first loss per domain, summed gradient [P] of the second, values.
 
     `joint`: one forward pass of the whole batch, so that BatchNorm sees all domains; then each
-    domain costs a backward pass over all rows. Otherwise each domain has a pass of its own, which
-    without BatchNorm gives the same numbers for less; these passes are small, so on a GPU they run
-    side by side.
+    domain needs a backward pass over all rows. Otherwise each domain has its own pass, which gives
+    the same numbers without BatchNorm and is cheaper. These passes are small, so on a GPU they run
+    concurrently.
     """
     whole = network(batch.inputs) if joint else None
     inputs, labels = batch.parts(batch.inputs), batch.parts(batch.labels)
@@ -45,30 +42,31 @@ def domain_gradients(
     second: list[Tensor] = []
     values: list[list[Tensor]] = [[], []]
 
-    # A function, so that a domain's graph is gone when the next one's is built: shared nodes would
-    # make their streams wait.
-    def one(place: int, x: Tensor, y: Tensor) -> None:
-        logits = batch.parts(whole)[place] if whole is not None else network(x)
-        if place == 0:
+    # A function, so that the graph of one domain is freed before the next one is built: shared
+    # nodes would make their streams wait.
+    def add_domain(index: int, x: Tensor, y: Tensor) -> None:
+        logits = batch.parts(whole)[index] if whole is not None else network(x)
+        if index == 0:
             batch.outputs = {"logits": logits.detach()}
-        found = losses(place, logits, y)
-        more = joint and place + 1 < len(inputs)
-        first.append(flat(gradients_of(found[0], parameters, keep=more or len(found) > 1)))
-        values[0].append(found[0].detach())
-        if len(found) > 1:
-            second.append(flat(gradients_of(found[1], parameters, keep=more)))
-            values[1].append(found[1].detach())
+        domain_losses = losses(index, logits, y)
+        more = joint and index + 1 < len(inputs)
+        keep = more or len(domain_losses) > 1
+        first.append(flat(gradients_of(domain_losses[0], parameters, keep=keep)))
+        values[0].append(domain_losses[0].detach())
+        if len(domain_losses) > 1:
+            second.append(flat(gradients_of(domain_losses[1], parameters, keep=more)))
+            values[1].append(domain_losses[1].detach())
 
     with branches(batch.inputs.device, 1 if network.batchnorms() else len(inputs)) as branch:
-        for place, (x, y) in enumerate(zip(inputs, labels, strict=True)):
-            with branch(place):
-                one(place, x, y)
-    # Added in order, whatever finished first: the sum has the same bits each time.
+        for index, (x, y) in enumerate(zip(inputs, labels, strict=True)):
+            with branch(index):
+                add_domain(index, x, y)
+    # Summed in a fixed order, whichever finished first, so that the result is reproducible.
     summed = torch.stack(second).sum(dim=0) if second else None
     return (
         torch.stack(first),
         summed,
-        [torch.stack(each) if each else torch.empty(0) for each in values],
+        [torch.stack(scalars) if scalars else torch.empty(0) for scalars in values],
     )
 
 
@@ -76,17 +74,15 @@ def domain_gradients(
 def branches(
     device: torch.device, count: int
 ) -> Iterator[Callable[[int], AbstractContextManager[Any]]]:
-    """Parts of a step that do not depend on each other: on a GPU each on a stream of its own,
-    joined at the end.
-    """
+    """Run independent parts of a step on a GPU on separate streams, joined at the end."""
     if device.type != "cuda" or count == 1:
-        yield lambda place: nullcontext()
+        yield lambda index: nullcontext()
         return
     main = torch.cuda.current_stream(device)
     side = _streams(device, count)
     for stream in side:
         stream.wait_stream(main)
-    yield lambda place: torch.cuda.stream(side[place])
+    yield lambda index: torch.cuda.stream(side[index])
     for stream in side:
         main.wait_stream(stream)
 
@@ -99,11 +95,11 @@ def _streams(device: torch.device, count: int) -> list[torch.cuda.Stream]:
 def mean_gradient(
     network: Network, parameters: Sequence[nn.Parameter], rows: Rows, order: Tensor, batch_size: int
 ) -> list[Tensor]:
-    """Mean over a domain's batches of the gradient of the mean loss, by the present model.
+    """Mean over a domain's batches of the gradient of the mean loss, by the current model.
 
-    Training mode, because that is what the steps see, but without moving BatchNorm's running
-    statistics. Without BatchNorm the mean over large batches is the same as over small ones,
-    weighted by rows.
+    The network is in training mode, as in the steps, but BatchNorm's running statistics are not
+    updated. Without BatchNorm the mean over large batches, weighted by rows, is the same as over
+    small ones.
     """
     size = batch_size if network.batchnorms() else max(batch_size, LARGE_BATCH)
     device = parameters[0].device
@@ -119,18 +115,19 @@ def mean_gradient(
 
 
 def trainable(network: nn.Module) -> list[nn.Parameter]:
-    """The parameters that training moves, in the network's order."""
+    """The trainable parameters, in the network's order."""
     return [parameter for parameter in network.parameters() if parameter.requires_grad]
 
 
 def flat(tensors: Iterable[Tensor]) -> Tensor:
-    """All entries of some tensors in one new vector."""
+    """Copy all entries of the tensors into one vector."""
     return torch.cat([tensor.flatten() for tensor in tensors])
 
 
 def write_gradients(parameters: Sequence[nn.Parameter], gradient: Tensor) -> None:
-    """Give each parameter its part of one vector [P], laid out in memory as the parameter is:
-    fused optimisers rely on that.
+    """Set the gradient of each parameter to its part of one vector [P].
+
+    Each gradient has the memory layout of its parameter, as fused optimisers require.
     """
     for parameter, part in zip(
         parameters, gradient.split([parameter.numel() for parameter in parameters]), strict=True
@@ -142,18 +139,19 @@ def write_gradients(parameters: Sequence[nn.Parameter], gradient: Tensor) -> Non
 
 
 def own_gradient(parameter: nn.Parameter) -> Tensor:
-    """The gradient that was written for this parameter; zeros where it took no part."""
+    """The gradient of this parameter; zeros if it has none."""
     return parameter.grad if parameter.grad is not None else torch.zeros_like(parameter)
 
 
 def gradients_of(
     loss: Tensor, parameters: Sequence[nn.Parameter], *, keep: bool = False
 ) -> tuple[Tensor, ...]:
-    """The gradient of a loss in each parameter; zeros where one takes no part. `keep`: the graph
-    is needed again.
+    """The gradient of a loss in each parameter; zeros if the loss does not depend on it.
+
+    `keep`: retain the graph for another backward pass.
     """
-    found = torch.autograd.grad(loss, list(parameters), retain_graph=keep, allow_unused=True)
+    gradients = torch.autograd.grad(loss, list(parameters), retain_graph=keep, allow_unused=True)
     return tuple(
-        part if part is not None else torch.zeros_like(p)
-        for part, p in zip(found, parameters, strict=True)
+        gradient if gradient is not None else torch.zeros_like(parameter)
+        for gradient, parameter in zip(gradients, parameters, strict=True)
     )

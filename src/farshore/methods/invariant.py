@@ -1,6 +1,4 @@
-"""What the naive and the tailored frame share: settings, and the state of a notion of invariance
-from domain to domain.
-"""
+"""Shared parts of the naive and the tailored frame: settings, and the state of an invariance."""
 
 from __future__ import annotations
 
@@ -19,20 +17,18 @@ from .priors import compute_prior, domain_features
 
 
 class InvariantSettings(MethodSettings):
-    """Settings of every method with a penalty. Defaults and distributions are the paper's table."""
+    """Settings of every method with a penalty; defaults and distributions: the paper's table."""
 
     penalty_weight: float = setting(
         1.0, Power(10, -1, 1), ge=0, help="λ, the weight of the invariance penalty"
     )
     prior_storage: Literal["float32", "float16"] = setting(
-        "float32", help="numbers in which the domains' priors are kept"
+        "float32", help="data type of the stored priors"
     )
 
 
 class BatchStatisticSettings(InvariantSettings):
-    """Settings of notions whose statistic has many entries and is no mean over rows (Fishr,
-    CORAL).
-    """
+    """Settings of notions with statistics of many entries that are not row means (Fishr, CORAL)."""
 
     statistic_reduction: Literal["mean", "sum"] = setting(
         "mean", help="squared norms: mean over entries (DomainBed) or sum (as printed)"
@@ -43,7 +39,7 @@ class BatchStatisticSettings(InvariantSettings):
 
 
 class AnnealedSettings(InvariantSettings):
-    """Settings of methods whose penalty begins later (V-REx, Fishr)."""
+    """Settings of methods with an annealed penalty (V-REx, Fishr)."""
 
     anneal_steps: int = setting(
         100,
@@ -52,18 +48,19 @@ class AnnealedSettings(InvariantSettings):
         help="steps before the penalty gets its weight λ",
     )
     anneal_scope: Literal["global", "domain"] = setting(
-        "global", help="count the steps over the run, or anew in each domain"
+        "global", help="count the steps over the whole run, or within each domain"
     )
     anneal_resets_optimizer: bool = setting(
-        True, help="a fresh optimiser when the penalty gets its weight"
+        True, help="reset the optimiser when the penalty gets its weight"
     )
 
 
 class InvariantState:
-    """A notion of invariance with the priors of past domains, running states of notions whose scope
-    is the domain, and λ as it is at this step.
+    """A notion of invariance with its priors, its running states, and the current λ.
 
-    weight_before_anneal: λ while annealing: 1 in DomainBed's V-REx, 0 in its Fishr.
+    Only notions of scope `domain` have running states.
+
+    weight_before_anneal: λ before `anneal_steps`; 1 in DomainBed's V-REx, 0 in its Fishr.
     """
 
     def __init__(
@@ -77,7 +74,7 @@ class InvariantState:
         self.penalty_weight = settings.penalty_weight
 
     def before_step(self, step: int, domain_step: int, optimizers: Sequence[Optimizer]) -> None:
-        """Set λ; when annealing ends, the optimisers start afresh."""
+        """Set λ; reset the optimisers when annealing ends."""
         settings = self.settings
         if not isinstance(settings, AnnealedSettings):
             return
@@ -90,9 +87,7 @@ class InvariantState:
     def close_domain(
         self, domain: str, rows: Rows, network: Network, generator: torch.Generator
     ) -> None:
-        """Store Φ_s by the end-of-domain model; the notion is fitted on the first domain just
-        before.
-        """
+        """Store Φ_s of the end-of-domain model; after the first domain, fit the notion first."""
         if len(self.priors) == 0:
             self.invariance.fit(domain_features(network, rows), generator)
         self.set_prior(domain, rows, network, generator)
@@ -100,7 +95,7 @@ class InvariantState:
     def set_prior(
         self, domain: str, rows: Rows, network: Network, generator: torch.Generator
     ) -> None:
-        """Store Φ of these rows by the present model."""
+        """Store Φ of these rows by the current model."""
         order = torch.randperm(len(rows), generator=generator, device=generator.device)
         level: Literal["batch", "domain"] = getattr(self.settings, "prior_level", "domain")
         prior = compute_prior(
@@ -115,7 +110,7 @@ class InvariantState:
         self.running.pop(domain, None)
 
     def state_dict(self) -> dict[str, Any]:
-        """Priors, running states, and what the notion fitted."""
+        """Priors, running states, and the fitted state of the notion."""
         return {
             "priors": self.priors.state_dict(),
             "running": self.running,
@@ -123,7 +118,7 @@ class InvariantState:
         }
 
     def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
-        """Restore what `state_dict` gave."""
+        """Restore the state from `state_dict`."""
         self.priors.load_state_dict(state["priors"], device)
         self.running = {
             domain: {name: value.to(device) for name, value in running.items()}

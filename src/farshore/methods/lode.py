@@ -1,4 +1,4 @@
-"""LODE: the cross-entropy of new rows, divided into new-against-old and new-against-new."""
+"""LODE: the cross-entropy of new rows, split into new-against-old and new-against-new."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ class LODESettings(MethodSettings):
     )
     split: Literal["batch", "domain"] = setting(
         "batch",
-        help="new classes: those of the current batch, or those of the current domain (as "
-        "published; inert if it has all)",
+        help="new classes: those of the current batch, or of the current domain (as published; "
+        "no effect if it has all classes)",
     )
     weighting: Literal["domains", "classes"] = setting(
-        "domains", help="ρ / finished domains (code), or ρ · new classes / old classes"
+        "domains", help="weight ρ / finished domains (code), or ρ · new classes / old classes"
     )
 
 
 class LODE(Method):
-    """Cross-entropy is the loss of telling new from old classes plus the loss of telling new ones
-    apart; forgetting comes from the first, so it gets a small weight.
+    """Split the cross-entropy into new-against-old and new-against-new classes.
+
+    Forgetting comes from the first part, so it gets a small weight.
 
     Equation: with N the new and O the old classes, CE(z, y) = inter + intra exactly, where inter =
     lse(z) - lse(z_N) and intra = lse(z_N) - z_y (lse: logsumexp). Minimise ½ [ρ/t₀ · inter + intra
@@ -45,13 +46,13 @@ class LODE(Method):
     Paper: Liang and Li, "Loss Decoupling for Task-Agnostic Continual Learning", NeurIPS 2023, in
     its form on ER, the only one whose one setting is ρ; a reservoir, uniform draws.
 
-    Readings. As published N holds the classes that come with the current task. Where every domain
-    has all classes, O is empty, inter is 0 and LODE is ER with weights ½ and ½ whatever ρ is
-    (`split="domain"`; a class counts as new once a batch of the domain has shown it). The paper
-    tunes ρ, so the default is the form in which ρ acts: N holds the classes of the current batch, O
-    the others. ρ = 0 is then ER-ACE's masked loss and ρ/t₀ = 1 is ER. With a batch that shows every
-    class (many rows, few classes) ρ is inert again. `weighting="classes"` is the ratio of class
-    counts that the original text states.
+    Readings. As published, N are the classes of the current task. If every domain has all classes,
+    O is empty, inter is 0, and LODE is ER with weights ½ and ½ for any ρ (`split="domain"`; a class
+    counts as new once it occurs in a batch of the domain). The paper tunes ρ, so the default is the
+    form in which ρ has an effect: N are the classes of the current batch, O the others. Then ρ = 0
+    is ER-ACE's masked loss and ρ/t₀ = 1 is ER. If a batch contains every class (many rows, few
+    classes), ρ has no effect again. `weighting="classes"` is the ratio of class counts in the
+    original text.
     """
 
     name = "lode"
@@ -69,7 +70,7 @@ class LODE(Method):
         generator: torch.Generator,
         make: MakeOptimizer,
     ) -> None:
-        """Also begin to count classes."""
+        """Also start with no class seen."""
         super().attach(network, memory, generator, make)
         device = next(network.parameters()).device
         self.earlier = torch.zeros(network.classes, dtype=torch.bool, device=device)
@@ -77,7 +78,7 @@ class LODE(Method):
         self.inter_weight: float | Tensor = 0.0
 
     def before_domain(self, domain: str) -> None:
-        """No class of the domain was seen yet."""
+        """Start the domain with no class seen."""
         self.current.zero_()
 
     def terms(self, batch: Batch) -> Terms:
@@ -112,7 +113,7 @@ class LODE(Method):
         return ratio
 
     def after_domain(self, domain: str, rows: Rows) -> None:
-        """The domain's classes are old from now on."""
+        """Mark the domain's classes as old."""
         self.earlier.index_fill_(0, rows.labels[rows.index], True)
 
     def state_dict(self) -> dict[str, Any]:
@@ -120,14 +121,14 @@ class LODE(Method):
         return {"earlier": self.earlier}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Restore the state from `state_dict`."""
         self.earlier = state["earlier"].to(self.earlier.device)
 
 
 def decoupled(logits: Tensor, labels: Tensor, new: Tensor) -> tuple[Tensor, Tensor]:
-    """(inter, intra) of each row; `new` says which classes are new and must hold every label."""
+    """(inter, intra) of each row; `new` marks the new classes and must include every label."""
     among_new = logits.masked_fill(~new, -torch.inf).logsumexp(dim=1)
     own = logits.gather(1, labels[:, None])[:, 0]
-    # Without old classes inter is 0 to the last bit, in the gradient too.
+    # Without old classes inter is exactly 0, and so is its gradient.
     inter = torch.where((~new).any(), logits.logsumexp(dim=1) - among_new, 0.0)
     return inter, among_new - own

@@ -1,11 +1,10 @@
-"""Method: the shape of every continual learner. It owns no loop, no loader and no logger; the
-learner calls it.
+"""Method: the interface of continual learners. The learner calls it and owns the training loop.
 
-A method does one of three things, the first that suffices:
-- `terms(batch)`: returns named loss terms; they are weighed by `weights()`, summed and
+A method overrides one of these, the first one that suffices:
+- `terms(batch)`: return named loss terms, which are weighted by `weights()`, summed and
   differentiated here;
-- `gradients(batch)`: writes the gradients itself (projections, masks);
-- `update(batch)`: steps the optimisers itself (several steps a batch).
+- `gradients(batch)`: write the gradients (projections, masks);
+- `update(batch)`: step the optimisers (several steps per batch).
 """
 
 from __future__ import annotations
@@ -32,19 +31,19 @@ MakeOptimizer = Callable[[Iterable[nn.Parameter]], Optimizer]
 
 @dataclass(frozen=True)
 class Replay:
-    """What a method wants of the past.
+    """What a method replays from past domains.
 
     memory: the name of a memory (`farshore.memory.MEMORIES`): `partitions` (per domain),
         `reservoir` (uniform over the stream), `class-reservoir` (per class); or None.
     joined: rows of past domains follow the current rows in the flat batch; needs a memory that
         keeps rows per domain.
-    draws: names of further independent draws, found in `batch.draws`.
-    stores: what is kept beside each row: `logits`, `features`.
-    least_rows: fewest rows of a past domain that the method can use; matters when one batch is
-    divided over many domains.
-    worth_rows: rows for which a further domain is worth what it costs, where a step pays for each
-        (a covariance, a pass of its own): with many domains a step then sees fewer of them, and
-        costs the same after a thousand as after four.
+    draws: names of further independent draws, available in `batch.draws`.
+    stores: outputs stored with each row: `logits`, `features`.
+    least_rows: fewest rows of a past domain that the method can use; relevant if one batch is
+        divided over many domains.
+    worth_rows: rows per domain that justify the cost of a further domain in a step (a covariance, a
+        separate pass). With many domains a step then uses fewer of them, so that it costs the same
+        after a thousand domains as after four.
     """
 
     memory: str | None = None
@@ -59,10 +58,10 @@ class Method(Entry):
     """Base of all methods that learn by gradient steps."""
 
     replay: Replay = Replay()
-    # Why the feature extractor cannot be compiled inside this method's step; empty if it can.
+    # Why the feature extractor cannot be compiled in this method's step; empty if it can.
     uncompiled: ClassVar[str] = ""
-    # (a simpler method, the settings of zero weight under which this one is that method bit for
-    # bit), where there is one.
+    # (simpler method, settings of zero weight with which this method equals it bit for bit), if
+    # there is one.
     reduces_to: ClassVar[tuple[str, Mapping[str, Any]] | None] = None
 
     network: Network
@@ -78,9 +77,8 @@ class Method(Entry):
     def __init__(self, settings: MethodSettings) -> None:
         self.settings: MethodSettings = settings
         self.domains: list[str] = []
-        self.class_weight: Tensor | None = (
-            None  # set by the learner at the start of a domain, if the run asks for it
-        )
+        # Set by the learner at the start of a domain, if the run uses class weights.
+        self.class_weight: Tensor | None = None
 
     def attach(
         self,
@@ -89,7 +87,7 @@ class Method(Entry):
         generator: torch.Generator,
         make: MakeOptimizer,
     ) -> None:
-        """Called once by the learner, after `prepare`, with everything the method works on."""
+        """Receive everything the method works on; called once by the learner, after `prepare`."""
         self.network = network
         self.memory = memory
         self.generator = generator
@@ -97,21 +95,19 @@ class Method(Entry):
 
     @property
     def device(self) -> torch.device:
-        """Where the network is."""
+        """The device of the network."""
         return next(self.network.parameters()).device
 
     def prepare(self, network: Network) -> Network:
-        """May change the network before training: another head, another activation."""
+        """Change the network before training, for example its head or its activations."""
         return network
 
     def optimizers(self, network: Network, make: MakeOptimizer) -> list[Optimizer]:
-        """One optimiser over all parameters, for the whole run."""
+        """Create the optimisers of the run: by default one over all parameters."""
         return [make(network.parameters())]
 
     def reset_optimizers(self) -> None:
-        """The run asks for fresh optimisers at the start of a domain: drop their moments and
-        counters.
-        """
+        """Drop the optimisers' moments and counters, if the run resets them per domain."""
         reset_optimizers(self.opts)
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -137,7 +133,7 @@ class Method(Entry):
         return {}
 
     def gradients(self, batch: Batch) -> Terms:
-        """Write the gradient of the weighed sum of the terms into the parameters."""
+        """Compute the gradients of the weighted sum of the terms."""
         terms = self.terms(batch)
         weights = self.weights()
         total = sum(
@@ -148,7 +144,7 @@ class Method(Entry):
         return {name: term.detach() for name, term in terms.items()}
 
     def update(self, batch: Batch) -> Terms:
-        """One step of training on this batch."""
+        """Take one training step on this batch."""
         for optimizer in self.opts:
             optimizer.zero_grad(set_to_none=True)
         terms = self.gradients(batch)
@@ -157,36 +153,37 @@ class Method(Entry):
         return terms
 
     def joint_steps(self, steps: int, domains: int) -> int:
-        """How many steps are made when all domains are learned at once: as many as in turn."""
+        """Number of steps when all domains are learned at once: as many as in turn."""
         return steps * domains
 
     def before_domain(self, domain: str) -> None:
-        """A domain begins."""
+        """A domain starts."""
 
     def before_step(self, step: int, domain_step: int) -> None:
-        """A step begins: the `step`-th of the run, the `domain_step`-th of its domain, both from
-        0.
-        """
+        """A step starts; `step` counts over the run, `domain_step` in the domain, both from 0."""
 
     def after_step(self, batch: Batch) -> None:
-        """The weights were updated; the rows were not yet offered to a reservoir."""
+        """The weights have been updated; the rows have not yet been offered to a reservoir."""
 
     def after_domain(self, domain: str, rows: Rows) -> None:
-        """A domain ended: `rows` are its training rows, at hand for the last time. The memory
-        already holds its share.
+        """A domain ended: `rows` are its training rows, available for the last time.
+
+        The memory already contains its share of them.
         """
 
     def forget(self, domain: str) -> None:
-        """Remove what is remembered of this domain alone."""
+        """Remove the state that belongs to this domain only."""
 
     def uncaptured(self) -> str:
         """Why a step with these settings cannot be recorded as a CUDA graph; empty if it can."""
         return ""
 
     def phase(self) -> Hashable:
-        """What the step's code depends on and `before_step` or the steps themselves change on the
-        host: weights, the stage of a warm-up. A recorded step is dropped when it changes. What
-        changes in every step must be a tensor, written in place."""
+        """Host values that the step's code depends on, such as weights or the stage of a warm-up.
+
+        A recorded step is discarded when they change. Values that change in every step must be
+        tensors, written in place.
+        """
         return None
 
     def predictor(self) -> nn.Module:
@@ -194,20 +191,20 @@ class Method(Entry):
         return self.network
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the method remembers, in tensors and plain values."""
+        """The whole state of the method, as tensors and plain values."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Restore the state from `state_dict`."""
 
     @property
     def bytes(self) -> int:
-        """Bytes of the tensors that the method remembers beside network, optimiser and memory."""
+        """Size of the method's state in bytes, without network, optimiser and memory."""
         return tensor_bytes(self.state_dict())
 
 
 def tensor_bytes(node: Any) -> int:
-    """Bytes of all tensors in a tree."""
+    """Size in bytes of all tensors in nested dictionaries and lists."""
     if isinstance(node, Tensor):
         return node.numel() * node.element_size()
     children = (
@@ -221,8 +218,7 @@ def tensor_bytes(node: Any) -> int:
 
 
 def empirical_risk(logits: Tensor, labels: Tensor, class_weight: Tensor | None = None) -> Tensor:
-    """Mean cross-entropy over all rows: the paper's ERM term, pooled over the current and the
-    replayed rows.
+    """Mean cross-entropy over all rows, current and replayed: the paper's ERM term.
 
     With `class_weight` [C] it is the weighted mean, each row with the weight of its class.
     """
@@ -230,7 +226,7 @@ def empirical_risk(logits: Tensor, labels: Tensor, class_weight: Tensor | None =
 
 
 def weighted_mean(losses: Tensor, labels: Tensor, class_weight: Tensor | None) -> Tensor:
-    """The mean of the rows' losses, each with the weight of its class where weights are given."""
+    """Mean of the rows' losses, each with the weight of its class if weights are given."""
     if class_weight is None:
         return losses.mean()
     weights = class_weight[labels]
@@ -238,8 +234,9 @@ def weighted_mean(losses: Tensor, labels: Tensor, class_weight: Tensor | None) -
 
 
 def balanced_weights(labels: Tensor, classes: int) -> Tensor:
-    """n / (k · count) for each of the k classes among these labels, so that they weigh equally
-    in all; 1 for a class that is absent.
+    """n / (k · count) for each of the k classes among these labels; 1 for absent classes.
+
+    With these weights every class has the same total weight.
     """
     counts = torch.bincount(labels, minlength=classes)
     present = counts > 0

@@ -1,6 +1,4 @@
-"""CL-MMD and Naive-CL-MMD: equal distributions of the features in all domains, by kernel mean
-embeddings.
-"""
+"""CL-MMD and Naive-CL-MMD: equal feature distributions in all domains, by kernel embeddings."""
 
 from __future__ import annotations
 
@@ -41,8 +39,8 @@ class CLMMD(Tailored):
     embedding stored when e ended.
     Paper: Li et al., CVPR 2018; Rahimi and Recht, 2007; the paper, table 1, row CL-MMD.
 
-    Readings: the paper names neither bandwidth nor draw. The map is drawn once, σ is the median
-    feature distance at the end of the first domain and then frozen; both are saved.
+    Readings: the paper specifies neither the bandwidth nor the random draw. The map is drawn once;
+    σ is the median feature distance at the end of the first domain and then fixed. Both are saved.
     """
 
     name = "cl-mmd"

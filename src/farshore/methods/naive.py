@@ -20,8 +20,8 @@ from .method import MakeOptimizer, Method, Terms
 class Naive(Method):
     """L = L_ERM(D_s) + λ · 1/(s-1) Σ_{e<s} d(φ_s, Φ_e) (the paper, Eq. 2 and 4).
 
-    Φ_e are static summaries of past domains; nothing else is kept of them. With one domain there is
-    no penalty.
+    Φ_e are static summaries of past domains, of which nothing else is stored. With one domain there
+    is no penalty.
     """
 
     Settings: ClassVar[type[InvariantSettings]] = InvariantSettings
@@ -32,7 +32,7 @@ class Naive(Method):
     _spread: Tensor
 
     def make_invariance(self) -> Invariance:
-        """The notion, built from the settings."""
+        """Create the notion of invariance from the settings."""
         raise NotImplementedError
 
     def attach(
@@ -42,7 +42,7 @@ class Naive(Method):
         generator: torch.Generator,
         make: MakeOptimizer,
     ) -> None:
-        """Also build the notion."""
+        """Also create the notion of invariance."""
         super().attach(network, memory, generator, make)
         self.state = InvariantState(
             self.make_invariance(), self.settings, self.weight_before_anneal
@@ -54,8 +54,9 @@ class Naive(Method):
         return {"penalty": self.state.penalty_weight}
 
     def terms(self, batch: Batch) -> Terms:
-        """`erm` on the current rows, and `penalty` once a domain has ended. A term of weight 0 is
-        not computed.
+        """`erm` on the current rows, and `penalty` once a domain has ended.
+
+        A term of weight 0 is not computed.
         """
         features, logits = self.forward(batch)
         terms = {"erm": self.risk(logits, batch.labels)}
@@ -69,8 +70,9 @@ class Naive(Method):
     def _deviation(self, statistic: Statistic) -> Tensor:
         """1/(s-1) Σ_e d(φ_s, Φ_e).
 
-        A mean of squared distances is the one to the mean prior plus the priors' own spread, which
-        no step changes: the same value and gradient, at a cost that does not grow with the domains.
+        A mean of squared distances equals the squared distance to the mean prior plus the spread of
+        the priors, which is constant between domains. This has the same value and gradient, at a
+        cost that does not grow with the number of domains.
         """
         if type(self.invariance).deviation is not Invariance.deviation:
             return self.invariance.deviation(statistic, self.priors.stacked()).mean()
@@ -85,7 +87,7 @@ class Naive(Method):
         self.state.before_step(step, domain_step, self.opts)
 
     def phase(self) -> Hashable:
-        """λ as it is at this step."""
+        """The current λ."""
         return float(self.state.penalty_weight)
 
     def after_domain(self, domain: str, rows: Rows) -> None:
@@ -97,9 +99,9 @@ class Naive(Method):
         self.state.forget(domain)
 
     def state_dict(self) -> dict[str, Any]:
-        """Priors and what the notion fitted."""
+        """Priors and the fitted state of the notion."""
         return self.state.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore what `state_dict` gave."""
+        """Restore the state from `state_dict`."""
         self.state.load_state_dict(state, self.device)

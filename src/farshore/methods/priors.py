@@ -1,4 +1,4 @@
-"""How the prior Φ_e of a finished domain is computed from its rows by the present model."""
+"""Compute the prior Φ_e of a finished domain from its rows, by the current model."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def compute_prior(
     level: Literal["batch", "domain"],
     batch_size: int,
 ) -> Statistic:
-    """Φ of a domain by the present model in evaluation mode, over its rows in this (random) order.
+    """Φ of a domain by the current model in evaluation mode, over its rows in this random order.
 
-    level `batch`: the mean over batches of the run's size of the batch's statistic; rows that do
-    not fill a last batch are left out unless there is no other. level `domain`: the statistic of
-    all rows at once. Where the statistic is a mean over rows the two are the same.
+    level `batch`: the mean of the statistic over batches of `batch_size` rows; rows that do not
+    fill the last batch are ignored, unless it is the only one. level `domain`: the statistic of all
+    rows at once. The two are the same if the statistic is a mean over rows.
     """
     if level == "domain":
         exact = invariance.domain_prior(_outputs(network, rows, order, EVALUATION_ROWS))
@@ -40,15 +40,15 @@ def compute_prior(
         network, rows, order[: len(order) // size * size], size * max(1, EVALUATION_ROWS // size)
     ):
         parts = len(labels) // size
-        shaped = [
+        batches = [
             tensor.reshape(parts, size, *tensor.shape[1:]) for tensor in (features, logits, labels)
         ]
-        mean.add(invariance.statistic(*shaped), len(labels))
+        mean.add(invariance.statistic(*batches), len(labels))
     return mean.result()
 
 
 def domain_features(network: Network, rows: Rows) -> Tensor:
-    """Features of all rows by the present model in evaluation mode."""
+    """Features of all rows by the current model in evaluation mode."""
     order = torch.arange(len(rows), device=rows.index.device)
     return torch.cat(
         [features for features, _, _ in _outputs(network, rows, order, EVALUATION_ROWS)]

@@ -1,6 +1,4 @@
-"""SARL: replay with logits, sparse activations, and classes held at the prototypes of their past
-features.
-"""
+"""SARL: replay with logits, sparse activations, and class prototypes of past features."""
 
 from __future__ import annotations
 
@@ -27,65 +25,65 @@ class SARLSettings(MethodSettings):
     """All but the last three: the paper's table. Share of winners 0.9: SARL's code."""
 
     logit_weight: float = setting(
-        1.0, Choice((0.2, 0.5, 1.0)), ge=0, help="α, replayed logits held at the stored ones"
+        1.0, Choice((0.2, 0.5, 1.0)), ge=0, help="α, weight of keeping replayed logits as stored"
     )
     stable_weight: float = setting(
-        1.0, ge=0, help="β, current logits held at those of the model before this domain"
+        1.0, ge=0, help="β, weight of keeping current logits as the model before this domain"
     )
     prototype_weight: float = setting(
         1.0,
         Choice((0.2, 0.5, 1.0)),
         ge=0,
-        help="ω_op, class means of replayed rows held at the prototypes",
+        help="ω_op, weight of keeping class means of replayed rows at the prototypes",
     )
     similarity: float = setting(
-        0.8, ge=-1, le=1, help="τ, classes with a greater cosine belong together"
+        0.8, ge=-1, le=1, help="τ, classes with a larger cosine belong to one group"
     )
     semantic_weight: float = setting(0.01, ge=0, help="ω_sm, the weight of the semantic term")
     warmup_steps: int = setting(
         100,
         UniformInt(0, 1000),
         ge=0,
-        help="steps of a domain before β and ω_sm act",
+        help="steps of a domain before β and ω_sm apply",
     )
     winners: float = setting(0.9, gt=0, le=1, help="share of the channels that pass an activation")
     prototypes: Literal["mean", "first"] = setting(
-        "mean", help="of a class: mean over all domains, or as its first domain left it"
+        "mean", help="prototype of a class: mean over all domains, or only its first domain"
     )
     semantics: Literal["domain", "classes"] = setting(
         "domain",
-        help="which classes the semantic term moves: all of the domain, or never seen ones only "
-        "(as published)",
+        help="classes that the semantic term moves: all of the domain, or only unseen ones (as "
+        "published)",
     )
 
 
 class SARL(Method):
-    """Replay, and three ways to keep what is known: sparse activations, the frozen model of the
-    last domain, and for each class a prototype to which its replayed rows return. New classes come
-    near similar known ones and far from the others.
+    """Replay with sparse activations, the frozen model of the last domain, and class prototypes.
+
+    Replayed rows are kept at the prototype of their class. New classes are moved close to similar
+    known classes and away from the others.
 
     Equation: CE(B) + CE(replay) + α MSE(z, z stored) + ω_op Σ_c MSE(mean f̂_c, o_c) over the
     classes of the replayed rows; after the domain's warm-up also β MSE(z, z_old) on B and ω_sm Σ_c
     pos_c/neg_c over the new classes of B. f̂: features at unit length. o_c: mean f̂ of class c over
     past domains. pos_c and neg_c: sums over known classes k of MSE(mean f̂_c, o_k), k in the group
-    of c or not; the
-    group: cosine of means above τ. MSE is a mean over all entries. z_old: the model at the end of
-    the last domain, no moving average.
-    Activations: k-winners, at each place the share `winners` of the channels, for every ReLU of the
-    features but the first.
+    of c or not; the group: cosine of means above τ. MSE is a mean over all entries. z_old: the
+    model at the end of the last domain, not a moving average.
+    Activations: k-winners, the share `winners` of the channels per pixel, instead of every ReLU of
+    the features but the first.
     Paper: Sarfraz, Arani, Zonooz, "Semantic Aware Representation Learning for Lifelong Learning",
     ICLR 2025; the benchmark's logit anchoring is α, its stable-model anchoring β, its
     regularisation ω_op.
 
-    Readings. As published the semantic term moves classes never seen before: with all classes in
-    every domain it is inert, and so are τ and ω_sm (`semantics="classes"`). The default lets it
-    act: every class of a new domain counts as new, and its own earlier prototype belongs to its
-    group. Warm-up counts steps, as the online code does; groups are made when it ends, from the
-    features met in it, and a run with no more steps a domain than that never sees β and ω_sm.
-    Prototypes are means over the domains, as in the epoch-based code; `first` is the online one.
-    Features behind a ReLU have high cosines: where all classes fall into one group the term is 0. β
-    on current rows resists the new domain by construction. At a domain's end BatchNorm sees the
-    memory once more.
+    Readings. As published, the semantic term moves only unseen classes: if every domain has all
+    classes, it has no effect, nor have τ and ω_sm (`semantics="classes"`). By default it has an
+    effect: every class of a new domain counts as new, and its own earlier prototype belongs to its
+    group. The warm-up counts steps, as in the online code; groups are formed when it ends, from the
+    features observed during it. A run whose domains have no more steps than the warm-up never uses
+    β and ω_sm. Prototypes are means over the domains, as in the epoch-based code; `first` is the
+    online code. Features after a ReLU have high cosines: if all classes fall into one group, the
+    term is 0. β on current rows works against learning the new domain by construction. At the end
+    of a domain BatchNorm sees the memory once more.
     """
 
     name = "sarl"
@@ -97,7 +95,7 @@ class SARL(Method):
     replay = Replay(memory="reservoir", joined=False, draws=("replay",), stores=("logits",))
 
     def prepare(self, network: Network) -> Network:
-        """k-winners for ReLUs."""
+        """Replace ReLUs by k-winners."""
         sparse(network.features, self.settings.winners)
         return network
 
@@ -108,7 +106,7 @@ class SARL(Method):
         generator: torch.Generator,
         make: MakeOptimizer,
     ) -> None:
-        """Also begin with no prototype."""
+        """Also start without prototypes."""
         super().attach(network, memory, generator, make)
         first = next(network.parameters())
         self.old: Network | None = None
@@ -116,23 +114,25 @@ class SARL(Method):
         self.counts = first.new_zeros(network.classes)
 
     def before_domain(self, domain: str) -> None:
-        """Nothing of the domain was met."""
-        self.met_sums, self.met_counts = torch.zeros_like(self.sums), torch.zeros_like(self.counts)
+        """Start the domain with no features observed."""
+        self.seen_sums = torch.zeros_like(self.sums)
+        self.seen_counts = torch.zeros_like(self.counts)
         self.together = torch.zeros(
             len(self.counts), len(self.counts), dtype=torch.bool, device=self.counts.device
         )
 
     def before_step(self, step: int, domain_step: int) -> None:
-        """Where the warm-up stands."""
-        self.beyond = domain_step - self.settings.warmup_steps
+        """Count the steps since the end of the warm-up."""
+        self.since_warmup = domain_step - self.settings.warmup_steps
 
     def phase(self) -> Hashable:
-        """Before, at or behind the end of the warm-up."""
-        return int(self.beyond > 0) - int(self.beyond < 0)
+        """Before, at or after the end of the warm-up."""
+        return int(self.since_warmup > 0) - int(self.since_warmup < 0)
 
     def terms(self, batch: Batch) -> Terms:
-        """`erm`; with replay `replay`, `logits`, `prototypes`; after the warm-up `stable` and
-        `semantics`.
+        """`erm`; with replay also `replay`, `logits` and `prototypes`.
+
+        After the warm-up also `stable` and `semantics`.
         """
         terms = self._anchored(batch.draws["replay"]) if batch.draws else {}
         features, logits = self.forward(batch)
@@ -140,12 +140,12 @@ class SARL(Method):
         if self.old is None:
             return terms
         sums, counts = class_sums(normalize(features, dim=1), batch.labels, len(self.counts))
-        if self.beyond <= 0:
-            self.met_sums += sums.detach()
-            self.met_counts += counts
-        if self.beyond == 0:
+        if self.since_warmup <= 0:
+            self.seen_sums += sums.detach()
+            self.seen_counts += counts
+        if self.since_warmup == 0:
             self._group()
-        if self.beyond >= 0:
+        if self.since_warmup >= 0:
             terms["stable"] = mse_loss(logits, self.old(batch.inputs))
             terms["semantics"] = self._semantics(sums, counts)
         return terms
@@ -176,12 +176,13 @@ class SARL(Method):
         return self.sums / self.counts.clamp(min=1)[:, None]
 
     def _group(self) -> None:
-        """Which classes are similar: the features met in this domain against the prototypes, or
-        against each other where there is none.
+        """Group similar classes: this domain's features against the prototypes.
+
+        A class without a prototype is represented by its features in this domain.
         """
-        met = normalize(self.met_sums, dim=1)
-        known = torch.where(self.counts[:, None] > 0, normalize(self.sums, dim=1), met)
-        self.together = (met @ known.T > self.settings.similarity).fill_diagonal_(True)
+        seen = normalize(self.seen_sums, dim=1)
+        known = torch.where(self.counts[:, None] > 0, normalize(self.sums, dim=1), seen)
+        self.together = (seen @ known.T > self.settings.similarity).fill_diagonal_(True)
 
     def _semantics(self, sums: Tensor, counts: Tensor) -> Tensor:
         """Σ pos/neg over the classes of the batch that count as new."""
@@ -189,12 +190,12 @@ class SARL(Method):
         known, present = self.counts > 0, counts > 0
         references = torch.where(known[:, None], self._prototypes(), means)
         moving = present if self.settings.semantics == "domain" else present & ~known
-        # A class without a prototype is its own reference there, so it is left out.
+        # A class without a prototype is its own reference, so it is not compared with itself.
         pairs = moving[:, None] & (known | present) & ~torch.diag(~known)
         return semantic_ratio(means, references, self.together & pairs, ~self.together & pairs)
 
     def after_domain(self, domain: str, rows: Rows) -> None:
-        """The frozen model, BatchNorm's look at the memory, then the prototypes."""
+        """Freeze a copy of the model, refresh BatchNorm, then update the prototypes."""
         self.old = frozen_copy(self.network)
         self._refresh_batchnorm()
         features = normalize(domain_features(self.network, rows), dim=1)
@@ -212,18 +213,18 @@ class SARL(Method):
         if not self.network.batchnorms() or self.memory is None or self.memory.items < 2:
             return
         self.network.train()
-        held = torch.cat([rows["inputs"] for rows in self.memory.kept().values()])
-        for part in held.tensor_split(max(1, len(held) // max(2, self.settings.batch_size))):
+        inputs = torch.cat([rows["inputs"] for rows in self.memory.kept().values()])
+        for part in inputs.tensor_split(max(1, len(inputs) // max(2, self.settings.batch_size))):
             self.network(part)
         self.network.eval()
 
     def state_dict(self) -> dict[str, Any]:
-        """The frozen model and what the prototypes are made of."""
+        """The frozen model, and the sums and counts of the prototypes."""
         old = dict(self.old.state_dict()) if self.old is not None else None
         return {"old": old, "sums": self.sums, "counts": self.counts}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Restore the state from `state_dict`."""
         self.old = frozen_copy(self.network, state["old"]) if state["old"] is not None else None
         self.sums, self.counts = (
             state["sums"].to(self.sums.device),
@@ -232,8 +233,9 @@ class SARL(Method):
 
 
 def semantic_ratio(means: Tensor, references: Tensor, near: Tensor, far: Tensor) -> Tensor:
-    """Σ_c (Σ_{k near c} MSE(mean_c, reference_k)) / (Σ_{k far from c} MSE(mean_c, reference_k)),
-    over classes that have far ones.
+    """Σ_c (Σ_{k near c} MSE(mean_c, reference_k)) / (Σ_{k far from c} MSE(mean_c, reference_k)).
+
+    The outer sum is over classes for which there are far ones.
     """
     squares = (
         means.square().sum(dim=1)[:, None]

@@ -1,4 +1,4 @@
-"""SI: weights that lowered the loss on past domains are held by springs."""
+"""SI: a quadratic penalty on moving weights that reduced the loss on past domains."""
 
 from __future__ import annotations
 
@@ -22,35 +22,34 @@ class SISettings(MethodSettings):
     """c 0.1, U(0.001, 0.1); ξ 0.1, U(0.001, 0.1): the paper's table."""
 
     penalty_weight: float = setting(
-        0.1, Uniform(0.001, 0.1), ge=0, help="c, the weight of the springs"
+        0.1, Uniform(0.001, 0.1), ge=0, help="c, the weight of the penalty"
     )
     damping: float = setting(
         0.1,
         Uniform(0.001, 0.1),
         gt=0,
-        help="ξ, keeps weights that hardly moved from counting without bound",
+        help="ξ, bounds the importance of weights that hardly moved",
     )
     clip: float | None = setting(
         None,
         gt=0,
-        help="cut every entry of the gradient to [-clip, clip]; Mammoth has 1, the paper none",
+        help="clip every entry of the gradient to [-clip, clip]; Mammoth uses 1, the paper none",
     )
 
 
 class SI(Finetune):
-    """Penalise moving a weight by how much its way through the past domains lowered their loss.
+    """Penalise moving a weight by how much its path over past domains reduced their loss.
 
     Equation: L_ERM(D_s) + c Σ_i Ω_i (θ_i - θ̃_i)², θ̃ the weights when the last domain ended.
-    During a domain the path integral ω_i += g_i (θ_i before the step - θ_i after it), g the
-    gradient of L_ERM alone and the real displacement, whatever made it; at its end Ω_i <- max(0,
+    During a domain the path integral is ω_i += g_i (θ_i before the step - θ_i after it), with g the
+    gradient of L_ERM only and the actual displacement, whatever caused it; at its end Ω_i <- max(0,
     Ω_i + ω_i / ((θ_i - θ̃_i)² + ξ)).
     Paper: Zenke, Poole, Ganguli, "Continual Learning Through Synaptic Intelligence", ICML 2017.
 
-    c and ξ: the paper's table. Readings: no factor 1/2; Ω is cut at 0 as in the official code,
-    since under Adam ω may be negative and a negative Ω would push away from θ̃ (Mammoth does not
-    cut); no clipping, `clip=1` is Mammoth's. Ω is a sum over
-    domains and never decays: no domain can be taken out of it, and many domains make the network
-    rigid.
+    c and ξ: the paper's table. Readings: no factor 1/2; Ω is clamped at 0 as in the official code,
+    because with Adam ω may be negative and a negative Ω would push away from θ̃ (Mammoth does not
+    clamp it); no clipping, `clip=1` is Mammoth's. Ω is a sum over domains and never decays: no
+    domain can be removed from it, and many domains make the network rigid.
     """
 
     name = "si"
@@ -67,13 +66,13 @@ class SI(Finetune):
         generator: torch.Generator,
         make: MakeOptimizer,
     ) -> None:
-        """Nothing is important yet."""
+        """Also start without importances."""
         super().attach(network, memory, generator, make)
         self.parameters = trainable(network)
         self.importance: Tensor | None = None
 
     def before_domain(self, domain: str) -> None:
-        """θ̃: training goes on where the last domain ended. The path begins here."""
+        """Record θ̃, where the last domain ended; the path starts here."""
         self.anchor = self._position()
         self.path = torch.zeros_like(self.anchor)
 
@@ -81,38 +80,36 @@ class SI(Finetune):
         return flat(parameter.detach() for parameter in self.parameters)
 
     def gradients(self, batch: Batch) -> Terms:
-        """∇L_ERM, which the path remembers, then the springs' closed-form gradient 2 c Ω (θ -
-        θ̃) on top of it.
-        """
+        """∇L_ERM, which the path uses, plus the penalty's closed-form gradient 2 c Ω (θ - θ̃)."""
         terms = super().gradients(batch)
         self.before = self._position()
         self.gradient = flat(own_gradient(parameter) for parameter in self.parameters)
         if self.importance is not None and self.settings.penalty_weight:
             moved = self.before - self.anchor
             terms["penalty"] = (self.importance * moved.square()).sum()
-            spring = 2 * self.settings.penalty_weight * self.importance * moved
-            write_gradients(self.parameters, self.gradient + spring)
+            penalty = 2 * self.settings.penalty_weight * self.importance * moved
+            write_gradients(self.parameters, self.gradient + penalty)
         if self.settings.clip is not None:
             torch.nn.utils.clip_grad_value_(self.parameters, self.settings.clip)
         return terms
 
     def after_step(self, batch: Batch) -> None:
-        """ω: what this step did for the loss, to first order."""
+        """Add to ω how much this step reduced the loss, to first order."""
         self.path += self.gradient * (self.before - self._position())
 
     def after_domain(self, domain: str, rows: Rows) -> None:
-        """Ω takes up the path of the finished domain."""
+        """Add the path of the finished domain to Ω."""
         gained = self.path / ((self._position() - self.anchor).square() + self.settings.damping)
         self.importance = (
             gained if self.importance is None else self.importance + gained
         ).clamp_min(0)
 
     def state_dict(self) -> dict[str, Any]:
-        """Ω; between two domains θ̃ is where the network stands and ω is 0."""
+        """Ω; between two domains θ̃ is the current weights and ω is 0."""
         return {"importance": self.importance}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Restore the state from `state_dict`."""
         importance = state["importance"]
         self.importance = (
             importance.to(self.parameters[0].device) if importance is not None else None

@@ -1,4 +1,4 @@
-"""The network as it was when the last domain ended, for methods that stay near it."""
+"""A copy of the network from the end of the last domain, for methods that stay close to it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from ..networks.network import Network
 
 
 def frozen_copy(network: Network, state: Mapping[str, Tensor] | None = None) -> Network:
-    """A copy in evaluation mode that takes no gradient; with the weights in `state` if they are
-    given.
-    """
+    """Copy the network, in evaluation mode and without gradients; `state` replaces its weights."""
     copied = copy.deepcopy(network)
     if state is not None:
         copied.load_state_dict(state)

@@ -1,4 +1,4 @@
-"""SNR: a unit that has been silent for longer than its own past makes likely starts afresh."""
+"""SNR: reset units that have been silent for longer than their own past makes likely."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .finetune import Finetune
 from .method import MakeOptimizer, Terms
 from .units import firing, resettable, restart
 
-# Batches: the longest silence that is told apart, and the largest threshold.
+# In batches: longer silences are counted as this one; it is also the largest threshold.
 LONGEST_SILENCE = 512
 
 
@@ -30,45 +30,45 @@ class SNRSettings(MethodSettings):
         Choice((0.01, 0.02, 0.04, 0.08, 0.16, 0.32)),
         gt=0,
         lt=1,
-        help="η: rarer silences reset a unit",
+        help="η: a silence with a lower probability resets a unit",
     )
     initial_threshold: int = setting(
-        16, ge=1, help="batches of silence that reset a unit before its own past is known"
+        16, ge=1, help="batches of silence that reset a unit while its past is unknown"
     )
     threshold_period: int = setting(100, ge=1, help="steps between two updates of the thresholds")
 
 
 class SNR(Finetune):
-    """Self-normalized resets: each unit counts the batches since it last fired and is reset when
-    that is too long for it.
+    """Self-normalized resets: reset each unit that has not fired for unusually many batches.
 
     Equation: reset unit i when P(A_i >= a_i) <= η; a_i the batches since its pre-activation was
-    last positive on any row (and any place of the map), A_i its times between firings. In practice:
-    reset when a_i >= τ_i. At a reset the incoming weights are drawn anew, the bias and the outgoing
+    last positive on any row (and any pixel of the map), A_i its times between firings. In practice:
+    reset when a_i >= τ_i. At a reset the incoming weights are redrawn, the bias and the outgoing
     weights become 0, and so do the optimiser's moments of exactly these entries. Every
     `threshold_period` steps q_i, the (1 - η) quantile of the silences of one batch or more, gives
-    τ_i <- q_i if q_i < τ_i, else 2 τ_i, and the record of silences starts anew.
+    τ_i <- q_i if q_i < τ_i, else 2 τ_i, and the record of silences is cleared.
     Paper: Farias and Jozefiak, "Self-Normalized Resets for Plasticity in Continual Learning", ICLR
     2025; histogram form.
 
-    No default is in the paper's table: η 0.01 is the official constructor's, its grid and the first
-    threshold (16 batches) are from the authors' transformer code. The official code updates τ every
-    16 tasks, more than there are domains here: hence a period in steps. Time is counted in batches.
-    A unit that never fell silent keeps its τ (the official code would reset it after one silent
-    batch). Weights are redrawn as PyTorch initialises them. The unit's entries of a normalisation
-    become 1 and 0 and its running statistics 0 and 1. The reset of a silent unit does not change
-    the outputs, unless a normalisation follows the ReLU, which mixes units.
+    The paper's table has no defaults: η 0.01 is from the official constructor, its grid and the
+    initial threshold (16 batches) are from the authors' transformer code. The official code updates
+    τ every 16 tasks, which is more than the number of domains here, so the period is in steps. Time
+    is measured in batches. A unit that was never silent keeps its τ (the official code would reset
+    it after one silent batch). Weights are redrawn as PyTorch initialises them. The unit's scale
+    and shift in a normalisation become 1 and 0, its running mean and variance 0 and 1. Resetting a
+    silent unit does not change the outputs, unless a normalisation that mixes units follows the
+    ReLU.
 
-    It restores plasticity and does not protect the past: units that served old domains fall silent
-    on a new one, so resets can add to forgetting. With large batches and convolutions some row
+    SNR restores plasticity and does not protect the past: units used by old domains fall silent on
+    a new one, so resets can increase forgetting. With large batches and convolutions some row
     nearly always fires and hardly any unit is reset; `resets` is logged. Frozen layers, and
-    networks that list no hidden units, are left alone.
+    networks that list no hidden units, are not changed.
     """
 
     name = "snr"
     group = "regularization"
     reference = "Farias and Jozefiak, ICLR 2025, arXiv:2410.20098"
-    uncompiled = "the firing of units is noted inside the feature extractor"
+    uncompiled = "the firing of units is recorded inside the feature extractor"
     Settings: ClassVar[type[MethodSettings]] = SNRSettings
     settings: SNRSettings
 
@@ -79,7 +79,7 @@ class SNR(Finetune):
         generator: torch.Generator,
         make: MakeOptimizer,
     ) -> None:
-        """Every unit starts its clock."""
+        """Also start the clock of every unit."""
         super().attach(network, memory, generator, make)
         settings = self.settings
         self.layers = [layer for layer in network.hidden_units() if resettable(layer)]
@@ -94,18 +94,18 @@ class SNR(Finetune):
         ]
 
     def before_step(self, step: int, domain_step: int) -> None:
-        """Every few steps the thresholds follow the units' own past."""
+        """Periodically adapt the thresholds to the units' own past."""
         if step and step % self.settings.threshold_period == 0:
             for clocks in self.clocks:
                 clocks.adapt(self.settings.rejection)
 
     def update(self, batch: Batch) -> Terms:
-        """An ordinary step; then the units that are overdue start afresh, front to back."""
+        """Take an ordinary step, then reset the overdue units, layer by layer from the input."""
         with firing(self.layers) as fired:
             terms = super().update(batch)
         terms["resets"] = torch.zeros((), dtype=torch.long, device=self.device)
-        for place, (layer, clocks) in enumerate(zip(self.layers, self.clocks, strict=True)):
-            overdue = clocks.tick(fired[place])
+        for index, (layer, clocks) in enumerate(zip(self.layers, self.clocks, strict=True)):
+            overdue = clocks.tick(fired[index])
             restart(layer, overdue, self.opts, self.generator)
             terms["resets"] += overdue.sum()
         return terms
@@ -115,14 +115,15 @@ class SNR(Finetune):
         return {"clocks": [clocks.state_dict() for clocks in self.clocks]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Restore the state from `state_dict`."""
         for clocks, saved in zip(self.clocks, state["clocks"], strict=True):
             clocks.load_state_dict(saved)
 
 
 class Clocks:
-    """For each unit of a layer: its silence so far, the threshold, and how often which silence
-    ended since the last `adapt`.
+    """The current silence, the threshold and a histogram of ended silences, per unit of a layer.
+
+    The histogram covers the silences that ended since the last `adapt`.
     """
 
     def __init__(self, units: int, threshold: int, longest: int, device: torch.device) -> None:
@@ -131,8 +132,9 @@ class Clocks:
         self.ended = torch.zeros(units, longest + 1, dtype=torch.int32, device=device)
 
     def tick(self, fired: Tensor) -> Tensor:
-        """A batch has passed. Returns which units are overdue; their silence is recorded as if
-        it ended and starts anew.
+        """Count a batch and return which units are overdue.
+
+        The silence of an overdue unit is recorded as ended and starts again from 0.
         """
         self._record(fired)
         self.silence.add_(1).masked_fill_(fired, 0)
@@ -142,12 +144,13 @@ class Clocks:
         return overdue
 
     def _record(self, units: Tensor) -> None:
-        place = self.silence.clamp_max(self.ended.shape[1] - 1)
-        self.ended.scatter_add_(1, place[:, None], units[:, None].to(self.ended.dtype))
+        length = self.silence.clamp_max(self.ended.shape[1] - 1)
+        self.ended.scatter_add_(1, length[:, None], units[:, None].to(self.ended.dtype))
 
     def adapt(self, rejection: float) -> None:
-        """τ falls to the (1 - η) quantile of the recorded silences, or doubles if they reach it;
-        no silence leaves it alone.
+        """Set τ to the (1 - η) quantile of the recorded silences, or double it if that is not less.
+
+        Without recorded silences τ does not change.
         """
         counts = self.ended[:, 1:].cumsum(dim=1).double()
         total = counts[:, -1:]
@@ -159,11 +162,11 @@ class Clocks:
         self.ended.zero_()
 
     def state_dict(self) -> dict[str, Tensor]:
-        """All three."""
+        """Silences, thresholds and histograms."""
         return {"silence": self.silence, "threshold": self.threshold, "ended": self.ended}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Take over what `state_dict` gave."""
+        """Restore the state from `state_dict`."""
         self.silence.copy_(state["silence"])
         self.threshold.copy_(state["threshold"])
         self.ended.copy_(state["ended"])

@@ -1,4 +1,4 @@
-"""STAR: predictions on remembered rows that stay when the weights are perturbed."""
+"""STAR: keep predictions on remembered rows stable under perturbations of the weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..batch import Batch, Draw
 from ..settings import MethodSettings, Uniform, setting
 from .method import Method, Replay, Terms
 
-# Keeps 0/0 away; not smaller, because the square of a smaller slope is 0 in float32.
+# Avoids 0/0; not smaller, because the square of a smaller slope is 0 in float32.
 SMALLEST = 1e-20
 
 
@@ -48,31 +48,30 @@ class STARSettings(MethodSettings):
 
 
 class STAR(Method):
-    """Find the change of the weights, within a relative radius, that moves the predictions on
-    remembered rows most, and make the predictions hold there.
+    """Make predictions on remembered rows robust to the worst weight change in a relative radius.
 
     Equation: minimise L_host(θ) + λ · KL(p_θ(x) || p_{θ+δ}(x)), mean over the replayed rows that
-    p_θ classifies rightly (at least two); p_θ and δ are constants. δ_l = γ ||θ_l|| g_l / ||g_l||
+    p_θ classifies correctly (at least two); p_θ and δ are constants. δ_l = γ ||θ_l|| g_l / ||g_l||
     for each parameter l with two or more axes, 0 for the others (biases, normalisations); g is the
-    gradient of the KL where small noise was added to θ; with K steps δ is the sum of K such parts
-    of length γ/K. Here θ + δ goes through the network as a function of θ, so the weights themselves
-    never move.
+    gradient of the KL at θ plus small noise; with K steps δ is the sum of K such parts of length
+    γ/K. Here the network is evaluated at θ + δ as a function of θ, so the weights themselves never
+    change.
     Paper: Eskandar, Imtiaz, Hill, Wang, Dy, "STAR: Stability-Inducing Weight Perturbation for
     Continual Learning", ICLR 2025.
 
-    Readings. The host is ER on a reservoir, one mean over current and replayed rows (ER and DER++
-    are the hosts that the authors mark as fit for domains; `host="der++"` takes its distance and
-    its cross-entropy on one draw). The official start noise is 1e-20 of the norm, which float32
-    rounds away, so that its direction is rounding error; here it is 1e-3, and it is no part of δ.
-    BatchNorm's running statistics are left alone in the perturbed passes. In the first domain STAR
-    is plain ERM.
+    Readings. The host is ER on a reservoir, with one mean over current and replayed rows (ER and
+    DER++ are the hosts that the authors mark as suitable for domains; `host="der++"` computes its
+    distance and its cross-entropy on one draw). The official initial noise is 1e-20 of the norm,
+    which float32 rounds to nothing, so that its direction is rounding error; here it is 1e-3, and
+    it is not part of δ. BatchNorm's running statistics are not updated in the perturbed passes. In
+    the first domain STAR is plain ERM.
     """
 
     name = "star"
     group = "replay"
     results_version = 2
     reference = "Eskandar et al., ICLR 2025, arXiv:2503.01595"
-    uncompiled = "other weights than the network's own go through the feature extractor"
+    uncompiled = "the feature extractor also runs with perturbed weights"
     Settings: ClassVar[type[MethodSettings]] = STARSettings
     settings: STARSettings
     replay = Replay(
@@ -80,7 +79,7 @@ class STAR(Method):
     )
 
     def terms(self, batch: Batch) -> Terms:
-        """The host's terms, and `stability` on a draw of its own."""
+        """The host's terms, and `stability` on a separate draw."""
         if not batch.draws:
             _, logits = self.forward(batch)
             return {"erm": self.risk(logits, batch.labels)}
@@ -90,7 +89,7 @@ class STAR(Method):
         return terms
 
     def weights(self) -> Mapping[str, float | Tensor]:
-        """λ for the stability; α and β for the host's."""
+        """λ for the stability; α and β for the host's terms."""
         settings = self.settings
         return {
             "stability": settings.stability_weight,
@@ -120,15 +119,13 @@ class STAR(Method):
         ):
             with torch.no_grad():
                 anchor = network(draw.inputs).log_softmax(dim=1)
-            right = anchor.argmax(dim=1) == draw.labels
-            delta = self._perturbation(draw.inputs, anchor, right)
+            correct = anchor.argmax(dim=1) == draw.labels
+            delta = self._perturbation(draw.inputs, anchor, correct)
             perturbed = {name: network.get_parameter(name) + part for name, part in delta.items()}
-            return divergence(functional_call(network, perturbed, (draw.inputs,)), anchor, right)
+            return divergence(functional_call(network, perturbed, (draw.inputs,)), anchor, correct)
 
-    def _perturbation(self, inputs: Tensor, anchor: Tensor, right: Tensor) -> dict[str, Tensor]:
-        """δ by weight matrix: K normalised steps up the divergence, from weights with a little
-        noise.
-        """
+    def _perturbation(self, inputs: Tensor, anchor: Tensor, correct: Tensor) -> dict[str, Tensor]:
+        """δ per weight matrix: K normalised ascent steps on the divergence, from noisy weights."""
         weights = {
             name: weight.detach()
             for name, weight in self.network.named_parameters()
@@ -141,7 +138,7 @@ class STAR(Method):
         delta = {name: torch.zeros_like(weight) for name, weight in weights.items()}
         for _ in range(self.settings.ascent_steps):
             moved = {name: (noisy[name] + delta[name]).requires_grad_() for name in weights}
-            loss = divergence(functional_call(self.network, moved, (inputs,)), anchor, right)
+            loss = divergence(functional_call(self.network, moved, (inputs,)), anchor, correct)
             slopes = torch.autograd.grad(loss, list(moved.values()), materialize_grads=True)
             for (name, part), slope in zip(delta.items(), slopes, strict=True):
                 length = self.settings.gamma / self.settings.ascent_steps * norms[name]
@@ -156,12 +153,13 @@ class STAR(Method):
         return scale * norm * drawn
 
 
-def divergence(logits: Tensor, anchor: Tensor, right: Tensor) -> Tensor:
-    """Mean over the rows in `right` of KL(anchor || softmax(logits)), `anchor` as
-    log-probabilities; 0 with fewer than two such rows.
+def divergence(logits: Tensor, anchor: Tensor, correct: Tensor) -> Tensor:
+    """Mean of KL(anchor || softmax(logits)) over the rows in `correct`.
+
+    `anchor` are log-probabilities. The result is 0 with fewer than two such rows.
     """
-    each = nn.functional.kl_div(
+    per_row = nn.functional.kl_div(
         logits.log_softmax(dim=1), anchor, reduction="none", log_target=True
     ).sum(dim=1)
-    count = right.sum()
-    return torch.where(right & (count >= 2), each, 0.0).sum() / count.clamp(min=1)
+    count = correct.sum()
+    return torch.where(correct & (count >= 2), per_row, 0.0).sum() / count.clamp(min=1)

@@ -1,6 +1,4 @@
-"""The tailored frame: invariance computed over replayed domains inside the same update, and
-aligned to stored priors.
-"""
+"""The tailored frame: invariance over replayed domains in each update, aligned to stored priors."""
 
 from __future__ import annotations
 
@@ -32,13 +30,13 @@ class TailoredSettings(InvariantSettings):
         help="β, the weight of the alignment; 0 is the paper's ablation",
     )
     alignment_reduction: Literal["mean", "sum"] = setting(
-        "mean", help="over replayed domains: mean (appendix, pseudocode) or sum (Eq. 7)"
+        "mean", help="alignment over replayed domains: mean (appendix, pseudocode) or sum (Eq. 7)"
     )
     priors: Literal["static", "dynamic"] = setting(
-        "static", help="dynamic: recomputed from the memory after every domain (ablation)"
+        "static", help="dynamic: recompute priors from the memory after every domain (ablation)"
     )
     erm_reduction: Literal["pooled", "domain-mean"] = setting(
-        "pooled", help="mean over all rows (pseudocode) or mean of the domains' means"
+        "pooled", help="ERM: mean over all rows (pseudocode) or mean of the domains' means"
     )
     forward: Forward = setting(
         "joint",
@@ -57,14 +55,13 @@ class Tailored(Method):
     Settings: ClassVar[type[TailoredSettings]] = TailoredSettings
     settings: TailoredSettings
     group = "tailored"
-    # Of a budget shared by many domains: a statistic of fewer rows is noise, and each costs
-    # something.
+    # If many domains share a budget: a statistic of fewer rows is noisy, and each one has a cost.
     replay = Replay(memory="partitions", stores=("logits",), worth_rows=16)
 
     weight_before_anneal: ClassVar[float] = 0.0
 
     def make_invariance(self) -> Invariance:
-        """The notion, built from the settings."""
+        """Create the notion of invariance from the settings."""
         raise NotImplementedError
 
     def attach(
@@ -74,7 +71,7 @@ class Tailored(Method):
         generator: torch.Generator,
         make: MakeOptimizer,
     ) -> None:
-        """Also build the notion."""
+        """Also create the notion of invariance."""
         super().attach(network, memory, generator, make)
         self.state = InvariantState(
             self.make_invariance(), self.settings, self.weight_before_anneal
@@ -82,9 +79,9 @@ class Tailored(Method):
         self.invariance, self.priors = self.state.invariance, self.state.priors
 
     def uncaptured(self) -> str:
-        """A notion of scope `domain` looks on the host which domains were drawn."""
+        """A notion of scope `domain` reads on the host which domains were drawn."""
         return (
-            "states that run over a domain are found by name"
+            "running states of domains are looked up by name"
             if self.invariance.scope == "domain"
             else ""
         )
@@ -97,7 +94,7 @@ class Tailored(Method):
         }
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Features and logits of the flat batch; domain by domain if asked for."""
+        """Features and logits of the flat batch, in one pass or one pass per domain."""
         if self.settings.forward == "joint":
             return super().forward(batch)
         features = torch.cat([self.network.extract(part) for part in batch.parts(batch.inputs)])
@@ -109,8 +106,9 @@ class Tailored(Method):
         return features, logits
 
     def terms(self, batch: Batch) -> Terms:
-        """`erm`, and with replayed domains `penalty` and `alignment`. A term of weight 0 is not
-        computed.
+        """`erm`, and with replayed domains `penalty` and `alignment`.
+
+        A term of weight 0 is not computed.
         """
         features, logits = self.forward(batch)
         terms = {"erm": self._risk(batch, logits)}
@@ -147,9 +145,7 @@ class Tailored(Method):
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
     def _running_statistic(self, batch: Batch, features: Tensor, logits: Tensor) -> Statistic:
-        """For scope `domain`: each domain's state absorbs its rows; the stored state keeps no
-        gradient.
-        """
+        """For scope `domain`: add the rows to each domain's state, stored without gradients."""
         names = [self.current, *(self.domains[number] for number in batch.domains.tolist())]
         views = [batch.parts(tensor) for tensor in (features, logits, batch.labels)]
         summaries = []
@@ -170,13 +166,11 @@ class Tailored(Method):
         self.state.before_step(step, domain_step, self.opts)
 
     def phase(self) -> Hashable:
-        """λ as it is at this step."""
+        """The current λ."""
         return float(self.state.penalty_weight)
 
     def after_domain(self, domain: str, rows: Rows) -> None:
-        """Store Φ_s; in the ablation with dynamic priors also recompute the earlier ones from the
-        memory.
-        """
+        """Store Φ_s; with dynamic priors, also recompute the earlier ones from the memory."""
         self.state.close_domain(domain, rows, self.network, self.generator)
         if self.settings.priors == "dynamic" and self.memory is not None:
             for name, kept in self.memory.kept().items():
@@ -184,7 +178,7 @@ class Tailored(Method):
                     self._refresh(name, kept)
 
     def _refresh(self, domain: str, kept: dict[str, Tensor]) -> None:
-        """Φ of the kept rows by the present model, and their logits, written into the memory."""
+        """Recompute Φ of the kept rows, and their stored logits, by the current model."""
         index = torch.arange(len(kept["labels"]), device=self.device)
         rows = Rows(kept["inputs"], kept["labels"], index)
         self.state.set_prior(domain, rows, self.network, self.generator)
@@ -196,9 +190,9 @@ class Tailored(Method):
         self.state.forget(domain)
 
     def state_dict(self) -> dict[str, Any]:
-        """Priors, running states, and what the notion fitted."""
+        """Priors, running states, and the fitted state of the notion."""
         return self.state.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore what `state_dict` gave."""
+        """Restore the state from `state_dict`."""
         self.state.load_state_dict(state, self.device)

@@ -1,4 +1,4 @@
-"""Hidden units: see which ones fire, and start some of them afresh."""
+"""Hidden units: record which ones fire, and reset some of them."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from ..networks.network import HiddenUnits
 
 @contextmanager
 def firing(layers: list[HiddenUnits]) -> Iterator[list[Tensor]]:
-    """Inside, a forward pass notes for each layer which units have a positive pre-activation
-    anywhere in the batch.
+    """Record in forward passes which units of each layer fire.
+
+    A unit fires if its pre-activation is positive anywhere in the batch.
     """
     fired = [torch.empty(0)] * len(layers)
 
-    def note(place: int, axis: int, output: Tensor) -> None:
-        fired[place] = (output.detach() > 0).movedim(axis, 0).flatten(1).any(dim=1)
+    def record(index: int, axis: int, output: Tensor) -> None:
+        fired[index] = (output.detach() > 0).movedim(axis, 0).flatten(1).any(dim=1)
 
     handles = []
-    for place, layer in enumerate(layers):
+    for index, layer in enumerate(layers):
         axis = -1 if isinstance(layer.writer, nn.Linear) else 1
         handles.append(
             layer.preactivation.register_forward_hook(
-                lambda m, i, out, place=place, axis=axis: note(place, axis, out)
+                lambda m, i, out, index=index, axis=axis: record(index, axis, out)
             )
         )
     try:
@@ -42,12 +43,12 @@ def firing(layers: list[HiddenUnits]) -> Iterator[list[Tensor]]:
 def restart(
     layer: HiddenUnits, units: Tensor, optimizers: Sequence[Optimizer], generator: torch.Generator
 ) -> None:
-    """Where `units`: fresh incoming weights as PyTorch draws them, bias and outgoing weights 0, a
-    normalisation's entries as new.
+    """Reset the units where `units` is true.
 
-    What the optimisers keep for exactly these entries becomes 0. All other entries stay as they
-    are. Nothing waits for the
-    device: numbers are drawn for all units, and written in place where they are asked for.
+    Incoming weights are redrawn as PyTorch initialises them, bias and outgoing weights become 0,
+    and a normalisation's entries get their initial values. The optimisers' moments of exactly these
+    entries become 0; all other entries stay unchanged. Nothing waits for the device: numbers are
+    drawn for all units, and written in place for the selected ones.
     """
 
     def overwrite(tensor: Tensor | None, entries: Tensor, value: Tensor | float) -> None:
@@ -78,8 +79,8 @@ def restart(
 def outgoing(reader: nn.Linear | nn.Conv2d, units: Tensor) -> Tensor:
     """Which entries of a reader's weight belong to these units.
 
-    A linear layer behind a flattened map has several columns a channel, one block after the other;
-    a grouped convolution numbers its inputs within each group.
+    A linear layer after a flattened map has a block of several columns per channel; a grouped
+    convolution numbers its inputs within each group.
     """
     linear = isinstance(reader, nn.Linear)
     inputs, groups = (
@@ -93,8 +94,9 @@ def outgoing(reader: nn.Linear | nn.Conv2d, units: Tensor) -> Tensor:
 
 
 def resettable(layer: HiddenUnits) -> bool:
-    """Only layers that train, and whose units can be told apart in what their readers and
-    normalisation see.
+    """Whether units of this layer can be reset.
+
+    The layer must be trained, and its readers and normalisation must see its units separately.
     """
     units = len(layer.writer.weight)
     norm = getattr(layer.normalisation, "weight", None)

@@ -1,4 +1,4 @@
-"""UPGD: useful weights move less, useless ones are perturbed. It is an optimiser."""
+"""UPGD: an optimiser that moves useful weights less and perturbs useless ones."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from .method import MakeOptimizer, Terms
 
 
 class UPGDSettings(MethodSettings):
-    """None is in the paper's table. η: tuned in the official repository on all four data sets;
-    β, σ, k: the class in its README.
+    """Not in the paper's table. η: tuned in the official repository on all four data sets; β, σ, k:
+    the class in its README.
     """
 
     learning_rate: float = setting(
         0.01,
         Power(10, -4.5, -0.5),
         gt=0,
-        help="η; plain descent needs a larger one than Adam",
+        help="η; plain gradient descent needs a larger one than Adam",
     )
     utility_decay: float = setting(
         0.999, Choice((0.9, 0.99, 0.999, 0.9999)), ge=0, lt=1, help="β of the running utility"
@@ -35,45 +35,46 @@ class UPGDSettings(MethodSettings):
         0.001,
         Choice((0.001, 0.01, 0.1)),
         ge=0,
-        help="σ, the standard deviation of the noise beside the gradient",
+        help="σ, the standard deviation of the noise added to the gradient",
     )
     gate_scale: float = setting(
         2.0,
         gt=0,
-        help="k; 2 makes a weight of utility 0 step as in plain descent, 1 is the official "
-        "experiments'",
+        help="k; with 2 a weight of utility 0 steps as in plain gradient descent; the official "
+        "experiments use 1",
     )
     gated: Literal["step", "noise"] = setting(
-        "step", help="utility holds back gradient and noise (protecting), or the noise alone"
+        "step", help="utility gates gradient and noise (protecting), or only the noise"
     )
     normalisation: Literal["global", "local"] = setting(
         "global", help="utility relative to the network's maximum, or to the norm of its row"
     )
     maximum: Literal["corrected", "raw"] = setting(
-        "corrected", help="of the global one: bias-corrected, or as in the official code not"
+        "corrected", help="maximum of bias-corrected utilities, or of raw ones (official code)"
     )
 
 
 class UPGD(Finetune):
-    """Descend with a gate: each weight's step is scaled down by its utility, the loss that setting
-    it to 0 would cost.
+    """Gated descent: the step of each weight is scaled down by its utility.
+
+    The utility is the increase of the loss if the weight were set to 0.
 
     Equation: u <- β u + (1 - β) (-g θ), û = u / (1 - β^t), s = sigmoid(û / max û) over all weights
-    of the network; θ <- (1 - η wd) θ - k η (g + ξ) (1 - s), ξ ~ N(0, σ²) anew for each weight and
+    of the network; θ <- (1 - η wd) θ - k η (g + ξ) (1 - s), ξ ~ N(0, σ²) drawn for each weight and
     step.
     Paper: Elsayed and Mahmood, "Addressing Loss of Plasticity and Catastrophic Forgetting in
     Continual Learning", ICLR 2024: first-order utility, global, protecting, the variant of the
     official README.
 
-    No default is in the paper's table; the settings say where each comes from. Readings: the
-    official code divides the corrected û by the maximum of the uncorrected u, which for hundreds of
-    steps freezes every weight of positive utility; here both are corrected, `maximum=raw` chooses
-    the other. Where the maximum is not positive s is 1/2 (the official code would flip signs or
-    divide by 0).
+    The paper's table has no defaults; the settings below state where each comes from. Readings: the
+    official code divides the corrected û by the maximum of the uncorrected u, which freezes every
+    weight of positive utility for hundreds of steps; here both are corrected, and `maximum=raw`
+    selects the official version. If the maximum is not positive, s is 1/2 (the official code would
+    flip signs or divide by 0).
     The gate is soft: the most useful weight still moves by 1 - sigmoid(1) = 27% of k η g. The run's
-    `optimizer` does not apply, and `reset_optimizer=domain` leaves the utilities alone: they are
-    not moments but what the method remembers of the past. It knows no domains; with shared labels
-    and few long domains it is close to descent with noise.
+    `optimizer` does not apply, and `reset_optimizer=domain` does not reset the utilities, because
+    they are the method's memory of the past and not moments. The method does not use domain
+    boundaries; with shared labels and few long domains it is close to gradient descent with noise.
     """
 
     name = "upgd"
@@ -83,21 +84,22 @@ class UPGD(Finetune):
     settings: UPGDSettings
 
     def optimizers(self, network: Network, make: MakeOptimizer) -> list[Optimizer]:
-        """UPGD itself."""
+        """Create the UPGD optimiser."""
         self.descent = UtilityGatedDescent(trainable(network), self.settings, self.generator)
         return [self.descent]
 
     def reset_optimizers(self) -> None:
-        """Nothing: the utilities stay."""
+        """Do nothing: the utilities are kept."""
 
     def update(self, batch: Batch) -> Terms:
-        """A step; `gate`, the mean of 1 - s, is logged."""
+        """Take a step; log `gate`, the mean of 1 - s."""
         return super().update(batch) | {"gate": self.descent.gate}
 
 
 class UtilityGatedDescent(Optimizer):
-    """The update above. A parameter without gradient is left alone and does not count for the
-    maximum.
+    """The update of UPGD.
+
+    A parameter without gradient is not changed and does not count for the maximum.
     """
 
     def __init__(
@@ -141,7 +143,7 @@ class UtilityGatedDescent(Optimizer):
         )
 
     def _utility(self, p: nn.Parameter) -> Tensor:
-        """û, with the weight and the gradient as they are before the step."""
+        """û, from the weight and the gradient before the step."""
         assert p.grad is not None
         decay = self.settings.utility_decay
         state: dict[str, Any] = self.state[p]
@@ -157,8 +159,9 @@ class UtilityGatedDescent(Optimizer):
 def scaled_utilities(
     utilities: list[Tensor], normalisation: Literal["global", "local"], maximum_of: list[Tensor]
 ) -> list[Tensor]:
-    """s in (0, 1) for each weight: a sigmoid of its utility relative to the maximum of all, or
-    to the norm of its own row.
+    """s in (0, 1) for each weight: the sigmoid of its relative utility.
+
+    The utility is relative to the maximum over all weights, or to the norm of its own row.
     """
     if normalisation == "local":
         return [nn.functional.normalize(utility, dim=-1).sigmoid() for utility in utilities]

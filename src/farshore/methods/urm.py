@@ -1,4 +1,4 @@
-"""URM: uniform features by an adversary, learned on all sources at once. The upper bound."""
+"""URM: uniformly distributed features by an adversary, learned on all sources at once."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "si
 
 
 class URMSettings(MethodSettings):
-    """Defaults and distributions are DomainBed's; the paper's table has none. `joint_steps` is
-    the reading taken for the paper.
+    """Defaults and distributions are DomainBed's; the paper's table has none. `joint_steps` is our
+    reading of the paper.
     """
 
     adversarial_weight: float = setting(
@@ -35,7 +35,7 @@ class URMSettings(MethodSettings):
     feature_activation: Literal["tanh", "relu", "sigmoid"] = setting(
         "tanh",
         Choice(("tanh", "relu")),
-        help="activation put behind the features; it stays in the model",
+        help="activation after the features; it is part of the model",
     )
     critic_rate: float = setting(
         1e-3,
@@ -45,24 +45,25 @@ class URMSettings(MethodSettings):
     )
     joint_steps: Literal["per-domain", "total"] = setting(
         "per-domain",
-        help="per-domain: the run's steps for each source, k·T in all; total: T steps in all",
+        help="per-domain: the run's T steps for each of k sources, k·T in total; total: T steps",
     )
 
 
 class URM(Method):
-    """Make the features uniform on a box, so that none of them is rare in a new domain. All sources
-    are at hand in every step.
+    """Make the features uniform on a box, so that none of them is rare in a new domain.
+
+    All sources are available in every step.
 
     Equation: F = act(f(x)) of one minibatch of each source. The network minimises CE(g(F), y) + λ ·
     BCE(D(F), 1), then the critic D minimises BCE(D(U), 1) + λ · BCE(D(F), 0) on the same F,
     detached; U is uniform on [-1, 1) for tanh, on [0, 1) otherwise.
     Paper: Krishnamachari, Ng, Foo, "Uniformly Distributed Feature Representations for Fair and
-    Robust Learning", TMLR 2024; the official repository points at DomainBed, whose class is
-    followed: labels of the critic are not smoothed, its optimiser is Adam.
+    Robust Learning", TMLR 2024. The official repository refers to DomainBed, and this follows its
+    class: labels of the critic are not smoothed, its optimiser is Adam.
 
-    Offline: the upper bound of a comparison. It never ranks, and target data stay sealed. Readings:
-    k sources get k·T steps, as many as a continual method makes (`joint_steps=total` makes T). With
-    relu, features may leave the box that U fills.
+    Offline: the upper bound of a comparison. It is not ranked, and it does not see target data.
+    Readings: k sources get k·T steps, as many as a continual method takes (`joint_steps=total`
+    takes T). With relu, features may leave the box on which U is uniform.
     """
 
     name = "urm"
@@ -73,12 +74,13 @@ class URM(Method):
     settings: URMSettings
 
     def joint_steps(self, steps: int, domains: int) -> int:
-        """As many steps as a continual method makes, or the run's steps in all."""
+        """As many steps as a continual method takes, or only the run's steps in total."""
         return steps if self.settings.joint_steps == "total" else steps * domains
 
     def prepare(self, network: Network) -> Network:
-        """The activation becomes part of the features; the critic is made after the network,
-        whose initial weights it leaves alone.
+        """Append the activation to the features and create the critic.
+
+        The critic is created after the network, so that it does not affect the initial weights.
         """
         network.features = nn.Sequential(
             network.features, ACTIVATIONS[self.settings.feature_activation]()
@@ -93,12 +95,12 @@ class URM(Method):
         generator: torch.Generator,
         make: MakeOptimizer,
     ) -> None:
-        """Also bring the critic to the network's device."""
+        """Also move the critic to the network's device."""
         self.critic.to(next(network.parameters()).device)
         super().attach(network, memory, generator, make)
 
     def optimizers(self, network: Network, make: MakeOptimizer) -> list[Optimizer]:
-        """The run's optimiser for the network, an Adam of its own for the critic."""
+        """The run's optimiser for the network, and a separate Adam for the critic."""
         settings = self.settings
         cuda = next(network.parameters()).device.type == "cuda"
         critic = Adam(
@@ -111,9 +113,7 @@ class URM(Method):
         return [make(network.parameters()), critic]
 
     def update(self, batch: Batch) -> Terms:
-        """A step of the network against the critic, then one of the critic on the features from
-        before that step.
-        """
+        """Step the network against the critic, then the critic on the features before that step."""
         learner, critic = self.opts
         learner.zero_grad(set_to_none=True)
         features, logits = self.forward(batch)
@@ -137,25 +137,23 @@ class URM(Method):
         )
 
     def noise(self, features: Tensor) -> Tensor:
-        """U: uniform on the box that the activation fills."""
+        """U: uniform on the range of the activation."""
         drawn = torch.rand(
             features.shape, generator=self.generator, device=features.device, dtype=features.dtype
         )
         return 2 * drawn - 1 if self.settings.feature_activation == "tanh" else drawn
 
     def state_dict(self) -> dict[str, Any]:
-        """The critic; prediction does not use it."""
+        """The critic, which prediction does not use."""
         return {"critic": dict(self.critic.state_dict())}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Restore the state from `state_dict`."""
         self.critic.load_state_dict(state["critic"])
 
 
 def make_critic(features: int, layers: int) -> nn.Sequential:
-    """D: `layers` + 2 linear layers, LeakyReLU between them, one logit (1: uniform noise, 0:
-    features).
-    """
+    """D: `layers` + 2 linear layers with LeakyReLU, one logit (1: uniform noise, 0: features)."""
     widths = [features] + [CRITIC_WIDTH] * (layers + 1)
     parts: list[nn.Module] = []
     for before, after in pairwise(widths):
@@ -164,9 +162,7 @@ def make_critic(features: int, layers: int) -> nn.Sequential:
 
 
 def verdict(logits: Tensor, *, real: bool) -> Tensor:
-    """Cross-entropy of the critic's logits against `these rows are noise` or `these are
-    features`.
-    """
+    """Cross-entropy of the critic's logits against noise (`real`) or features (not `real`)."""
     return nn.functional.binary_cross_entropy_with_logits(
         logits, torch.full_like(logits, float(real))
     )

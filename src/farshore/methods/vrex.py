@@ -26,7 +26,7 @@ class CLVREXSettings(AnnealedSettings, TailoredSettings):
         help="β, the weight of the alignment; 0 is the paper's ablation",
     )
     alignment: Literal["logits", "risk"] = setting(
-        "logits", help="keep the replayed rows' logits (table 1) or the domain's risk"
+        "logits", help="align the replayed rows' logits (table 1) or the domain's risk"
     )
     distillation_reduction: Literal["mean", "sum_classes"] = setting(
         "mean", help="squared logit distance: mean or sum over classes"
@@ -42,8 +42,8 @@ class CLVREX(Tailored):
     Paper: Krueger et al., ICML 2021 (V-REx); the paper, table 1, row CL-VREX.
 
     Readings: the table's statistic is the risk but its alignment is on logits; logits are the
-    default (`alignment=risk` is the other reading). λ is 1 before `anneal_steps` and the optimiser
-    starts afresh then, as in DomainBed.
+    default (`alignment=risk` is the other reading). λ is 1 before `anneal_steps`; then the
+    optimiser is reset, as in DomainBed.
     """
 
     name = "cl-vrex"
@@ -71,8 +71,8 @@ class NaiveCLVREX(Naive):
 
     Equation: r̄_e is the mean loss over D_e at the end of domain e and stays fixed (the paper's
     appendix, NaiveVREX).
-    Paper: Krueger et al., ICML 2021. λ is 1 before `anneal_steps` and the optimiser starts afresh
-    then, as in DomainBed.
+    Paper: Krueger et al., ICML 2021. λ is 1 before `anneal_steps`; then the optimiser is reset, as
+    in DomainBed.
     """
 
     name = "naive-cl-vrex"

@@ -1,5 +1,6 @@
-"""Networks h = g∘f by name, and what a new one is made of. Other packages add theirs under the
-entry-point group `farshore.networks`.
+"""Networks h = g∘f by name, and the base class for writing a new one.
+
+Other packages add theirs under the entry-point group `farshore.networks`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ EXPORTS = {"Network": "network"}
 
 __all__ = ["NETWORKS", *EXPORTS]
 
-if not TYPE_CHECKING:  # a type checker sees the imports above, and refuses any other name
+if not TYPE_CHECKING:  # type checkers use the imports above and reject any other name
     __getattr__, __dir__ = lazy_exports(__name__, EXPORTS)
 
 NETWORKS: Registry[Callable[..., Network]] = Registry(

@@ -1,4 +1,4 @@
-"""Build a network by name for given inputs, with its settings checked."""
+"""Build a network by name for given inputs, and check its settings."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def build_network(
     *,
     restored: bool = False,
 ) -> Network:
-    """The network called `name` for inputs of `shape` (without the batch) and this many classes.
+    """Build the network `name` for inputs of `shape` (without the batch) and this many classes.
 
-    `restored`: its weights come from a saved state, so the file of pretrained weights it once began
-    with is not needed.
+    `restored`: the weights come from a saved state, so the file of pretrained weights that the
+    network was initialised with is not needed.
     """
     builder = NETWORKS.get(name)
     allowed = _check_names(name, settings)
@@ -43,7 +43,7 @@ def build_network(
 
 
 def check_network(network: object) -> None:
-    """Refuse what is neither a known name nor a Network."""
+    """Raise an error unless `network` is a known name or a Network."""
     if isinstance(network, str):
         NETWORKS.get(network)
     elif not isinstance(network, Network):
@@ -51,22 +51,23 @@ def check_network(network: object) -> None:
 
 
 def plain_network_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """These settings as the network understands them, so that 32 and the text "32" are the same.
-    An unknown network, an unknown name and a bad value are refused.
+    """Normalise a network's settings, so that 32 and the text "32" are the same.
+
+    An unknown network, an unknown setting or an invalid value raises a FarshoreError.
     """
     _check_names(name, settings)
     try:
         hints = get_type_hints(NETWORKS.get(name), include_extras=True)
-    except (NameError, TypeError):  # annotations of another package that cannot be looked up
+    except (NameError, TypeError):  # annotations of another package that cannot be resolved
         hints = {}
     plain: dict[str, Any] = {}
     for key, value in settings.items():
         if key not in hints:
             plain[key] = value
             continue
-        kind: TypeAdapter[Any] = TypeAdapter(hints[key])
+        adapter: TypeAdapter[Any] = TypeAdapter(hints[key])
         try:
-            plain[key] = kind.dump_python(kind.validate_python(value), mode="json")
+            plain[key] = adapter.dump_python(adapter.validate_python(value), mode="json")
         except ValidationError as error:
             allowed = explain(error).partition("it should be ")[2]
             raise FarshoreError(
@@ -76,9 +77,11 @@ def plain_network_settings(name: str, settings: Mapping[str, Any]) -> dict[str, 
 
 
 def _check_names(name: str, settings: Mapping[str, Any]) -> list[str]:
-    """The settings that the network has; others are refused."""
+    """Return the names of the network's settings; raise an error if any other is given."""
     parameters = inspect.signature(NETWORKS.get(name)).parameters.values()
-    allowed = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+    allowed = [
+        parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY
+    ]
     for key in settings:
         if key not in allowed:
             raise unknown(f"setting of network {name!r}", key, allowed)
@@ -92,16 +95,14 @@ def check_sizes(
     settings: Mapping[str, Any],
     stored: Mapping[str, Tensor],
 ) -> None:
-    """Refuse stored weights that do not fit the network of this description, before any of it is
-    allocated.
-    """
+    """Raise an error if stored weights do not fit the network, before allocating the network."""
     with torch.device("meta"):
-        described = build_network(network, shape, classes, settings, restored=True).state_dict()
-    for name, value in described.items():
+        expected = build_network(network, shape, classes, settings, restored=True).state_dict()
+    for name, value in expected.items():
         if name in stored and stored[name].shape != value.shape:
             raise StateError(
                 f"the stored weights {name!r} have shape {list(stored[name].shape)}, but the "
-                f"network {list(value.shape)}"
+                f"network expects {list(value.shape)}"
             )
 
 
@@ -113,12 +114,12 @@ def make_network(
     *,
     restored: bool = False,
 ) -> Network:
-    """The network of that name, or a copy of the user's own if it has one output per class."""
+    """Build the network of this name, or copy the given one if it has one output per class."""
     if isinstance(network, str):
         return build_network(network, shape, classes, settings, restored=restored)
-    found = getattr(network.classifier, "out_features", classes)
-    if found != classes:
+    outputs = getattr(network.classifier, "out_features", classes)
+    if outputs != classes:
         raise FarshoreError(
-            f"the network's classifier has {found} outputs, but there are {classes} classes"
+            f"the network's classifier has {outputs} outputs, but there are {classes} classes"
         )
     return deepcopy(network)

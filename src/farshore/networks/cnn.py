@@ -1,6 +1,4 @@
-"""The four-layer CNN of the paper's RotatedMNIST experiments: DomainBed's MNIST network, with a
-width.
-"""
+"""The four-layer CNN of the paper's RotatedMNIST experiments: DomainBed's, with variable width."""
 
 from __future__ import annotations
 
@@ -19,47 +17,48 @@ from .relu_group_norm import HAS_KERNELS, is_whole, relu_group_norm
 
 
 class CNNFeatures(nn.Sequential):
-    """Convolution, ReLU, GroupNorm, four times; the mean over the map. The same layers as fewer
-    kernels where they can be.
+    """Four blocks of convolution, ReLU and GroupNorm, then the mean over the feature map.
+
+    Runs as fewer, fused kernels if possible.
     """
 
     @property
     def by_channels(self) -> bool:
-        """Whether there are kernels for these layers that want images with the channels last."""
+        """Whether these layers have kernels, which need images with the channels last."""
         blocks = list(self._blocks())
-        plain = all(
-            isinstance(activation, nn.ReLU) for _, activation, _ in blocks
-        )  # a method may have put another one there
+        # A method may have replaced the activations.
+        only_relu = all(isinstance(activation, nn.ReLU) for _, activation, _ in blocks)
         return (
-            plain
+            only_relu
             and HAS_KERNELS
             and all(is_whole(norm.num_channels, norm.num_groups) for _, _, norm in blocks)
         )
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Features [n, 2 x width]."""
-        if not self._quick(inputs):
-            plain: Tensor = super().forward(inputs)
-            return plain
+        if not self._uses_kernels(inputs):
+            features: Tensor = super().forward(inputs)
+            return features
         blocks, out = list(self._blocks()), _in_steps_precision(inputs)
         for convolution, _, norm in blocks:
             last = convolution is blocks[-1][0]
-            given = convolution.bias, norm.weight, norm.bias, norm.num_groups, norm.eps
+            parameters = convolution.bias, norm.weight, norm.bias, norm.num_groups, norm.eps
             if convolution.in_channels == 1 and not inputs.requires_grad:
-                out, _ = first_layer(out, convolution.weight, *given)
+                out, _ = first_layer(out, convolution.weight, *parameters)
             else:
                 out = conv2d(out, convolution.weight, None, convolution.stride, convolution.padding)
-                out, _ = relu_group_norm(out, *given, last)
+                out, _ = relu_group_norm(out, *parameters, last)
         return out
 
-    def _quick(self, inputs: Tensor) -> bool:
-        second = self[3].weight  # the first has no format of its own if the images have one channel
-        assert isinstance(second, Tensor)
-        laid_out = (
-            second.is_contiguous(memory_format=torch.channels_last) and not second.is_contiguous()
+    def _uses_kernels(self, inputs: Tensor) -> bool:
+        # The second convolution: with one input channel, the first has no distinct memory format.
+        weight = self[3].weight
+        assert isinstance(weight, Tensor)
+        channels_last = (
+            weight.is_contiguous(memory_format=torch.channels_last) and not weight.is_contiguous()
         )
         return (
-            laid_out
+            channels_last
             and self.on_gpu(inputs)
             and self.by_channels
             and not any(layer._forward_hooks for layer in self)
@@ -67,31 +66,33 @@ class CNNFeatures(nn.Sequential):
 
     @staticmethod
     def on_gpu(inputs: Tensor) -> bool:
-        """Whether kernels for a GPU can take these inputs."""
+        """Whether GPU kernels can process these inputs."""
         return inputs.is_cuda
 
     def _blocks(self) -> Iterator[tuple[nn.Conv2d, nn.Module, nn.GroupNorm]]:
-        for place in range(0, len(self) - 2, 3):
-            convolution, activation, norm = self[place], self[place + 1], self[place + 2]
+        for start in range(0, len(self) - 2, 3):
+            convolution, activation, norm = self[start], self[start + 1], self[start + 2]
             assert isinstance(convolution, nn.Conv2d)
             assert isinstance(norm, nn.GroupNorm)
             yield convolution, activation, norm
 
 
 def _in_steps_precision(images: Tensor) -> Tensor:
-    """What autocast would make of them for a layer of its own."""
-    kind = images.device.type
-    return images.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else images
+    """Cast the images as autocast would for a built-in layer."""
+    device_type = images.device.type
+    if not torch.is_autocast_enabled(device_type):
+        return images
+    return images.to(torch.get_autocast_dtype(device_type))
 
 
 @validate_call
 def cnn(
     shape: tuple[int, ...], classes: int, *, width: Annotated[int, Field(ge=8, multiple_of=8)] = 64
 ) -> Network:
-    """Four 3x3 convolutions, each followed by ReLU and then GroupNorm(8); the second has stride 2;
-    mean over the map.
+    """Four 3x3 convolutions, each followed by ReLU and GroupNorm(8); then the mean over the map.
 
-    Channels: width, then three times 2 x width. At width 64 and one input channel it has 371,850
+    The second convolution has stride 2. Channels: width, then three times 2 x width. At width 64
+    and one input channel it has 371,850
     parameters with ten classes (Gulrajani and Lopez-Paz, "In Search of Lost Domain Generalization",
     ICLR 2021, MNIST_CNN).
     """

@@ -1,5 +1,6 @@
-"""Convolution, ReLU and GroupNorm of images with one channel as one operator on a GPU;
-`first_layer_kernels.py` has the formulas.
+"""Convolution, ReLU and GroupNorm of one-channel images as one operator on a GPU.
+
+The formulas are in `first_layer_kernels.py`.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from torch import Tensor
 from torch.library import custom_op
 
 
-# Compiled code on a disk is found by the operators' names: if what they take or return changes, so
-# must the names.
+# Compiled code is cached on disk under the operators' names: if their arguments or results change,
+# the names must change too.
 @custom_op("farshore::first_layer", mutates_args=())
 def first_layer(
     images: Tensor,
@@ -23,8 +24,9 @@ def first_layer(
     groups: int,
     eps: float,
 ) -> tuple[Tensor, Tensor]:
-    """GroupNorm(relu(a 3x3 convolution of the images, stride 1, padding 1)), and the facts [N,
-    2, C] that the backward pass needs.
+    """GroupNorm(relu(3x3 convolution of the images)) with stride 1 and padding 1.
+
+    Also returns the statistics `facts` [N, 2, C] that the backward pass needs.
     """
     from . import first_layer_kernels
 
@@ -78,7 +80,7 @@ def _(
     return weight.new_empty((12, len(weight)))
 
 
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     images, weight, bias, gamma, _, ctx.groups, _ = inputs
     ctx.save_for_backward(images, weight, bias, gamma, output[1])
 
@@ -88,4 +90,4 @@ def _gradients(ctx: Any, gradient: Tensor, _: Tensor | None) -> tuple[Tensor | N
     return None, rows[:9].t().reshape(-1, 1, 3, 3), rows[9], rows[10], rows[11], None, None
 
 
-first_layer.register_autograd(_gradients, setup_context=_keep)
+first_layer.register_autograd(_gradients, setup_context=_setup_context)

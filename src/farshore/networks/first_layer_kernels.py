@@ -1,11 +1,11 @@
-"""Convolution, ReLU and GroupNorm of images with one channel as Triton kernels: the convolution's
-output is never stored.
+"""Convolution, ReLU and GroupNorm of one-channel images as Triton kernels.
 
-One channel in and many out: the output c = X W + b of a 3x3 convolution is large beside the images,
-so that working it out again from the nine neighbours X of each place is cheaper than reading it.
-With the names of `kernels.py`, and `on` for the places where a > 0, dW = Xᵀ(on · (k dy + k₁ a +
-k₀)) = k · Xᵀ(on · dy) + k₁ · Xᵀa + k₀ · Xᵀon. As k = r γ, k₁ and k₀ are numbers of an image and a
-channel, one pass over dy has all products and sums. A column of ones among the neighbours gives db.
+The convolution's output c = X W + b is never stored. With one input channel and many output
+channels it is much larger than the images, so recomputing it from the nine neighbours X of each
+pixel is cheaper than reading it. With the names of `kernels.py`, and `on` for the pixels where
+a > 0, dW = Xᵀ(on · (k dy + k₁ a + k₀)) = k · Xᵀ(on · dy) + k₁ · Xᵀa + k₀ · Xᵀon. Since k = r γ, k₁
+and k₀ are constant per image and channel, one pass over dy gives all products and sums. A column of
+ones among the neighbours gives db.
 """
 
 from __future__ import annotations
@@ -16,28 +16,29 @@ import triton.language as tl
 from torch import Tensor
 from torch.nn.functional import pad
 
-from .kernels import _coefficients, _moments, channels_a_program, over_images
+from .kernels import _coefficients, _moments, channels_per_program, over_images
 
-# Rows of what an image adds to the gradients: nine of W, then b, γ and β. Matrix units take 16.
+# Rows that an image adds to the gradients: nine for W, then b, γ and β. Matrix units need 16.
 ROWS = 12
 
 
 @triton.jit
-def _neighbours(images, start, place, PLACES: tl.constexpr, WIDTH: tl.constexpr):
-    """The neighbours [places, 16] of these places in an image with a border of zeros: nine, a
-    one, and six that nobody reads.
+def _neighbours(images, start, pixel, PIXELS: tl.constexpr, WIDTH: tl.constexpr):
+    """The neighbours [pixels, 16] of these pixels in a zero-padded image.
+
+    The columns are the nine neighbours, a one, and six unused values.
     """
     tap = tl.arange(0, 16)
-    known = tl.minimum(place, PLACES - 1)
+    known = tl.minimum(pixel, PIXELS - 1)
     corner = start + known // WIDTH * (WIDTH + 2) + known % WIDTH
     near = tl.minimum(tap, 8)
-    found = tl.load(images + corner[:, None] + (near // 3 * (WIDTH + 2) + near % 3)[None, :])
-    return tl.where(tap[None, :] == 9, 1.0, found.to(tl.float32)).to(found.dtype)
+    values = tl.load(images + corner[:, None] + (near // 3 * (WIDTH + 2) + near % 3)[None, :])
+    return tl.where(tap[None, :] == 9, 1.0, values.to(tl.float32)).to(values.dtype)
 
 
 @triton.jit
 def _activated(x, w, bias, inside, PRECISION: tl.constexpr):
-    """relu(x w + b), zero beyond the last place."""
+    """relu(x w + b), zero beyond the last pixel."""
     return tl.where(
         inside, tl.maximum(tl.dot(x, w, input_precision=PRECISION) + bias[None, :], 0.0), 0.0
     )
@@ -45,9 +46,7 @@ def _activated(x, w, bias, inside, PRECISION: tl.constexpr):
 
 @triton.jit
 def _taps(weight, channel, dtype: tl.constexpr):
-    """The weights [16, channels] of the neighbours, zero for those that the convolution does not
-    have.
-    """
+    """The weights [16, channels] of the neighbours; zero for the unused columns."""
     tap = tl.arange(0, 16)
     return tl.load(
         weight + channel[None, :] * 9 + tap[:, None], mask=tap[:, None] < 9, other=0.0
@@ -64,7 +63,7 @@ def _forward(
     out,
     facts,
     eps,
-    PLACES: tl.constexpr,
+    PIXELS: tl.constexpr,
     WIDTH: tl.constexpr,
     BORDERED: tl.constexpr,
     CHANNELS: tl.constexpr,
@@ -77,32 +76,32 @@ def _forward(
     GROUPS: tl.constexpr = BLOCK // MEMBERS
     w, b = _taps(weight, channel, images.dtype.element_ty), tl.load(bias + channel)
     totals, squares = tl.zeros((STRIP, BLOCK), tl.float32), tl.zeros((STRIP, BLOCK), tl.float32)
-    for first in range(0, PLACES, STRIP):
-        place = first + tl.arange(0, STRIP)
+    for first in range(0, PIXELS, STRIP):
+        pixel = first + tl.arange(0, STRIP)
         a = _activated(
-            _neighbours(images, image * BORDERED, place, PLACES, WIDTH),
+            _neighbours(images, image * BORDERED, pixel, PIXELS, WIDTH),
             w,
             b,
-            place[:, None] < PLACES,
+            pixel[:, None] < PIXELS,
             PRECISION,
         )
         totals += a
         squares += a * a
     mean, inverse = _moments(
-        tl.sum(totals, axis=0), tl.sum(squares, axis=0), eps, PLACES * MEMBERS, GROUPS, MEMBERS
+        tl.sum(totals, axis=0), tl.sum(squares, axis=0), eps, PIXELS * MEMBERS, GROUPS, MEMBERS
     )
     tl.store(facts + image * (2 * CHANNELS) + channel, mean)
     tl.store(facts + image * (2 * CHANNELS) + CHANNELS + channel, inverse)
     scale = inverse * tl.load(gamma + channel)
     shift = tl.load(beta + channel) - mean * scale
-    for first in range(0, PLACES, STRIP):
-        place = first + tl.arange(0, STRIP)
-        inside = place[:, None] < PLACES
+    for first in range(0, PIXELS, STRIP):
+        pixel = first + tl.arange(0, STRIP)
+        inside = pixel[:, None] < PIXELS
         a = _activated(
-            _neighbours(images, image * BORDERED, place, PLACES, WIDTH), w, b, inside, PRECISION
+            _neighbours(images, image * BORDERED, pixel, PIXELS, WIDTH), w, b, inside, PRECISION
         )
         y = a * scale[None, :] + shift[None, :]
-        at = out + image * PLACES * CHANNELS + place[:, None] * CHANNELS + channel[None, :]
+        at = out + image * PIXELS * CHANNELS + pixel[:, None] * CHANNELS + channel[None, :]
         tl.store(at, y.to(out.dtype.element_ty), mask=inside)
 
 
@@ -115,7 +114,7 @@ def _backward(
     gamma,
     facts,
     sums,
-    PLACES: tl.constexpr,
+    PIXELS: tl.constexpr,
     WIDTH: tl.constexpr,
     BORDERED: tl.constexpr,
     CHANNELS: tl.constexpr,
@@ -135,12 +134,12 @@ def _backward(
         tl.zeros((16, BLOCK), tl.float32),
         tl.zeros((16, BLOCK), tl.float32),
     )
-    for first in range(0, PLACES, STRIP):
-        place = first + tl.arange(0, STRIP)
-        inside = place[:, None] < PLACES
-        x = _neighbours(images, image * BORDERED, place, PLACES, WIDTH)
+    for first in range(0, PIXELS, STRIP):
+        pixel = first + tl.arange(0, STRIP)
+        inside = pixel[:, None] < PIXELS
+        x = _neighbours(images, image * BORDERED, pixel, PIXELS, WIDTH)
         a = _activated(x, w, b, inside, PRECISION)
-        at = gradient + image * PLACES * CHANNELS + place[:, None] * CHANNELS + channel[None, :]
+        at = gradient + image * PIXELS * CHANNELS + pixel[:, None] * CHANNELS + channel[None, :]
         dy = tl.load(at, mask=inside, other=0.0).to(tl.float32)
         all1 += dy
         all2 += dy * a
@@ -152,12 +151,12 @@ def _backward(
     mean, inverse, scale = tl.load(fact), tl.load(fact + CHANNELS), tl.load(gamma + channel)
     p1 = tl.sum(all1, axis=0)
     x_dy = inverse * (tl.sum(all2, axis=0) - mean * p1)
-    k, k1, k0 = _coefficients(p1, x_dy, mean, inverse, scale, PLACES * MEMBERS, GROUPS, MEMBERS)
+    k, k1, k0 = _coefficients(p1, x_dy, mean, inverse, scale, PIXELS * MEMBERS, GROUPS, MEMBERS)
     row = tl.arange(0, 16)[:, None]
-    found = k[None, :] * by_dy + k1[None, :] * by_a + k0[None, :] * by_on
-    found = tl.where(row == 10, x_dy[None, :], tl.where(row == 11, p1[None, :], found))
+    parts = k[None, :] * by_dy + k1[None, :] * by_a + k0[None, :] * by_on
+    parts = tl.where(row == 10, x_dy[None, :], tl.where(row == 11, p1[None, :], parts))
     tl.store(
-        sums + image * (ROWS * CHANNELS) + row * CHANNELS + channel[None, :], found, mask=row < ROWS
+        sums + image * (ROWS * CHANNELS) + row * CHANNELS + channel[None, :], parts, mask=row < ROWS
     )
 
 
@@ -170,7 +169,7 @@ def forward(
     groups: int,
     eps: float,
 ) -> tuple[Tensor, Tensor]:
-    """y, with the channels last; and facts [N, 2, C]: μ and r of the channel's group."""
+    """y with the channels last, and facts [N, 2, C]: μ and r of each channel's group."""
     count, _, height, width = images.shape
     channels = len(weight)
     out = images.new_empty((count, height, width, channels)).permute(0, 3, 1, 2)
@@ -228,14 +227,15 @@ def _bordered(images: Tensor) -> Tensor:
 def _form(
     images: Tensor, channels: int, groups: int
 ) -> tuple[dict[str, int | str], tuple[int, int]]:
-    """What both kernels are compiled for, and how many programs there are. A program has one
-    image and a block of whole groups.
+    """Compile-time sizes of both kernels, and the grid of programs.
+
+    A program processes one image and a block of whole groups.
     """
     count, _, height, width = images.shape
-    members, block = channels // groups, channels_a_program(channels, groups)
+    members, block = channels // groups, channels_per_program(channels, groups)
     exact = images.dtype == torch.float32 and not torch.backends.cudnn.allow_tf32
     sizes = {
-        "PLACES": height * width,
+        "PIXELS": height * width,
         "WIDTH": width,
         "BORDERED": (height + 2) * (width + 2),
         "CHANNELS": channels,

@@ -19,18 +19,17 @@ def mlp(
     depth: Annotated[int, Field(ge=2)] = 3,
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
 ) -> Network:
-    """`depth` linear layers of `width` units with ReLU between them and none after the last, then
-    the linear classifier.
+    """`depth` linear layers of `width` units with ReLU between them, then the linear classifier.
 
-    With depth 3 that makes four linear layers (DomainBed's MLP featurizer plus head). Images are
-    flattened.
+    With depth 3 there are four linear layers (DomainBed's MLP featurizer plus head). There is no
+    ReLU after the last feature layer. Images are flattened.
     """
     size = 1
     for length in shape:
         size *= length
     layers: list[nn.Module] = [nn.Flatten()] if len(shape) != 1 else []
-    for wide in [size] + [width] * (depth - 2):
-        layers += [nn.Linear(wide, width), *([nn.Dropout(dropout)] if dropout else []), nn.ReLU()]
+    for inputs in [size] + [width] * (depth - 2):
+        layers += [nn.Linear(inputs, width), *([nn.Dropout(dropout)] if dropout else []), nn.ReLU()]
     features = nn.Sequential(*layers, nn.Linear(width, width))
     return Network(
         features, nn.Linear(width, classes), inputs=ImageInputs() if len(shape) == 3 else None

@@ -12,14 +12,15 @@ from torch import Tensor, nn
 
 from ..errors import FarshoreError
 
-# Rows that pass through a network at once where nothing is trained: scores, priors, stored logits.
+# Rows per forward pass outside training: for scores, priors and stored logits.
 EVALUATION_ROWS = 4096
 BatchNormMode = Literal["train", "frozen", "no_update"]
 
 
 class ImageInputs(nn.Module):
-    """uint8 images to floats in [0, 1], then (x - mean) / std per channel. It is part of the
-    model, so it is exported with it.
+    """Convert uint8 images to floats in [0, 1], then apply (x - mean) / std per channel.
+
+    This is part of the model, so it is exported with it.
     """
 
     mean: Tensor
@@ -32,18 +33,17 @@ class ImageInputs(nn.Module):
         self.plain = all(value == 0 for value in mean) and all(value == 1 for value in std)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Images ready for the feature extractor."""
+        """Prepare images for the feature extractor."""
         images = inputs.to(self.mean.dtype) / 255 if inputs.dtype == torch.uint8 else inputs
         return images if self.plain else (images - self.mean) / self.std
 
 
 @dataclass(frozen=True)
 class HiddenUnits:
-    """A layer of hidden units: the module that writes them, the normalisation after it, and the
-    modules that read them.
+    """A layer of hidden units: the module that writes them, its normalisation, and the readers.
 
-    `normalised_first`: the normalisation stands before the ReLU (convolution, norm, ReLU), not
-    behind it.
+    `normalised_first`: the normalisation is before the ReLU (convolution, norm, ReLU), not after
+    it.
     """
 
     name: str
@@ -54,7 +54,7 @@ class HiddenUnits:
 
     @property
     def preactivation(self) -> nn.Module:
-        """The module whose output enters the ReLU."""
+        """The module whose output is the input of the ReLU."""
         return (
             self.normalisation
             if self.normalisation is not None and self.normalised_first
@@ -63,11 +63,11 @@ class HiddenUnits:
 
 
 class Network(nn.Module):
-    """h = g∘f: a feature extractor and a linear classifier, both the user's own modules if he
-    likes.
+    """h = g∘f: a feature extractor and a linear classifier.
 
-    `features` maps a batch of inputs to [n, feature_dim], `classifier` maps that to one logit a
-    class. `inputs`, if given, prepares raw inputs (uint8 images) and stays inside the model.
+    `features` maps a batch of inputs to [n, feature_dim], `classifier` maps that to one logit per
+    class; both can be any module. `inputs`, if given, prepares raw inputs (uint8 images) and is
+    part of the model.
     """
 
     def __init__(
@@ -82,15 +82,15 @@ class Network(nn.Module):
         self.inputs = inputs if inputs is not None else nn.Identity()
         self.features = features
         self.classifier = classifier
-        found = getattr(classifier, "in_features", feature_dim)
-        if found is None:
+        dimension = getattr(classifier, "in_features", feature_dim)
+        if dimension is None:
             raise FarshoreError(
-                "feature_dim is unknown: hand a linear classifier to Network, or say "
+                "feature_dim is unknown: pass a linear classifier to Network, or set "
                 "feature_dim=..."
             )
-        self.feature_dim = int(found)
-        # How training runs the feature extractor, if not plainly: compiled, or in half precision.
-        # Set while it trains only.
+        self.feature_dim = int(dimension)
+        # The feature extractor as it runs in training, if it is compiled or in half precision.
+        # Set only during training.
         self.extractor: Callable[[Tensor], Tensor] | None = None
         self.channels_last = False
 
@@ -99,11 +99,11 @@ class Network(nn.Module):
         return self.plain_features(inputs) if self.extractor is None else self.extractor(inputs)
 
     def plain_features(self, inputs: Tensor) -> Tensor:
-        """The features, as the modules stand."""
-        ready = self.inputs(inputs)
-        if self.channels_last and ready.ndim == 4:
-            ready = ready.contiguous(memory_format=torch.channels_last)
-        features: Tensor = self.features(ready)
+        """The features, computed by the modules directly."""
+        prepared = self.inputs(inputs)
+        if self.channels_last and prepared.ndim == 4:
+            prepared = prepared.contiguous(memory_format=torch.channels_last)
+        features: Tensor = self.features(prepared)
         return features
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -113,14 +113,14 @@ class Network(nn.Module):
 
     @property
     def classes(self) -> int:
-        """How many logits the classifier gives."""
-        found = getattr(self.classifier, "out_features", None)
-        if found is None:
+        """The number of logits of the classifier."""
+        outputs = getattr(self.classifier, "out_features", None)
+        if outputs is None:
             raise FarshoreError(
                 "the number of classes is unknown: this method needs a classifier with "
                 "`out_features`, such as nn.Linear"
             )
-        return int(found)
+        return int(outputs)
 
     def batchnorms(self) -> list[nn.modules.batchnorm._BatchNorm]:
         """All BatchNorm layers."""
@@ -132,9 +132,11 @@ class Network(nn.Module):
 
     @contextmanager
     def batchnorm(self, mode: BatchNormMode) -> Iterator[None]:
-        """How BatchNorm behaves inside: `train` (batch statistics, running ones updated), `frozen`
-        (running statistics), `no_update` (batch statistics, running ones left alone). Other layers
-        keep their mode."""
+        """Set the mode of BatchNorm inside the context; other layers keep theirs.
+
+        `train`: batch statistics, running ones updated. `frozen`: running statistics. `no_update`:
+        batch statistics, running ones unchanged.
+        """
         layers = self.batchnorms()
         before = [(layer.training, layer.track_running_stats) for layer in layers]
         for layer in layers:
@@ -149,25 +151,25 @@ class Network(nn.Module):
     def hidden_units(self) -> list[HiddenUnits]:
         """The layers whose units pass a ReLU, with their readers, for methods that reset units.
 
-        Found by walking `features` (a chain of modules) and the classifier. Networks with branches
-        override this.
+        They are determined by walking `features`, as a chain of modules, and the classifier.
+        Networks with branches override this.
         """
         chain = [
             module for module in _leaves(self.features) if not isinstance(module, nn.Identity)
         ] + [self.classifier]
-        found: list[HiddenUnits] = []
-        for place, writer in enumerate(chain[:-1]):
+        layers: list[HiddenUnits] = []
+        for index, writer in enumerate(chain[:-1]):
             if not isinstance(writer, nn.Linear | nn.Conv2d):
                 continue
             reader_at = next(
                 (
                     i
-                    for i in range(place + 1, len(chain))
+                    for i in range(index + 1, len(chain))
                     if isinstance(chain[i], nn.Linear | nn.Conv2d)
                 ),
                 None,
             )
-            between = chain[place + 1 : reader_at]
+            between = chain[index + 1 : reader_at]
             if reader_at is None or not any(isinstance(module, nn.ReLU) for module in between):
                 continue
             norm = next(
@@ -182,8 +184,8 @@ class Network(nn.Module):
             normalised_first = norm is not None and between.index(norm) < between.index(relu)
             reader = chain[reader_at]
             assert isinstance(reader, nn.Linear | nn.Conv2d)
-            found.append(HiddenUnits(f"{len(found)}", writer, norm, (reader,), normalised_first))
-        return found
+            layers.append(HiddenUnits(f"{len(layers)}", writer, norm, (reader,), normalised_first))
+        return layers
 
 
 def _leaves(module: nn.Module) -> Iterator[nn.Module]:

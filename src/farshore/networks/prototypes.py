@@ -1,4 +1,4 @@
-"""A head of prototypes: a row is scored by how near its direction is to each class's prototype."""
+"""A prototype head: it scores a row by the similarity of its direction to class prototypes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from torch import Tensor, nn
 
 
 class PrototypeHead(nn.Module):
-    """Features to a direction f in R^D, and to logits π_c · f / T. Prototypes are moved by the
-    method, never by gradients.
+    """Maps features to a direction f in R^D, and to logits π_c · f / T.
+
+    The prototypes are updated by the method, not by gradients.
     """
 
     prototypes: Tensor
@@ -26,9 +27,9 @@ class PrototypeHead(nn.Module):
         )
 
     def direction(self, features: Tensor) -> Tensor:
-        """f: the embedding at unit length."""
+        """f: the embedding, normalised to unit length."""
         return nn.functional.normalize(self.embedding(features), dim=1)
 
     def forward(self, features: Tensor) -> Tensor:
-        """One logit a class."""
+        """One logit per class."""
         return self.direction(features) @ self.prototypes.T / self.temperature

@@ -1,8 +1,8 @@
-"""ReLU and GroupNorm of a convolution's output as one operator on a GPU, which a compiler takes as
-it is.
+"""ReLU and GroupNorm of a convolution's output as one operator on a GPU.
 
-PyTorch's GroupNorm copies images with the channels last, and what automatic differentiation makes
-of the formula reads them six times; `kernels.py` has the formulas.
+The compiler treats it as a single operator. PyTorch's GroupNorm copies images with the channels
+last, and automatic differentiation of the formula reads them six times. The formulas are in
+`kernels.py`.
 """
 
 from __future__ import annotations
@@ -14,23 +14,24 @@ import torch
 from torch import Tensor
 from torch.library import custom_op
 
-# Whether the compiler of the kernels is installed, which PyTorch brings where it has CUDA. They
-# were written for NVIDIA's GPUs.
+# Whether Triton, which compiles the kernels, is installed. It comes with CUDA builds of PyTorch.
+# The kernels were written for NVIDIA GPUs.
 HAS_KERNELS = find_spec("triton") is not None and torch.version.hip is None
 
 
-# Compiled code on a disk is found by the operators' names: if what they take or return changes, so
-# must the names.
+# Compiled code is cached on disk under the operators' names: if their arguments or results change,
+# the names must change too.
 @custom_op("farshore::relu_group_norm", mutates_args=())
 def relu_group_norm(
     c: Tensor, bias: Tensor, gamma: Tensor, beta: Tensor, groups: int, eps: float, pooled: bool
 ) -> tuple[Tensor, Tensor]:
-    """GroupNorm(relu(c + b)), or its mean over all places; and the facts [N, 4, C] that the
-    backward pass needs.
+    """GroupNorm(relu(c + b)), or its mean over all pixels.
+
+    Also returns the statistics `facts` [N, 4, C] that the backward pass needs.
     """
     from . import kernels
 
-    return kernels.forward(_by_channels(c), bias, gamma, beta, groups, eps, pooled)
+    return kernels.forward(_channels_last(c), bias, gamma, beta, groups, eps, pooled)
 
 
 @custom_op("farshore::relu_group_norm_backward", mutates_args=())
@@ -46,11 +47,11 @@ def relu_group_norm_backward(
     """dc; db, dγ and dβ [3, C]."""
     from . import kernels
 
-    gradient = gradient.contiguous() if pooled else _by_channels(gradient)
-    return kernels.backward(gradient, _by_channels(c), bias, gamma, facts, groups, pooled)
+    gradient = gradient.contiguous() if pooled else _channels_last(gradient)
+    return kernels.backward(gradient, _channels_last(c), bias, gamma, facts, groups, pooled)
 
 
-def _by_channels(images: Tensor) -> Tensor:
+def _channels_last(images: Tensor) -> Tensor:
     return images.contiguous(memory_format=torch.channels_last)
 
 
@@ -81,7 +82,7 @@ def _like(c: Tensor) -> Tensor:
     return torch.empty_like(c, memory_format=torch.channels_last)
 
 
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     c, bias, gamma, _, ctx.groups, _, ctx.pooled = inputs
     ctx.save_for_backward(c, bias, gamma, output[1])
 
@@ -91,12 +92,13 @@ def _gradients(ctx: Any, gradient: Tensor, _: Tensor | None) -> tuple[Tensor | N
     return dc, *sums, None, None, None
 
 
-relu_group_norm.register_autograd(_gradients, setup_context=_keep)
+relu_group_norm.register_autograd(_gradients, setup_context=_setup_context)
 
 
 def is_whole(channels: int, groups: int) -> bool:
-    """Whether a program's blocks come out even: it takes a number of channels, and of channels a
-    group, that is a power of two.
+    """Whether the kernels support these sizes.
+
+    The number of channels, and of channels per group, must be a power of two.
     """
     members, rest = divmod(channels, groups)
     return rest == 0 and channels & (channels - 1) == 0 and members & (members - 1) == 0

@@ -1,4 +1,4 @@
-"""ResNet18 with torchvision's names, so that its files of weights load."""
+"""ResNet18 with torchvision's parameter names, so that its weight files can be loaded."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from ..data.weights import find_weights, read_weights
 from ..errors import FarshoreError
 from .network import HiddenUnits, ImageInputs, Network
 
-# ImageNet's statistics, with which the published weights were trained.
+# ImageNet's channel statistics, which the published weights were trained with.
 MEAN = (0.485, 0.456, 0.406)
 STD = (0.229, 0.224, 0.225)
 WIDTH = 64
 
 
 class BasicBlock(nn.Module):
-    """x + norm(conv(relu(norm(conv(x))))), then ReLU; the shortcut is a 1x1 convolution where
-    the size changes.
+    """x + norm(conv(relu(norm(conv(x))))), then ReLU.
+
+    The shortcut is a 1x1 convolution if the size changes.
     """
 
     def __init__(self, before: int, after: int, stride: int) -> None:
@@ -44,7 +45,7 @@ class BasicBlock(nn.Module):
 
 
 class ResNet18Features(nn.Module):
-    """The stem (7x7 convolution, pooling) and four stages of two blocks; the mean over the map."""
+    """A stem (7x7 convolution, pooling), four stages of two blocks, and the mean over the map."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -63,7 +64,7 @@ class ResNet18Features(nn.Module):
             BasicBlock(4 * width, 8 * width, 2), BasicBlock(8 * width, 8 * width, 1)
         )
         self.avgpool = nn.AdaptiveAvgPool2d(1)
-        for module in self.modules():  # as torchvision begins from scratch
+        for module in self.modules():  # torchvision's initialisation
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
@@ -80,8 +81,9 @@ class ResNet18(Network):
     """ResNet18 as a Network."""
 
     def hidden_units(self) -> list[HiddenUnits]:
-        """The inner convolution of each block: its units have one reader. A unit on the shortcut
-        cannot be reset alone.
+        """The inner convolution of each block, whose units have one reader.
+
+        A unit on the shortcut cannot be reset on its own.
         """
         blocks = [
             (name, block)
@@ -99,13 +101,12 @@ def resnet18(
     weights: str = "imagenet",
     width: Annotated[int, Field(ge=1)] = WIDTH,
 ) -> Network:
-    """ResNet18 (He et al., CVPR 2016) at the images' own resolution, with torchvision's stem; 512
-    features at width 64.
+    """ResNet18 (He et al., CVPR 2016) at the images' own resolution; 512 features at width 64.
 
     weights: `imagenet` (torchvision's IMAGENET1K_V1 file in ROOT/weights), a file (.pth or
-    .safetensors with torchvision's names; its head is left out) or `none`: from scratch. Images of
-    one channel are repeated to three. The paper uses ImageNet weights and says nothing of resizing
-    or of the stem, so both are left as they are.
+    .safetensors with torchvision's names; its head is ignored), or `none` to train from scratch.
+    One-channel images are repeated to three channels. The paper uses ImageNet weights and does not
+    mention resizing or a different stem, so images keep their size and the stem is torchvision's.
     """
     if len(shape) != 3 or shape[0] not in (1, 3):
         raise FarshoreError(
@@ -120,17 +121,19 @@ def resnet18(
                 f"width = {width} has no pretrained weights: use width {WIDTH} or weights none"
             )
         _load(features, read_weights(file), str(file))
-    # One channel minus a mean of three gives three: that repeats it.
+    # Subtracting three channel means broadcasts one channel to three.
     return ResNet18(features, nn.Linear(8 * width, classes), inputs=ImageInputs(MEAN, STD))
 
 
-def _load(features: ResNet18Features, read: dict[str, Tensor], file: str) -> None:
+def _load(features: ResNet18Features, weights: dict[str, Tensor], file: str) -> None:
     own = features.state_dict()
-    absent = [name for name in own if name not in read and not name.endswith("num_batches_tracked")]
-    wrong = [name for name in own if name in read and read[name].shape != own[name].shape]
-    if absent or wrong:
+    missing = [
+        name for name in own if name not in weights and not name.endswith("num_batches_tracked")
+    ]
+    wrong = [name for name in own if name in weights and weights[name].shape != own[name].shape]
+    if missing or wrong:
         raise FarshoreError(
-            f"{file} does not fit resnet18: {(absent or wrong)[0]!r} is "
-            f"{'absent' if absent else 'of another shape'}"
+            f"{file} does not fit resnet18: {(missing or wrong)[0]!r} "
+            f"{'is missing' if missing else 'has a different shape'}"
         )
-    features.load_state_dict({name: read.get(name, own[name]) for name in own})
+    features.load_state_dict({name: weights.get(name, own[name]) for name in own})

@@ -1,4 +1,4 @@
-"""k-winners: at each place only the strongest channels pass."""
+"""k-winners: only the largest channels of each pixel pass."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from torch import Tensor, nn
 
 
 class KWinners(nn.Module):
-    """Keep the k = round(share · channels) largest channels of each row and place, zero the others;
-    with `relu` negative ones too.
+    """Keep the k = round(share · channels) largest channels of each row and pixel, zero the others.
 
-    The gradient passes where the value passes. Ties may keep more than k. The same k in training
-    and evaluation.
+    With `relu`, negative values become zero too. Gradients pass where values pass. Ties may keep
+    more than k. k is the same in training and evaluation.
     """
 
     def __init__(self, share: float, *, relu: bool = True) -> None:
@@ -19,28 +18,29 @@ class KWinners(nn.Module):
         self.share, self.relu = share, relu
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """The winners of the channels, axis 1."""
+        """Keep the winners among the channels, axis 1."""
         k = max(1, round(self.share * inputs.shape[1]))
-        least = inputs.detach().topk(k, dim=1).values[:, -1:]
+        threshold = inputs.detach().topk(k, dim=1).values[:, -1:]
         if self.relu:
-            least = least.clamp(min=0)
-        return torch.where(inputs >= least, inputs, 0.0)
+            threshold = threshold.clamp(min=0)
+        return torch.where(inputs >= threshold, inputs, 0.0)
 
     def extra_repr(self) -> str:
-        """The share that wins."""
+        """Show the share of winners."""
         return f"share={self.share}, relu={self.relu}"
 
 
 def sparse(module: nn.Module, share: float) -> None:
-    """Make k-winners of the ReLUs inside `module`, except the first of several: the stem stays
-    as it is.
+    """Replace the ReLUs in `module` by k-winners.
+
+    If there are several, the first one (the stem) is not replaced.
     """
-    kinds = nn.ReLU | KWinners  # a network that was made sparse before is made so anew
-    found = [
+    kinds = nn.ReLU | KWinners  # KWinners: the network may have been made sparse before
+    activations = [
         (parent, name)
         for parent in module.modules()
         for name, child in parent.named_children()
         if isinstance(child, kinds)
     ]
-    for parent, name in found[1:] if len(found) > 1 else found:
+    for parent, name in activations[1:] if len(activations) > 1 else activations:
         setattr(parent, name, KWinners(share))

@@ -1,4 +1,5 @@
-"""Settings profiles by name: other defaults and search distributions for other kinds of data.
+"""Settings profiles by name: defaults and search distributions for different kinds of data.
+
 Other packages add theirs under the entry-point group `farshore.profiles`.
 """
 

@@ -1,6 +1,8 @@
-"""The paper's defaults by data set: its table of hyper-parameters gives some settings another
-default and distribution where the data are large, and others where training is long. SHOT++ has
-such values in its official repository: those of its digits, and those of its objects.
+"""The paper's defaults by data set.
+
+Its table of hyper-parameters has different defaults and distributions of some settings for large
+data, and of others for long training. The official SHOT++ repository likewise has separate values
+for digits and for objects.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ _LONG: Overrides = {
 }
 
 
-def _joined(first: Overrides, second: Overrides) -> Overrides:
+def _merged(first: Overrides, second: Overrides) -> Overrides:
     return {
         method: {**first.get(method, {}), **second.get(method, {})}
         for method in dict.fromkeys([*first, *second])
@@ -44,7 +46,7 @@ def _joined(first: Overrides, second: Overrides) -> Overrides:
 LARGE_DATA = Profile(
     "large-data",
     "large data, long training: tinyimagenet-c, wm811k and other images",
-    _joined(_LARGE, _LONG),
+    _merged(_LARGE, _LONG),
 )
 LARGE_DATA_SHORT_TRAINING = Profile(
     "large-data-short-training", "large data, short training: camelyon17", _LARGE
