@@ -161,7 +161,7 @@ def test_classes_named_beforehand_may_come_later(blobs) -> None:
         ),
         (lambda m, x, y: m.learn([["a", "b"]] * len(y), y, domain="a"), "give numbers"),
         (lambda m, x, y: m.learn(x, [None] * len(y), domain="a"), "missing in"),
-        (lambda m, x, y: m.learn(x, y[:, None], domain="a"), "one label a row"),
+        (lambda m, x, y: m.learn(x, y[:, None], domain="a"), "one label per row"),
         (lambda m, x, y: m.learn(x, y * 0, domain="a"), "one class only"),
         (lambda m, x, y: m.learn(x, y, domain="a", validation=1.0), "leaves no row"),
         (lambda m, x, y: m.predict(x), "has not learned"),

@@ -246,7 +246,7 @@ REFUSALS: list[tuple[str, Any, dict[str, Any], str]] = [
         "text for a number",
         change("pressure", "high"),
         {},
-        "column 'pressure', row 5: 'high' is not a number: mend it",
+        "column 'pressure', row 5: 'high' is not a number: fix it",
     ),
     (
         "text for a number in the target",
@@ -308,7 +308,7 @@ REFUSALS: list[tuple[str, Any, dict[str, Any], str]] = [
         "identifier",
         lambda f: f.assign(name=[f"n{i}" for i in range(len(f))]),
         {},
-        "column 'name' holds 120 different texts in 80|different texts",
+        "column 'name' has 120 different texts in 80|different texts",
     ),
 ]
 

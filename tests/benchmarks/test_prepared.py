@@ -78,7 +78,7 @@ def test_download_is_checked_and_shown(server: str, tmp_path: Path) -> None:
 
 
 def test_a_download_with_another_checksum_is_refused(server: str, tmp_path: Path) -> None:
-    with pytest.raises(FarshoreError, match="another checksum"):
+    with pytest.raises(FarshoreError, match="the wrong checksum"):
         fetch([public(server + "broken.bin")], tmp_path / "raw", again="farshore prepare tiny")
     assert not list((tmp_path / "raw").glob("official*"))
 

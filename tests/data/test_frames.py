@@ -110,7 +110,7 @@ class Ragged(Pictures):
 
 
 def test_refused_datasets() -> None:
-    with pytest.raises(FarshoreError, match="holds its labels itself"):
+    with pytest.raises(FarshoreError, match="contains its own labels"):
         from_dataset(Pictures(), [1])
     with pytest.raises(FarshoreError, match="without a length"):
         from_dataset(Endless())

@@ -28,7 +28,7 @@ def test_layout_gives_domain_and_class(tmp_path: Path) -> None:
         ["site a", "dog"],
         ["site b", "cat"],
     ]
-    assert notes == ["1 files are no images by their names and were left out: site a/cat/notes.txt"]
+    assert notes == ["1 files do not have an image suffix and were left out: site a/cat/notes.txt"]
 
 
 def test_images_come_in_the_order_of_their_names(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_other_layouts_are_refused(tmp_path: Path) -> None:
     save(tmp_path / "site" / "cat" / "1.png", np.zeros((4, 4), np.uint8))
     with pytest.raises(
         FarshoreError,
-        match="images 1 folders and 2 folders deep: images must lie as domain/class/file",
+        match="images 1 folders and 2 folders deep: the layout must be domain/class/file",
     ):
         list_images(tmp_path)
 
