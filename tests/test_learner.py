@@ -154,7 +154,7 @@ def test_classes_named_beforehand_may_come_later(blobs) -> None:
     [
         (lambda m, x, y: m.learn(x, y, domain="a", steps=0), "steps = 0"),
         (lambda m, x, y: m.learn(x[:0], y[:0], domain="a"), "empty"),
-        (lambda m, x, y: m.learn(x, y[:-1], domain="a"), "equally many"),
+        (lambda m, x, y: m.learn(x, y[:-1], domain="a"), "the numbers must be equal"),
         (
             lambda m, x, y: m.learn(x.masked_fill(x > 2, float("nan")), y, domain="a"),
             "NaN or infinite inputs",

@@ -134,7 +134,7 @@ def test_published_folders_of_tiny_imagenet_c_are_read_by_class_and_name(tmp_pat
     images = made.read_published(raw, "fog", labels)
     assert np.abs(images.mean(axis=(1, 2, 3)) - [0, 50, 100, 150]).max() < 2
     (raw / "Tiny-ImageNet-C" / "fog" / "3" / "n02" / "val_3.JPEG").unlink()
-    with pytest.raises(FarshoreError, match=r"val_3\.JPEG is absent"):
+    with pytest.raises(FarshoreError, match=r"val_3\.JPEG is missing"):
         made.read_published(raw, "fog", labels)
 
 

@@ -152,7 +152,7 @@ def test_rows_of_both_sides_are_counted_and_can_be_left_out(tmp_path: Path) -> N
     frame.loc[83, "patient"] = "north1"
     grouped = scenario(frame, tmp_path, target="east", group="patient", drop=("day",))
     assert any(
-        "4 source rows belong to 1 groups that stand in the target too" in note
+        "4 source rows belong to 1 groups that are also in the target" in note
         for note in grouped.notes
     )
 
@@ -234,7 +234,7 @@ REFUSALS: list[tuple[str, Any, dict[str, Any], str]] = [
         "one class",
         change("outcome", "well", slice(0, 39)),
         {},
-        "domain 'north' has one class only .'well'.: join it",
+        "domain 'north' has one class only .'well'.: merge it",
     ),
     (
         "class of the target only",
@@ -476,8 +476,8 @@ def test_own_data_answer_from_the_file(tmp_path: Path) -> None:
 def test_the_path_must_be_given_and_be_of_the_right_kind(tmp_path: Path) -> None:
     with pytest.raises(FarshoreError, match="option 'path' of table is not given"):
         make_benchmark("table", {"label": "x"})
-    with pytest.raises(FarshoreError, match="is a folder, no table: use image-folder"):
+    with pytest.raises(FarshoreError, match="is a folder, not a table: use image-folder"):
         make_benchmark("table", {"path": str(tmp_path)}).scenario(target="a")
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(FarshoreError, match="is a file, no folder of images: use table"):
+    with pytest.raises(FarshoreError, match="is a file, not a folder of images: use table"):
         make_benchmark("image-folder", {"path": str(tmp_path / "a.csv")}).scenario(target="a")

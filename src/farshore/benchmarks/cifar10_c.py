@@ -88,7 +88,7 @@ class CIFAR10C(CorruptedImages):
         return [*(f"{name}.npy" for name in super().published_parts()), "labels.npy"]
 
     def read_published(self, raw: Path, corruption: str, labels: np.ndarray) -> np.ndarray:
-        """Read the rows of one severity; the arrays contain severities 1 to 5, 10,000 images each."""
+        """Read the rows of one severity; the arrays have 10,000 images for each of 1 to 5."""
         folder, count = raw / self.published, len(labels)
         arrays = [
             np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)

@@ -193,9 +193,7 @@ class CorruptedImages(ImageBenchmark):
     def published_parts(self) -> list[str]:
         """Return what the folder of the published images must contain."""
         return [
-            corruption
-            for name in (*PAIRS, self.default_target)
-            for corruption in name.split("+")
+            corruption for name in (*PAIRS, self.default_target) for corruption in name.split("+")
         ]
 
     def has_files(self, raw: Path) -> bool:

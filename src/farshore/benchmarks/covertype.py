@@ -120,9 +120,7 @@ class Covertype(PreparedBenchmark):
         number = np.array([-1, 0, 1, 2, -1, 3, 4, 5])[cover]
         for index, area in enumerate(AREAS):
             rows = np.flatnonzero((table[:, 10 + index] == 1) & (number >= 0))
-            balanced = rows[
-                balance(number[rows], generator(seed, self.set_name, "balance", index))
-            ]
+            balanced = rows[balance(number[rows], generator(seed, self.set_name, "balance", index))]
             yield area, features[balanced], number[balanced].astype(np.uint8)
 
     def make(
@@ -225,7 +223,9 @@ def _read_zip(path: Path) -> np.ndarray:
         written = unpack(path, folder, limit=LARGEST)
         inner = next((file for file in written if file.name == "covtype.data.gz"), None)
         if inner is None:
-            raise FarshoreError(f"{path} does not contain covtype.data.gz: delete it and prepare again")
+            raise FarshoreError(
+                f"{path} does not contain covtype.data.gz: delete it and prepare again"
+            )
         return _read_official(check(Covertype.files[0], inner.parent))
     finally:
         shutil.rmtree(folder, ignore_errors=True)

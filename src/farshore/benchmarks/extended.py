@@ -40,7 +40,8 @@ class ExtendedImages(ImageBenchmark):
         domains, make_target, notes = super().make(once, target, seed)  # type: ignore[safe-super] # of the other base class
         by_name = dict(zip(once, domains, strict=True))
         named = [
-            replace(by_name[base], name=name) for name, base in zip(sources, base_names, strict=True)
+            replace(by_name[base], name=name)
+            for name, base in zip(sources, base_names, strict=True)
         ]
         return (
             named,

@@ -21,7 +21,7 @@ CATEGORIES = {"cp": "1234", "restecg": "012", "slope": "123", "thal": "367"}
 
 
 class HeartHospitals(Benchmark):
-    """UCI Heart Disease: 13 measurements of 920 patients; diseased if a vessel is narrowed (num > 0).
+    """UCI Heart Disease: 13 measurements of 920 patients; a narrowed vessel (num > 0) or not.
 
     Hospitals differ in their patients (36% to 93% diseased) and in what they measure: `ca` is
     missing for 99% of the patients outside Cleveland, and Switzerland recorded cholesterol as 0. A

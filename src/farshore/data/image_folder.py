@@ -25,7 +25,7 @@ LARGEST_IN_MEMORY = 1 << 30
 
 @dataclass(frozen=True)
 class ImagePreprocessing:
-    """Convert images of any size to uint8 [channels, size, size]; the state is part of the model."""
+    """Convert images of any size to uint8 [channels, size, size]; saved with the model."""
 
     size: int
     channels: int

@@ -49,7 +49,7 @@ def interpolate(images: np.ndarray, positions: np.ndarray, axis: int) -> np.ndar
 
 
 def zoomed(images: np.ndarray, factor: float) -> np.ndarray:
-    """Enlarge the centre of square images by `factor`; the size stays (bilinear, corners aligned)."""
+    """Enlarge the centre of square images by `factor` (bilinear, corners aligned, same size)."""
     size = images.shape[-1]
     cropped = math.ceil(size / factor)
     top = (size - cropped) // 2
