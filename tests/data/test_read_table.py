@@ -29,7 +29,7 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
         read_table(tmp_path / "t.parquet")
 
 
-def test_whole_numbers_have_no_point() -> None:
+def test_whole_numbers_have_no_decimal_point() -> None:
     assert as_texts(pd.Series([1.0, 2.0])).tolist() == ["1", "2"]
     assert as_texts(pd.Series([1.5, 2.0])).tolist() == ["1.5", "2.0"]
     assert as_texts(pd.Series([" a", "b "])).tolist() == ["a", "b"]

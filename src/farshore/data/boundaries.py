@@ -86,14 +86,15 @@ def construct(
         ends = np.linspace(0, rows, (count or BLOCKS) + 1).round().astype(int)[1:-1].tolist()
     else:
         ends = _drift(_embed(inputs, seed)[1], count, seed)
-    where = (
+    location = (
         f", boundaries at rows {', '.join(map(str, ends))} of {rows}"
         if ends
         else f" in {rows} rows"
     )
     domain = np.searchsorted(np.array(ends, dtype=int), np.arange(rows), side="right")
     return Constructed(
-        domain, f"domains were constructed without labels (by {by}): {len(ends) + 1} found{where}"
+        domain,
+        f"domains were constructed without labels (by {by}): {len(ends) + 1} found{location}",
     )
 
 
