@@ -154,14 +154,14 @@ def test_classes_named_beforehand_may_come_later(blobs) -> None:
     [
         (lambda m, x, y: m.learn(x, y, domain="a", steps=0), "steps = 0"),
         (lambda m, x, y: m.learn(x[:0], y[:0], domain="a"), "empty"),
-        (lambda m, x, y: m.learn(x, y[:-1], domain="a"), "equally many"),
+        (lambda m, x, y: m.learn(x, y[:-1], domain="a"), "the numbers must be equal"),
         (
             lambda m, x, y: m.learn(x.masked_fill(x > 2, float("nan")), y, domain="a"),
             "NaN or infinite inputs",
         ),
         (lambda m, x, y: m.learn([["a", "b"]] * len(y), y, domain="a"), "give numbers"),
         (lambda m, x, y: m.learn(x, [None] * len(y), domain="a"), "missing in"),
-        (lambda m, x, y: m.learn(x, y[:, None], domain="a"), "one label a row"),
+        (lambda m, x, y: m.learn(x, y[:, None], domain="a"), "one label per row"),
         (lambda m, x, y: m.learn(x, y * 0, domain="a"), "one class only"),
         (lambda m, x, y: m.learn(x, y, domain="a", validation=1.0), "leaves no row"),
         (lambda m, x, y: m.predict(x), "has not learned"),

@@ -8,20 +8,20 @@ import pytest
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """Real files for development: $FARSHORE_SHARED, or shared/data beside the checkout."""
-    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
-    folder = Path(os.environ.get("FARSHORE_SHARED", beside))
+    """Real files for development: $FARSHORE_SHARED, or shared/data next to the checkout."""
+    default = Path(__file__).resolve().parents[3] / "shared" / "data"
+    folder = Path(os.environ.get("FARSHORE_SHARED", default))
     if not folder.is_dir():
         pytest.skip(
-            "the real data are not here: set FARSHORE_SHARED to the folder that holds mnist/ and "
-            "covertype/"
+            "the real data are missing: set FARSHORE_SHARED to the folder that contains mnist/ "
+            "and covertype/"
         )
     return folder
 
 
 @pytest.fixture(scope="session")
 def root(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data root with the official files in place, prepared by whoever asks first."""
+    """A data root with the official files, prepared by the first test that uses it."""
     root = tmp_path_factory.mktemp("root")
     for name in ("mnist", "covertype"):
         (root / name).symlink_to(shared / name, target_is_directory=True)

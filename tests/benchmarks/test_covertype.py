@@ -78,9 +78,9 @@ def test_it_runs(data_root: Path) -> None:
 
 def test_same_seed_same_bytes(data_root: Path, tmp_path: Path) -> None:
     (tmp_path / "covertype").symlink_to(data_root / "covertype", target_is_directory=True)
-    here, there = Covertype().prepare(), Covertype().prepare(tmp_path)
-    assert here.manifest["files"] == there.manifest["files"]
-    assert Covertype().prepare(tmp_path, seed=1).manifest["files"] != here.manifest["files"]
+    first, second = Covertype().prepare(), Covertype().prepare(tmp_path)
+    assert first.manifest["files"] == second.manifest["files"]
+    assert Covertype().prepare(tmp_path, seed=1).manifest["files"] != first.manifest["files"]
 
 
 def test_all_sources_is_named_non_continual(data_root: Path) -> None:
@@ -135,9 +135,9 @@ def test_a_damaged_npz_is_refused(tmp_path: Path) -> None:
 
 @given(st.lists(st.integers(2, 5000), min_size=1, max_size=8))
 def test_rounding_is_carried_over_the_domains(rows: list[int]) -> None:
-    counts = {str(place): count for place, count in enumerate(rows)}
-    held = validation_rows(counts)
-    train = [counts[name] - held[name] for name in counts]
+    counts = {str(number): count for number, count in enumerate(rows)}
+    validation = validation_rows(counts)
+    train = [counts[name] - validation[name] for name in counts]
     assert all(abs(t - 0.8 * n) < 1 + 1e-9 for t, n in zip(train, rows, strict=True))
     assert abs(sum(train) - 0.8 * sum(rows)) <= 0.5 + 1e-9
 
@@ -145,8 +145,8 @@ def test_rounding_is_carried_over_the_domains(rows: list[int]) -> None:
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=200))
 def test_balanced_to_the_rarest_class(labels: list[int]) -> None:
     array = np.array(labels)
-    kept = balance(array, generator(0, "test"))
-    counts = np.unique(array[kept], return_counts=True)
+    balanced = balance(array, generator(0, "test"))
+    counts = np.unique(array[balanced], return_counts=True)
     assert counts[0].tolist() == sorted(set(labels))
     assert set(counts[1].tolist()) == {np.unique(array, return_counts=True)[1].min()}
-    assert np.array_equal(kept, np.unique(kept))
+    assert np.array_equal(balanced, np.unique(balanced))

@@ -34,21 +34,19 @@ def test_rotated_digits_counts_and_defaults() -> None:
     assert [len(domain.validation) for domain in scenario.sources] == [72, 72, 72, 72]
 
 
-def test_each_picture_stands_in_one_domain_only() -> None:
-    """Every source picture is a turned original; the parts of the originals are disjoint and
-    make up all of them.
-    """
+def test_each_image_is_in_exactly_one_domain() -> None:
+    """Every image is a rotated original; the parts are disjoint and cover all originals."""
     images, labels = _digits()
     scenario = RotatedDigits().scenario()
-    found: list[int] = []
+    originals_used: list[int] = []
     for domain in (*scenario.sources, target_of(scenario)):
         turned = rotate(images, float(domain.name)).flatten(1).float()
         distance = torch.cdist(domain.inputs.flatten(1).float(), turned)
         rows = distance.argmin(dim=1)
         assert float(distance.gather(1, rows[:, None]).max()) < 1e-3
         assert torch.equal(labels[rows], domain.labels)
-        found += rows.tolist()
-    assert sorted(found) == list(range(1797))
+        originals_used += rows.tolist()
+    assert sorted(originals_used) == list(range(1797))
 
 
 @pytest.mark.parametrize("name", ["rotated-digits", "heart-hospitals"])

@@ -40,9 +40,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class FewCIFAR10C(CIFAR10C):
-    """Each image is told by its first pixels: 100 training and 50 test images stand for the
-    official numbers.
-    """
+    """100 training and 50 test images instead of the official numbers, all different."""
 
     def read_train(self, raw: Path) -> tuple[np.ndarray, np.ndarray]:
         return self._few(0, 100)
@@ -87,25 +85,27 @@ def test_cifar10_c_has_the_papers_domains(few: Path) -> None:
     )
     assert "generated" in made.notes[0]
     assert "CIFAR-10-C" in made.notes[0]
-    assert made.notes[-1] == "resnet18 starts from scratch, as asked: no pretrained weights"
+    assert made.notes[-1] == "resnet18 starts from scratch, as requested: no pretrained weights"
     assert made.network_settings["weights"] == "none"
 
 
-def test_no_image_of_the_target_stands_in_a_source(few: Path) -> None:
+def test_no_image_of_the_target_is_in_a_source(few: Path) -> None:
     made = FewCIFAR10C()
     images, labels = made.read_test(few)
     known = {image.tobytes(): row for row, image in enumerate(images)}
     exchanged = scenario(target="brightness+contrast", severity=1)
-    # Corrupted images cannot be found back, so the labels, in the order of the parts, must be those
-    # of the two parts.
-    held = {known[image.tobytes()] for image in images[_split(0)[0]]}
-    kept = {known[image.tobytes()] for image in images[_split(0)[1]]}
-    assert (len(held), len(kept), held & kept) == (10, 40, set())
+    # Corrupted images cannot be identified, so compare the labels of the two parts in order.
+    target_images = {known[image.tobytes()] for image in images[_split(0)[0]]}
+    source_images = {known[image.tobytes()] for image in images[_split(0)[1]]}
+    assert (len(target_images), len(source_images)) == (10, 40)
+    assert not target_images & source_images
     assert torch.equal(
-        exchanged.sources[1].labels, torch.from_numpy(np.tile(labels[sorted(kept)], 2)).long()
+        exchanged.sources[1].labels,
+        torch.from_numpy(np.tile(labels[sorted(source_images)], 2)).long(),
     )
     assert torch.equal(
-        opened(scenario()).labels, torch.from_numpy(np.tile(labels[sorted(held)], 5)).long()
+        opened(scenario()).labels,
+        torch.from_numpy(np.tile(labels[sorted(target_images)], 5)).long(),
     )
 
 
@@ -135,7 +135,7 @@ def test_another_target_takes_the_held_out_images(few: Path) -> None:
         *PAIRS[:4],
         TARGET,
         PAIRS[5],
-    ]  # in the freed place
+    ]  # in the position of the new target
     sizes = {domain.name: len(domain) for domain in made.sources}
     assert sizes[TARGET] == 40 * 5
     assert sizes[PAIRS[0]] == 80
@@ -151,11 +151,11 @@ def test_same_seed_same_bytes_other_severity_other_bytes(
 ) -> None:
     other_root = tmp_path_factory.mktemp("other")
     (other_root / "frost").symlink_to(few / "frost", target_is_directory=True)
-    here, there = FewCIFAR10C().prepare(), FewCIFAR10C().prepare(other_root)
-    assert here.manifest["files"] == there.manifest["files"]
-    assert FewCIFAR10C().prepare(seed=1).manifest["files"] != here.manifest["files"]
-    assert FewCIFAR10C({"severity": 1}).prepare().folder != here.folder
-    assert FewCIFAR10C({"severity": "5"}).prepare().folder == here.folder
+    first, second = FewCIFAR10C().prepare(), FewCIFAR10C().prepare(other_root)
+    assert first.manifest["files"] == second.manifest["files"]
+    assert FewCIFAR10C().prepare(seed=1).manifest["files"] != first.manifest["files"]
+    assert FewCIFAR10C({"severity": 1}).prepare().folder != first.folder
+    assert FewCIFAR10C({"severity": "5"}).prepare().folder == first.folder
     with pytest.raises(FarshoreError, match="severity = 9"):
         make_scenario("cifar10-c", {"severity": 9, "weights": "none"})
     with pytest.raises(FarshoreError, match="unknown option of heart-hospitals 'severity'"):
@@ -173,14 +173,14 @@ def test_another_network_needs_no_pretrained_weights(few: Path) -> None:
     assert not any("resnet18" in note for note in made.notes)
 
 
-def test_published_arrays_are_used_where_they_are(few: Path) -> None:
+def test_published_arrays_are_used_if_they_exist(few: Path) -> None:
     images, labels = FewCIFAR10C().read_test(few)
     folder = few / "cifar10" / "CIFAR-10-C"
     folder.mkdir(parents=True)
     np.save(folder / "labels.npy", np.tile(labels, 5))
-    for place, name in enumerate([*"+".join(PAIRS).split("+"), *TARGET.split("+")]):
+    for number, name in enumerate([*"+".join(PAIRS).split("+"), *TARGET.split("+")]):
         rows = np.stack(
-            [np.full_like(images, 5 * place + severity) for severity in range(5)]
+            [np.full_like(images, 5 * number + severity) for severity in range(5)]
         ).reshape(-1, 3, 32, 32)
         np.save(folder / f"{name}.npy", rows.transpose(0, 2, 3, 1))
     made = scenario(severity=2)
@@ -236,7 +236,7 @@ def test_forty_classes_of_tinyimagenet(
 ) -> None:
     if not (shared / "tinyimagenet").is_dir():
         pytest.skip(
-            "the 40-class part of TinyImageNet is not here: set FARSHORE_SHARED to the folder "
+            "the 40-class part of TinyImageNet is missing: set FARSHORE_SHARED to the folder "
             "that holds tinyimagenet/"
         )
     monkeypatch.setenv("FARSHORE_DATA", str(tmp_path))
@@ -281,7 +281,7 @@ def test_wafers_in_ranges_of_lots(
 ) -> None:
     if not (shared / "wm811k").is_dir():
         pytest.skip(
-            "the wafer maps are not here: set FARSHORE_SHARED to the folder that holds wm811k/"
+            "the wafer maps are missing: set FARSHORE_SHARED to the folder that contains wm811k/"
         )
     (tmp_path / "wm811k").symlink_to(shared / "wm811k", target_is_directory=True)
     monkeypatch.setenv("FARSHORE_DATA", str(tmp_path))
@@ -341,8 +341,8 @@ def old_pickle(table: pd.DataFrame) -> bytes:
     for row, name in enumerate(objects):
         values[row] = table[name].to_numpy()
     where = [list(table.columns).index(name) for name in objects]
-    other = [place for place in range(len(table.columns)) if place not in where]
-    numbers = np.stack([table.iloc[:, place].to_numpy() for place in other])
+    other = [column for column in range(len(table.columns)) if column not in where]
+    numbers = np.stack([table.iloc[:, column].to_numpy() for column in other])
     names = np.array(list(table.columns), dtype=object)
     axes = [kinds["_new_Index"](args=("Index", {"data": names, "name": None}))]
     blocks = [
@@ -392,11 +392,11 @@ def test_a_pickle_that_would_run_code_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "was-run").exists()
     with pytest.raises(FarshoreError, match="cannot be read"):
         read_inert(b"not a pickle")
-    with pytest.raises(FarshoreError, match="no table"):
+    with pytest.raises(FarshoreError, match="does not contain a pandas table"):
         read_inert(pickle.dumps([1, 2]))
 
 
-def test_cuts_lie_between_lots() -> None:
+def test_cuts_are_between_lots() -> None:
     lots = np.repeat(np.arange(1, 101), 7)
     cuts = cut_lots(lots, lots)
     assert cuts.tolist() == [21, 41, 61, 81]
@@ -455,7 +455,7 @@ def test_hospitals_of_camelyon17(hospitals: Path, narrow: None) -> None:
 
 
 @pytest.mark.parametrize("method", ["urm", "tent", "cotta", "shot++"])
-def test_what_is_no_continual_method_runs_on_resnet18_too(
+def test_methods_that_are_not_continual_run_on_resnet18_too(
     method: str, hospitals: Path, narrow: None
 ) -> None:
     settings = {"batch_size": 4, **({"stage_steps": 2} if method == "shot++" else {})}

@@ -1,8 +1,7 @@
-"""Full-size counts of the corrupted benchmarks, images told apart by number, and the published
-folders of Tiny-ImageNet-C.
+"""Full-size counts of the corrupted benchmarks, and the published folders of Tiny-ImageNet-C.
 
-Corrupting 100,000 images takes minutes, so here a corruption leaves the image as it is: what is
-counted is who stands where.
+Corrupting 100,000 images takes minutes, so here a corruption does not change the image. The images
+contain their numbers, and the tests check which image is in which domain.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from farshore.errors import FarshoreError
 
 
 def numbered(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Images of three bytes that spell their number."""
+    """Return images of three bytes that encode their number."""
     numbers = np.arange(count)
     images = np.stack([numbers >> 16, (numbers >> 8) & 255, numbers & 255], axis=1).astype(
         np.uint8
@@ -40,7 +39,7 @@ def number_of(images: np.ndarray) -> np.ndarray:
     ids=["cifar10-c", "tinyimagenet-c"],
 )
 def built(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """A maker of the domains of a seed and exchanged target, and the counts of clean and target."""
+    """A function that makes the domains, the benchmark, and the counts of clean and target."""
     kind, clean, target = request.param
     monkeypatch.setattr(corrupted, "corrupt", lambda images, *rest, **more: images)
     monkeypatch.setattr(corrupted, "read_photographs", lambda folder, size: [])
@@ -68,28 +67,28 @@ def test_the_papers_counts(built) -> None:
     assert list(counts) == list(kind.domains)
 
 
-def test_no_image_of_the_target_stands_in_a_source_and_every_image_is_used(built) -> None:
+def test_no_image_of_the_target_is_in_a_source_and_every_image_is_used(built) -> None:
     make, kind, _, _ = built
     domains = make()
-    held = set(number_of(domains[kind.default_target][0]).tolist())
-    assert len(held) == 2_000
+    target_images = set(number_of(domains[kind.default_target][0]).tolist())
+    assert len(target_images) == 2_000
     for name in PAIRS:
-        kept = number_of(domains[name][0])
+        source_images = number_of(domains[name][0])
         assert np.array_equal(
-            kept[:8_000], kept[8_000:]
+            source_images[:8_000], source_images[8_000:]
         )  # each image once under each of the two corruptions
-        assert not held & set(kept.tolist())
-        assert held | set(kept.tolist()) == set(range(10_000))
-        assert np.array_equal(domains[name][1], kept % 10)  # labels follow their images
+        assert not target_images & set(source_images.tolist())
+        assert target_images | set(source_images.tolist()) == set(range(10_000))
+        assert np.array_equal(domains[name][1], source_images % 10)  # labels follow their images
 
 
 def test_an_exchanged_target_takes_the_held_out_images(built) -> None:
     make, kind, _, _ = built
     usual, changed = make(), make(exchanged="brightness+contrast")
-    held = set(number_of(usual[kind.default_target][0]).tolist())
+    target_images = set(number_of(usual[kind.default_target][0]).tolist())
     assert set(changed) == {kind.default_target, "brightness+contrast"}
-    assert set(number_of(changed["brightness+contrast"][0]).tolist()) == held
-    assert not held & set(number_of(changed[kind.default_target][0]).tolist())
+    assert set(number_of(changed["brightness+contrast"][0]).tolist()) == target_images
+    assert not target_images & set(number_of(changed[kind.default_target][0]).tolist())
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_one_others(built) -> None:
@@ -102,9 +101,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_others(built) -> Non
 
 
 def test_published_folders_of_tiny_imagenet_c_are_read_by_class_and_name(tmp_path: Path) -> None:
-    """The official layouts, made small: two classes, two validation images each; the colour
-    tells which file was read.
-    """
+    """A small official layout: two classes with two images each, identified by colour."""
     classes, raw = ["n02", "n01"], tmp_path / "tinyimagenet"
     top = raw / "tiny-imagenet-200"
     listed = [
@@ -134,7 +131,7 @@ def test_published_folders_of_tiny_imagenet_c_are_read_by_class_and_name(tmp_pat
     images = made.read_published(raw, "fog", labels)
     assert np.abs(images.mean(axis=(1, 2, 3)) - [0, 50, 100, 150]).max() < 2
     (raw / "Tiny-ImageNet-C" / "fog" / "3" / "n02" / "val_3.JPEG").unlink()
-    with pytest.raises(FarshoreError, match=r"val_3\.JPEG is absent"):
+    with pytest.raises(FarshoreError, match=r"val_3\.JPEG is missing"):
         made.read_published(raw, "fog", labels)
 
 
@@ -146,7 +143,7 @@ def grey(value: int) -> Image.Image:
 def test_wafers_are_the_same_bytes_whenever_they_are_prepared(shared: Path, tmp_path: Path) -> None:
     if not (shared / "wm811k").is_dir():
         pytest.skip(
-            "the wafer maps are not here: set FARSHORE_SHARED to the folder that holds wm811k/"
+            "the wafer maps are missing: set FARSHORE_SHARED to the folder that contains wm811k/"
         )
     built = []
     for _ in range(2):

@@ -80,7 +80,7 @@ def test_a_table_becomes_domains(tmp_path: Path) -> None:
     assert abs(np.median(first.inputs[first.train, 0])) < 1e-6
     assert (
         made.sources[1].inputs[:, 0].median() > 2
-    )  # frozen on the first domain: the second lies elsewhere
+    )  # frozen on the first domain, from which the second differs
     assert len(opened(made)) == 40
 
 
@@ -113,14 +113,14 @@ def test_time_orders_domains_and_splits(tmp_path: Path) -> None:
         south[made.sources[0].train.numpy()].max()
         <= south[made.sources[0].validation.numpy()].min()
     )
-    assert made.sources[0].inputs.shape[1] == 9  # the time is no input
+    assert made.sources[0].inputs.shape[1] == 9  # the time is not an input
 
 
 def test_groups_stay_together(tmp_path: Path) -> None:
     frame = table()
     frame.loc[40:47, "patient"] = frame.loc[
         0:7, "patient"
-    ].to_numpy()  # two patients of north come to south
+    ].to_numpy()  # two patients of north are also in south
     made = scenario(frame, tmp_path, target="east", group="patient", drop=("day",))
     sides: dict[str, set[str]] = {"train": set(), "validation": set()}
     for domain in made.sources:
@@ -132,7 +132,7 @@ def test_groups_stay_together(tmp_path: Path) -> None:
     assert not sides["train"] & sides["validation"]
 
 
-def test_rows_of_both_sides_are_counted_and_can_be_left_out(tmp_path: Path) -> None:
+def test_shared_rows_are_counted_and_can_be_left_out(tmp_path: Path) -> None:
     frame = table()
     same = ["pressure", "colour", "depth"]
     frame.loc[80:82, same] = frame.loc[[3, 4, 50], same].to_numpy()
@@ -152,7 +152,7 @@ def test_rows_of_both_sides_are_counted_and_can_be_left_out(tmp_path: Path) -> N
     frame.loc[83, "patient"] = "north1"
     grouped = scenario(frame, tmp_path, target="east", group="patient", drop=("day",))
     assert any(
-        "4 source rows belong to 1 groups that stand in the target too" in note
+        "4 source rows belong to 1 groups that are also in the target" in note
         for note in grouped.notes
     )
 
@@ -179,9 +179,7 @@ def test_the_target_never_reaches_training(tmp_path: Path) -> None:
         frame.loc[east, "colour"] = "never seen"
         frame.loc[east, "outcome"] = rng.permutation(frame.loc[east, "outcome"].to_numpy())
     assert weights[0] == weights[1]
-    assert (
-        Run.model_validate(result.run.model_dump()) == result.run
-    )  # a result says what it was made from
+    assert Run.model_validate(result.run.model_dump()) == result.run  # a result records its run
     assert any("sha256" in note for note in result.notes)
 
 
@@ -234,7 +232,7 @@ REFUSALS: list[tuple[str, Any, dict[str, Any], str]] = [
         "one class",
         change("outcome", "well", slice(0, 39)),
         {},
-        "domain 'north' has one class only .'well'.: join it",
+        "domain 'north' has one class only .'well'.: merge it",
     ),
     (
         "class of the target only",
@@ -246,7 +244,7 @@ REFUSALS: list[tuple[str, Any, dict[str, Any], str]] = [
         "text for a number",
         change("pressure", "high"),
         {},
-        "column 'pressure', row 5: 'high' is not a number: mend it",
+        "column 'pressure', row 5: 'high' is not a number: fix it",
     ),
     (
         "text for a number in the target",
@@ -308,7 +306,7 @@ REFUSALS: list[tuple[str, Any, dict[str, Any], str]] = [
         "identifier",
         lambda f: f.assign(name=[f"n{i}" for i in range(len(f))]),
         {},
-        "column 'name' holds 120 different texts in 80|different texts",
+        "column 'name' has 120 different texts in 80|different texts",
     ),
 ]
 
@@ -323,12 +321,12 @@ def test_refusals_are_one_clear_line(
 ) -> None:
     frame = table(rows=120) if "different texts" in message else table()
     frame = spoil(frame) if spoil is not None else frame
-    with pytest.raises(FarshoreError, match=message) as told:
+    with pytest.raises(FarshoreError, match=message) as excinfo:
         scenario(frame, tmp_path, **({"target": "east"} | options))
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(excinfo.value)
 
 
-def test_a_target_of_one_class_is_warned_of(tmp_path: Path) -> None:
+def test_a_target_with_one_class_gives_a_warning(tmp_path: Path) -> None:
     made = scenario(change("outcome", "sick", slice(80, 119))(table()), tmp_path, target="east")
     assert any("has one class only ('sick')" in note for note in made.notes)
 
@@ -337,7 +335,7 @@ def test_domains_are_constructed(tmp_path: Path) -> None:
     made = scenario(table(), tmp_path, domain="auto", domain_by="drift", target="site=east")
     assert [len(domain) for domain in made.sources] == [40, 40]
     assert any("2 found, boundaries at rows 40 of 80" in note for note in made.notes)
-    assert made.sources[0].inputs.shape[1] == 9  # `site` names the target and is no input
+    assert made.sources[0].inputs.shape[1] == 9  # `site` selects the target and is not an input
     last = scenario(
         table(),
         tmp_path,
@@ -417,7 +415,7 @@ def test_duplicate_images_are_counted(tmp_path: Path) -> None:
     )
 
 
-def test_files_that_are_no_tables(tmp_path: Path) -> None:
+def test_files_that_are_not_tables(tmp_path: Path) -> None:
     (tmp_path / "table.xlsx").write_bytes(b"x")
     with pytest.raises(FarshoreError, match="is not a table that can be read"):
         from_path(tmp_path / "table.xlsx", target="a")
@@ -432,7 +430,7 @@ def test_files_that_are_no_tables(tmp_path: Path) -> None:
         from_path(tmp_path / "broken.parquet", target="a")
 
 
-def test_a_domain_that_is_left_out_takes_part_in_nothing(tmp_path: Path) -> None:
+def test_a_left_out_domain_is_not_used_at_all(tmp_path: Path) -> None:
     frame = table()
     made = scenario(frame, tmp_path, target="south", left_out=("east",))
     assert ([domain.name for domain in made.sources], made.target.name) == (["north"], "south")
@@ -449,7 +447,9 @@ def test_a_domain_that_is_left_out_takes_part_in_nothing(tmp_path: Path) -> None
         scenario(frame, tmp_path, domain="auto", left_out=("east",))
 
 
-def test_a_class_of_the_held_out_source_alone_does_not_stop_a_selection(tmp_path: Path) -> None:
+def test_a_class_that_only_the_held_out_source_has_does_not_stop_a_selection(
+    tmp_path: Path,
+) -> None:
     frame = change("outcome", "dead", [50, 51])(table())
     with pytest.raises(FarshoreError, match="exists only in the target"):
         scenario(frame, tmp_path, target="south")
@@ -458,7 +458,7 @@ def test_a_class_of_the_held_out_source_alone_does_not_stop_a_selection(tmp_path
     assert int((opened(made).labels == 0).sum()) == 2
 
 
-def test_own_data_answer_from_the_file(tmp_path: Path) -> None:
+def test_own_data_read_their_domains_from_the_file(tmp_path: Path) -> None:
     table().to_csv(tmp_path / "t.csv", index=False)
     options = {"path": str(tmp_path / "t.csv"), "domain": "site", "label": "outcome"}
     made = make_benchmark("table", options)
@@ -476,8 +476,8 @@ def test_own_data_answer_from_the_file(tmp_path: Path) -> None:
 def test_the_path_must_be_given_and_be_of_the_right_kind(tmp_path: Path) -> None:
     with pytest.raises(FarshoreError, match="option 'path' of table is not given"):
         make_benchmark("table", {"label": "x"})
-    with pytest.raises(FarshoreError, match="is a folder, no table: use image-folder"):
+    with pytest.raises(FarshoreError, match="is a folder, not a table: use image-folder"):
         make_benchmark("table", {"path": str(tmp_path)}).scenario(target="a")
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(FarshoreError, match="is a file, no folder of images: use table"):
+    with pytest.raises(FarshoreError, match="is a file, not a folder of images: use table"):
         make_benchmark("image-folder", {"path": str(tmp_path / "a.csv")}).scenario(target="a")

@@ -77,8 +77,8 @@ def test_download_is_checked_and_shown(server: str, tmp_path: Path) -> None:
     assert bars["official.bin"].seen >= len(CONTENT)
 
 
-def test_a_download_with_another_checksum_is_refused(server: str, tmp_path: Path) -> None:
-    with pytest.raises(FarshoreError, match="another checksum"):
+def test_a_download_with_the_wrong_checksum_is_refused(server: str, tmp_path: Path) -> None:
+    with pytest.raises(FarshoreError, match="the wrong checksum"):
         fetch([public(server + "broken.bin")], tmp_path / "raw", again="farshore prepare tiny")
     assert not list((tmp_path / "raw").glob("official*"))
 
@@ -89,9 +89,9 @@ def test_without_a_network_the_error_says_what_to_put_where(tmp_path: Path) -> N
         public("http://127.0.0.1:9/official.bin"),
         public("http://127.0.0.1:9/other.bin", name="other.bin"),
     ]
-    with pytest.raises(FarshoreError) as told:
+    with pytest.raises(FarshoreError) as excinfo:
         fetch(files, folder, again="farshore prepare tiny --root there")
-    message = str(told.value)
+    message = str(excinfo.value)
     assert "\n" not in message
     for part in (
         "official.bin (19,000 bytes)",
@@ -128,19 +128,19 @@ def domains(rows: int = 50) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
 
 def test_a_built_set_is_mapped_and_described(tmp_path: Path) -> None:
     built = sets.build(tmp_path / "set", FACTS, domains())
-    found = sets.find(tmp_path / "set", FACTS)
-    assert found is not None
-    assert found.domains == {"a": 50, "b": 50}
-    inputs, labels = found.read("b")
+    prepared = sets.find(tmp_path / "set", FACTS)
+    assert prepared is not None
+    assert prepared.domains == {"a": 50, "b": 50}
+    inputs, labels = prepared.read("b")
     assert isinstance(inputs, np.memmap)
     assert np.array_equal(inputs, list(domains())[1][1])
     assert labels.tolist() == [row % 3 for row in range(50)]
-    assert found.verify()
-    assert found.manifest["domains"][0]["classes"] == {"0": 17, "1": 17, "2": 16}
+    assert prepared.verify()
+    assert prepared.manifest["domains"][0]["classes"] == {"0": 17, "1": 17, "2": 16}
     assert built.bytes == sum(path.stat().st_size for path in (tmp_path / "set").glob("*.npy"))
 
 
-def test_other_settings_or_missing_bytes_do_not_count_as_whole(tmp_path: Path) -> None:
+def test_other_settings_or_missing_bytes_do_not_count_as_complete(tmp_path: Path) -> None:
     sets.build(tmp_path / "set", FACTS, domains())
     assert sets.find(tmp_path / "set", {**FACTS, "seed": 1}) is None
     array = tmp_path / "set" / "01-inputs.npy"
@@ -161,7 +161,7 @@ def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_builds_at_once_both_end_well(tmp_path: Path) -> None:
+def test_two_concurrent_builds_both_succeed(tmp_path: Path) -> None:
     def slowly() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         yield from domains()
         sets.build(tmp_path / "set", FACTS, domains())  # another process is done first
@@ -183,7 +183,7 @@ class Tiny(PreparedBenchmark):
         raise NotImplementedError
 
 
-def test_a_run_prepares_if_the_files_are_there_and_else_says_how(
+def test_a_run_prepares_if_the_files_exist_and_otherwise_explains_how(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FARSHORE_DATA", str(tmp_path))
@@ -198,7 +198,7 @@ def test_a_run_prepares_if_the_files_are_there_and_else_says_how(
     assert (facts["set"], facts["version"], len(facts["sha256"])) == ("tiny-seed-0", "1", 64)
 
 
-def test_prepare_mends_changed_bytes(tmp_path: Path) -> None:
+def test_prepare_repairs_changed_bytes(tmp_path: Path) -> None:
     (tmp_path / "tiny").mkdir()
     (tmp_path / "tiny" / "official.bin").write_bytes(CONTENT)
     array = Tiny().prepare(tmp_path).folder / "00-inputs.npy"
@@ -224,7 +224,7 @@ build(Path(sys.argv[1]), {"set": "tiny", "seed": 0}, domains())
 
 
 @pytest.mark.soak
-def test_a_killed_build_never_looks_whole(tmp_path: Path) -> None:
+def test_a_killed_build_never_looks_complete(tmp_path: Path) -> None:
     running = subprocess.Popen(
         [sys.executable, "-c", BUILD, str(tmp_path / "set"), "60"],
         stdout=subprocess.PIPE,
@@ -242,7 +242,7 @@ def test_a_killed_build_never_looks_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_a_full_disk_leaves_nothing_and_says_so(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_nothing_and_is_reported(tmp_path: Path) -> None:
     limited = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000000, 1000000))\n" + BUILD
     )

@@ -1,4 +1,4 @@
-"""Every image benchmark is the same bytes whenever and wherever it is prepared."""
+"""Preparing an image benchmark always gives the same bytes."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ def arrays(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("case", SMALL)
-def test_a_second_prepare_is_the_same_bytes(
+def test_a_second_prepare_gives_the_same_bytes(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, write = SMALL[case]
     made = []
-    for place in ("here", "there"):
-        root = tmp_path / place
+    for folder in ("first", "second"):
+        root = tmp_path / folder
         root.mkdir()
         if name == "tinyimagenet-c":
             use_made_frost(root, monkeypatch)
         write(root)
         made.append(BENCHMARKS.get(name)().prepare(root))
-    first, second = (arrays(each.folder) for each in made)
+    first, second = (arrays(prepared.folder) for prepared in made)
     assert len(first) == 2 * len(BENCHMARKS.get(name).domains)
     assert first == second
     assert made[0].manifest == made[1].manifest
@@ -64,11 +64,11 @@ def test_a_second_prepare_is_the_same_bytes(
 @pytest.mark.soak
 @pytest.mark.parametrize("name", ["tinyimagenet-c", "wm811k"])
 def test_real_data_in_two_processes(name: str, shared: Path, tmp_path: Path) -> None:
-    """As a user types it, with another hash seed and another number of threads the second time."""
+    """Run the command twice, with different hash seeds and numbers of threads."""
     raw = "tinyimagenet" if name == "tinyimagenet-c" else name
     if not (shared / raw).is_dir():
         pytest.skip(
-            f"the real files are not here: set FARSHORE_SHARED to the folder that holds {raw}/"
+            f"the real files are missing: set FARSHORE_SHARED to the folder that contains {raw}/"
         )
     manifests = []
     for number in ("1", "2"):
@@ -76,11 +76,11 @@ def test_real_data_in_two_processes(name: str, shared: Path, tmp_path: Path) -> 
         root.mkdir()
         for folder in (raw, "frost"):
             (root / folder).symlink_to(shared / folder, target_is_directory=True)
-        words = [sys.executable, "-m", "farshore", "prepare", name, "--root", str(root)]
+        command = [sys.executable, "-m", "farshore", "prepare", name, "--root", str(root)]
         environment = {**os.environ, "PYTHONHASHSEED": number, "OMP_NUM_THREADS": number}
-        found = subprocess.run(words, env=environment, capture_output=True, text=True)
-        assert found.returncode == 0, found.stderr
-        assert f"prepared {name}" in found.stdout
+        process = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert process.returncode == 0, process.stderr
+        assert f"prepared {name}" in process.stdout
         manifests.append(
             json.loads((root / "prepared" / f"{name}-seed-0" / "manifest.json").read_text())
         )

@@ -40,7 +40,7 @@ def test_five_disjoint_parts_of_the_official_digits(data_root: Path) -> None:
     known = {image.tobytes() for image in raw}
     upright = {image.tobytes() for image in np.asarray(prepared.read("0")[0])}
     assert upright <= known
-    # 70,000 different digits in five parts: an upright digit turned by hand is in no other part.
+    # 70,000 different digits in five parts: a rotated upright digit is in no other part.
     turned = {image.tobytes() for image in np.asarray(prepared.read("15")[0])}
     first = torch.from_numpy(np.array(prepared.read("0")[0][:500]))
     assert not turned & {image.tobytes() for image in rotate(first, 15.0).numpy()}
@@ -82,18 +82,18 @@ def test_scenario_has_the_papers_numbers(data_root: Path) -> None:
 
 def test_same_seed_same_bytes(data_root: Path, tmp_path: Path) -> None:
     (tmp_path / "mnist").symlink_to(data_root / "mnist", target_is_directory=True)
-    here, there = RotatedMNIST().prepare(), RotatedMNIST().prepare(tmp_path)
-    assert here.manifest["files"] == there.manifest["files"]
+    first, second = RotatedMNIST().prepare(), RotatedMNIST().prepare(tmp_path)
+    assert first.manifest["files"] == second.manifest["files"]
     other = RotatedMNIST().prepare(tmp_path, seed=1)
     assert (
         other.manifest["files"]["00-inputs.npy"]["sha256"]
-        != here.manifest["files"]["00-inputs.npy"]["sha256"]
+        != first.manifest["files"]["00-inputs.npy"]["sha256"]
     )
 
 
 def test_drift_finds_the_angles_of_the_stream(data_root: Path) -> None:
-    found = make_scenario("rotated-mnist", {"domain_by": "drift"})
-    ends = np.cumsum([len(domain) for domain in found.sources])
+    constructed = make_scenario("rotated-mnist", {"domain_by": "drift"})
+    ends = np.cumsum([len(domain) for domain in constructed.sources])
     assert len(ends) == 4
     assert np.abs(ends - [14000, 28000, 42000, 56000]).max() <= 10
 

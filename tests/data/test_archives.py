@@ -47,7 +47,7 @@ def test_plain_files_are_unpacked(write: object, tmp_path: Path) -> None:
 )
 def test_nothing_is_written_outside(write: object, name: str, tmp_path: Path) -> None:
     archive = write(tmp_path / "archive", {name: b"harm"})  # type: ignore[operator]
-    with pytest.raises(FarshoreError, match="outside of its folder"):
+    with pytest.raises(FarshoreError, match="outside its folder"):
         unpack(archive, tmp_path / "deep" / "out", limit=100)
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["archive"]
 
@@ -69,7 +69,7 @@ def test_links_and_damage_are_refused(tmp_path: Path) -> None:
         facts = zipfile.ZipInfo("link")
         facts.external_attr = 0o120777 << 16
         archive.writestr(facts, "/etc/passwd")
-    with pytest.raises(FarshoreError, match="holds a link"):
+    with pytest.raises(FarshoreError, match="contains a link"):
         unpack(tmp_path / "c.zip", tmp_path / "out", limit=100)
 
 

@@ -17,20 +17,24 @@ def test_drift_finds_the_true_boundaries_of_rotated_digits(seed: int) -> None:
     true = RotatedDigits().scenario(seed=seed)
     ends = np.cumsum([len(domain) for domain in true.sources])[:-1]
     assert ends.tolist() == [360, 720, 1079]
-    found = make_scenario("rotated-digits", {"domain_by": "drift"}, seed=seed)
-    assert [len(domain) for domain in found.sources] == [len(domain) for domain in true.sources]
-    for mine, real in zip(found.sources, true.sources, strict=True):
+    constructed = make_scenario("rotated-digits", {"domain_by": "drift"}, seed=seed)
+    assert [len(domain) for domain in constructed.sources] == [
+        len(domain) for domain in true.sources
+    ]
+    for mine, real in zip(constructed.sources, true.sources, strict=True):
         assert torch.equal(mine.inputs, real.inputs)
         assert torch.equal(mine.labels, real.labels)
         assert torch.equal(mine.train, real.train)
         assert torch.equal(mine.validation, real.validation)
-    assert "4 found, boundaries at rows 360, 720, 1079 of 1438" in found.notes[-1]
-    assert found.target.name == "75"
+    assert "4 found, boundaries at rows 360, 720, 1079 of 1438" in constructed.notes[-1]
+    assert constructed.target.name == "75"
 
 
 def test_drift_follows_the_order_of_the_stream() -> None:
-    found = make_scenario("rotated-digits", {"domain_by": "drift"}, order=["45", "0", "30", "15"])
-    assert [len(domain) for domain in found.sources] == [359, 360, 359, 360]
+    constructed = make_scenario(
+        "rotated-digits", {"domain_by": "drift"}, order=["45", "0", "30", "15"]
+    )
+    assert [len(domain) for domain in constructed.sources] == [359, 360, 359, 360]
 
 
 def rows(
@@ -44,16 +48,16 @@ def rows(
 @pytest.mark.parametrize("change", [{"shift": 1.0}, {"scale": 2.0}, {"twist": 0.95}])
 def test_drift_sees_mean_variance_and_correlation(change: dict[str, float]) -> None:
     rng = np.random.default_rng(0)
-    found = construct(np.concatenate([rows(rng, 400), rows(rng, 300, **change)]), "drift")
-    assert int(found.domain.max()) == 1
-    assert abs(int((found.domain == 0).sum()) - 400) <= 20
+    constructed = construct(np.concatenate([rows(rng, 400), rows(rng, 300, **change)]), "drift")
+    assert int(constructed.domain.max()) == 1
+    assert abs(int((constructed.domain == 0).sum()) - 400) <= 20
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_drift_finds_nothing_where_nothing_changes(seed: int) -> None:
-    found = construct(rows(np.random.default_rng(seed), 600), "drift")
-    assert found.names == ["part 1"]
-    assert "1 found in 600 rows" in found.note
+def test_drift_finds_nothing_if_nothing_changes(seed: int) -> None:
+    constructed = construct(rows(np.random.default_rng(seed), 600), "drift")
+    assert constructed.names == ["part 1"]
+    assert "1 found in 600 rows" in constructed.note
 
 
 def test_drift_takes_a_number_and_works_on_large_streams() -> None:
@@ -61,8 +65,8 @@ def test_drift_takes_a_number_and_works_on_large_streams() -> None:
     stream = np.concatenate(
         [rows(rng, 5000), rows(rng, 3000, shift=0.5), rows(rng, 4000, shift=-0.5)]
     )
-    found = construct(stream, "drift")
-    ends = np.flatnonzero(np.diff(found.domain)) + 1
+    constructed = construct(stream, "drift")
+    ends = np.flatnonzero(np.diff(constructed.domain)) + 1
     assert len(ends) == 2
     assert np.abs(ends - [5000, 8000]).max() < 100
     assert len(construct(stream, "drift", count=5).names) == 5
@@ -82,18 +86,18 @@ def test_blocks_and_periods() -> None:
     stream = np.zeros((10, 2))
     assert construct(stream, "blocks", count=3).domain.tolist() == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2]
     times = np.array([0.0, 1, 2, 50, 51, 52, 53, 54, 99, 100])
-    found = construct(stream, "time", count=3, times=times)
-    assert found.domain.tolist() == [0, 0, 0, 1, 1, 1, 1, 1, 2, 2]
-    assert "3 periods of equal length with 3, 5, 2 rows" in found.note
+    constructed = construct(stream, "time", count=3, times=times)
+    assert constructed.domain.tolist() == [0, 0, 0, 1, 1, 1, 1, 1, 2, 2]
+    assert "3 periods of equal length with 3, 5, 2 rows" in constructed.note
 
 
-def test_clusters_are_found_wherever_they_stand() -> None:
+def test_clusters_are_found_anywhere_in_the_stream() -> None:
     rng = np.random.default_rng(0)
     kind = rng.integers(0, 3, 300)
-    found = construct(rows(rng, 300) * 0.3 + 5.0 * kind[:, None], "cluster")
-    assert len(found.names) == 3
+    constructed = construct(rows(rng, 300) * 0.3 + 5.0 * kind[:, None], "cluster")
+    assert len(constructed.names) == 3
     for number in range(3):
-        assert len(set(kind[found.domain == number])) == 1
+        assert len(set(kind[constructed.domain == number])) == 1
     assert len(construct(rows(rng, 100), "cluster", count=4).names) == 4
 
 
@@ -117,4 +121,4 @@ def test_joined_domains_can_be_learned(facts: list[tuple[int, int]]) -> None:
     left = sorted(set(joined.domain.tolist()))
     assert left == list(range(len(left)))
     if len(left) > 1:
-        assert all(len(set(labels[joined.domain == each].tolist())) > 1 for each in left)
+        assert all(len(set(labels[joined.domain == part].tolist())) > 1 for part in left)

@@ -37,13 +37,15 @@ def damage(images: np.ndarray, changed: np.ndarray) -> float:
 @pytest.mark.parametrize("name", ALL)
 def test_the_same_bytes_in_any_batch(name: str, size: int, frost: dict) -> None:
     images = pictures(size)
-    made = {s: corrupt(images, name, s, seed=3, photographs=frost[size]) for s in SEVERITIES}
-    assert all(each.dtype == np.uint8 and each.shape == images.shape for each in made.values())
+    by_severity = {s: corrupt(images, name, s, seed=3, photographs=frost[size]) for s in SEVERITIES}
+    assert all(
+        array.dtype == np.uint8 and array.shape == images.shape for array in by_severity.values()
+    )
     again = corrupt(
         images[5:12], name, 5, seed=3, numbers=range(5, 12), photographs=frost[size], batch=3
     )
-    assert np.array_equal(again, made[5][5:12])
-    assert min(damage(images, each) for each in made.values()) > 0.1
+    assert np.array_equal(again, by_severity[5][5:12])
+    assert min(damage(images, array) for array in by_severity.values()) > 0.1
 
 
 @pytest.mark.parametrize(
@@ -59,7 +61,7 @@ def test_the_same_bytes_in_any_batch(name: str, size: int, frost: dict) -> None:
         "frost",
     ],
 )
-def test_another_seed_or_number_draws_otherwise(name: str, frost: dict) -> None:
+def test_another_seed_or_number_gives_other_draws(name: str, frost: dict) -> None:
     images = pictures(32, rows=2)
     first = corrupt(images, name, 5, seed=0, photographs=frost[32])
     assert not np.array_equal(first, corrupt(images, name, 5, seed=1, photographs=frost[32]))
@@ -74,7 +76,9 @@ def test_noises_have_their_formulas() -> None:
         deviation = CONSTANTS[32]["gaussian_noise"][severity - 1]
         changed = corrupt(flat, "gaussian_noise", severity, seed=0) / 255
         assert changed.std() == pytest.approx(deviation, rel=0.02)
-        assert changed.mean() == pytest.approx(127.5 / 255, abs=0.002)  # cut to bytes, not rounded
+        assert changed.mean() == pytest.approx(
+            127.5 / 255, abs=0.002
+        )  # truncated to bytes, not rounded
         shot = corrupt(flat, "shot_noise", severity, seed=0) / 255
         assert shot.std() == pytest.approx(
             np.sqrt(128 / 255 / CONSTANTS[32]["shot_noise"][severity - 1]), rel=0.03
@@ -123,7 +127,7 @@ def test_blurs_have_their_formulas() -> None:
     assert disk(1.5, 0.1).sum() == pytest.approx(1)
     assert (disk(1.5, 0.1) > 1e-9).sum() == 9
     assert (disk(1, 0.2) > 1e-3).sum() == 5
-    # A horizontal line: each pixel looks to its right, so the point smears to the left.
+    # A horizontal line: each pixel averages to its right, so the point smears to the left.
     smeared = line_blur(point, 6, 1.0, np.array([0.0]))[0, 0]
     side = np.exp(-(np.arange(13) ** 2) / 2)
     assert smeared[10, 10::-1] == pytest.approx((side / side.sum())[:11])
@@ -139,13 +143,13 @@ def test_blurs_have_their_formulas() -> None:
 
 def test_glass_copies_neighbours_and_zoom_keeps_flat_images() -> None:
     images = pictures(32, rows=2)
-    changed = corrupt(images, "glass_blur", 1, seed=0)  # sigma .05: no blur, only moved pixels
+    changed = corrupt(images, "glass_blur", 1, seed=0)  # sigma .05: no blur, only shuffled pixels
     for image, moved in zip(images, changed, strict=True):
         known = {tuple(pixel) for pixel in image.reshape(3, -1).T.tolist()}
         assert {tuple(pixel) for pixel in moved.reshape(3, -1).T.tolist()} <= known
     assert np.array_equal(
         changed[..., :2, :], images[..., :2, :]
-    )  # the walk ends above the first rows
+    )  # the first rows are not shuffled
     flat = np.full((1, 3, 32, 32), 90, np.uint8)
     for name in (
         "zoom_blur",
@@ -171,16 +175,16 @@ def test_fog_maps_and_resampling() -> None:
     assert smooth < rough
     rows, columns = np.mgrid[:8, :8].astype(float)
     images = np.random.default_rng(0).uniform(size=(2, 3, 8, 8))
-    places = [np.broadcast_to(each, (2, 8, 8)) for each in (rows, columns)]
-    assert np.array_equal(bilinear(images, *places, border="mirror"), images)
-    left = bilinear(images, places[0], places[1] - 1, border="mirror")
+    positions = [np.broadcast_to(grid, (2, 8, 8)) for grid in (rows, columns)]
+    assert np.array_equal(bilinear(images, *positions, border="mirror"), images)
+    left = bilinear(images, positions[0], positions[1] - 1, border="mirror")
     assert np.array_equal(left[..., 0], images[..., 1])
     assert np.array_equal(
-        bilinear(images, places[0], places[1] - 1, border="reflect")[..., 0], images[..., 0]
+        bilinear(images, positions[0], positions[1] - 1, border="reflect")[..., 0], images[..., 0]
     )
 
 
-def test_what_is_wrong_is_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     images = pictures(32, rows=1)
     with pytest.raises(FarshoreError, match="severity = 6"):
         check_severity(6)
@@ -193,19 +197,19 @@ def test_what_is_wrong_is_refused() -> None:
 
 
 def test_the_real_photographs() -> None:
-    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
-    folder = Path(os.environ.get("FARSHORE_SHARED", beside)) / "frost"
+    default = Path(__file__).resolve().parents[3] / "shared" / "data"
+    folder = Path(os.environ.get("FARSHORE_SHARED", default)) / "frost"
     if not folder.is_dir():
         pytest.skip(
-            "the frost photographs are not here: set FARSHORE_SHARED to the folder that holds "
-            "frost/"
+            "the frost photographs are not available: set FARSHORE_SHARED to the folder that "
+            "contains frost/"
         )
     for size in (32, 64):
-        found = read_photographs(folder, size)
-        assert len(found) == 5
-        assert all(
-            each.shape[0] == 3 and min(each.shape[1:]) > size and 0 <= each.min() < each.max() <= 1
-            for each in found
-        )
-        changed = corrupt(pictures(size), "frost", 5, seed=0, photographs=found)
+        real = read_photographs(folder, size)
+        assert len(real) == 5
+        for photograph in real:
+            assert photograph.shape[0] == 3
+            assert min(photograph.shape[1:]) > size
+            assert 0 <= photograph.min() < photograph.max() <= 1
+        changed = corrupt(pictures(size), "frost", 5, seed=0, photographs=real)
         assert damage(pictures(size), changed) > 5

@@ -27,7 +27,7 @@ def test_a_split_uses_every_row_once(rows: int, share: float, seed: int) -> None
     assert len(domain.validation) == round(rows * share)
 
 
-def test_a_split_depends_on_its_seed_alone_and_takes_exact_counts() -> None:
+def test_a_split_depends_only_on_its_seed_and_takes_exact_counts() -> None:
     first, same, other = (
         Domain.divided("d", torch.zeros(50, 1), torch.zeros(50), seed=seed) for seed in (1, 1, 2)
     )
@@ -51,7 +51,7 @@ def test_memory_mapped_rows_are_taken_like_tensors(tmp_path) -> None:
 
 
 @given(st.integers(1, 40), st.integers(1, 15))
-def test_batches_hold_every_row_once_and_differ_by_one_at_most(count: int, size: int) -> None:
+def test_batches_contain_every_row_once_and_differ_by_at_most_one(count: int, size: int) -> None:
     rows = Rows(torch.arange(count)[:, None], torch.arange(count), torch.arange(count))
     parts = [labels for _, labels in rows.batches(size)]
     assert torch.cat(parts).tolist() == list(range(count))
@@ -73,7 +73,7 @@ def test_the_seal_opens_for_a_frozen_model_and_records_it() -> None:
         target.open(frozen)
 
 
-def test_checksums_tell_weights_apart() -> None:
+def test_checksums_distinguish_weights() -> None:
     one, two = nn.Linear(2, 2), nn.Linear(2, 2)
     assert weights_checksum(one) != weights_checksum(two)
     two.load_state_dict(one.state_dict())
@@ -110,8 +110,8 @@ def test_rotation_equals_a_loop_over_pixels() -> None:
                     if 0 <= top + dy < 7 and 0 <= left + dx < 6:
                         weight = (1 - abs(source_y - top - dy)) * (1 - abs(source_x - left - dx))
                         expected[row, column] += weight * image[top + dy, left + dx]
-    found = rotate(torch.from_numpy(image).to(torch.uint8)[None, None], 30)[0, 0].numpy()
-    assert np.abs(found - expected.round()).max() <= 1
+    rotated = rotate(torch.from_numpy(image).to(torch.uint8)[None, None], 30)[0, 0].numpy()
+    assert np.abs(rotated - expected.round()).max() <= 1
 
 
 def test_the_order_of_sources() -> None:
@@ -139,12 +139,12 @@ def test_preprocessing_is_learned_once_and_frozen() -> None:
     before = made.transform(table())
     made.learn(later)
     features = dict(zip(made.features, made.transform(later).T.tolist(), strict=True))
-    assert features["age"] == [10.0, 0.0]  # far outside: cut; missing: the median
+    assert features["age"] == [10.0, 0.0]  # far outside: clipped; missing: the median
     assert features["age missing"] == [0, 1]
     assert features["blood = A"] == [0, 0]
     assert features["blood = B"] == [0, 1]
     assert features["blood = (other)"] == [1, 0]
-    # The column that was empty at first is scaled when first seen.
+    # The column that was empty in the first domain is scaled in the first domain with values.
     assert features["empty"] == pytest.approx([-1, 1])
     assert torch.equal(made.transform(table()), before)
     again = TablePreprocessing.from_state(made.state_dict())

@@ -1,5 +1,6 @@
-"""Formulas of the corruptions that can be worked out exactly, each by a second way. Noises,
-light and blurs: test_corruptions.py.
+"""Exact formulas of corruptions, each checked against a second computation.
+
+Noise, light and blur are in test_corruptions.py.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ def test_frost_is_a_weighted_sum(size: int) -> None:
 def test_fog_is_added_and_scaled_back_by_the_brightest_value(size: int) -> None:
     images = pictures(size, rows=3) / 255
     for strength, decay in CONSTANTS[size]["fog"]:
-        made = fog(images, (strength, decay), Draws(2, range(3)))
+        corrupted = fog(images, (strength, decay), Draws(2, range(3)))
         mist = plasma(size, decay, Draws(2, range(3)))
-        for image, fogged, layer in zip(images, made, mist, strict=True):
+        for image, fogged, layer in zip(images, corrupted, mist, strict=True):
             assert fogged == pytest.approx(
                 (image + strength * layer) * image.max() / (image.max() + strength)
             )
@@ -50,34 +51,34 @@ def test_snow_without_a_flake_is_the_whitened_image(size: int) -> None:
     images = pictures(size, rows=2) / 255
     for constants in CONSTANTS[size]["snow"]:
         *_, mix = constants
-        made = snow(
+        corrupted = snow(
             images, (*constants[:3], 99.0, *constants[4:]), Draws(0, range(2))
         )  # a threshold that no flake reaches
         red, green, blue = images[:, 0], images[:, 1], images[:, 2]
         white = 1.5 * (0.299 * red + 0.587 * green + 0.114 * blue) + 0.5
         for channel in range(3):
-            assert made[:, channel] == pytest.approx(
+            assert corrupted[:, channel] == pytest.approx(
                 mix * images[:, channel] + (1 - mix) * np.maximum(images[:, channel], white)
             )
         flaky = snow(images, constants, Draws(0, range(2)))
-        flakes = (flaky - made)[:, 0]
+        flakes = (flaky - corrupted)[:, 0]
         assert (flakes > -1e-9).all()
         assert flakes == pytest.approx(
             flakes[:, ::-1, ::-1]
-        )  # the layer and the layer turned by 180 degrees
+        )  # the layer and the layer rotated by 180 degrees
 
 
 @SIZE
 def test_mud_replaces_pixels_and_leaves_the_others(size: int) -> None:
     images = pictures(size, rows=4) / 255
     for constants in CONSTANTS[size]["spatter"][3:]:
-        made = spatter(images, constants, Draws(0, range(4)))
-        # made = x (1 - m) + mud m, one m a pixel for all three channels, zero or at least 0.8.
+        corrupted = spatter(images, constants, Draws(0, range(4)))
+        # corrupted = x (1 - m) + mud m, one m per pixel for all channels, zero or at least 0.8.
         mud = MUD[None, :, None, None]
-        weight = ((made - images) * (mud - images)).sum(axis=1) / np.square(mud - images).sum(
+        weight = ((corrupted - images) * (mud - images)).sum(axis=1) / np.square(mud - images).sum(
             axis=1
         )
-        assert made == pytest.approx(images + weight[:, None] * (mud - images))
+        assert corrupted == pytest.approx(images + weight[:, None] * (mud - images))
         assert ((np.abs(weight) < 1e-9) | (weight > 0.8 - 1e-9)).all()
         assert 0 < (weight > 0.5).mean() < 0.2
 
@@ -105,35 +106,37 @@ def test_pixelate_to_half_is_the_mean_of_four() -> None:
 def test_jpeg_is_a_round_trip_of_the_named_quality(size: int) -> None:
     images = pictures(size, rows=2)
     for severity in SEVERITIES:
-        made = corrupt(images, "jpeg_compression", severity, seed=0)
-        for image, found in zip(images, made, strict=True):
+        corrupted = corrupt(images, "jpeg_compression", severity, seed=0)
+        for image, decoded in zip(images, corrupted, strict=True):
             file = io.BytesIO()
             Image.fromarray(image.transpose(1, 2, 0)).save(
                 file, "JPEG", quality=CONSTANTS[size]["jpeg_compression"][severity - 1]
             )
-            assert np.array_equal(found.transpose(1, 2, 0), np.asarray(Image.open(file)))
+            assert np.array_equal(decoded.transpose(1, 2, 0), np.asarray(Image.open(file)))
 
 
 @SIZE
 def test_the_first_elastic_transform_is_affine(size: int) -> None:
     """Three points around the centre are moved by at most the jitter; all others follow."""
     row, column = np.mgrid[:size, :size].astype(float)
-    places = np.stack([row, column, np.ones_like(row)])[None].repeat(6, axis=0)
+    positions = np.stack([row, column, np.ones_like(row)])[None].repeat(6, axis=0)
     constants = CONSTANTS[size]["elastic_transform"][0]
-    made = elastic_transform(places, constants, Draws(1, range(6)))[:, :2]
+    corrupted = elastic_transform(positions, constants, Draws(1, range(6)))[:, :2]
     third, centre = size // 3, size // 2
     inner = slice(size // 4, -size // 4)
     basis = np.stack(
         [row[inner, inner].ravel(), column[inner, inner].ravel(), np.ones((size // 2) ** 2)], axis=1
     )
-    for each in made:
-        back, error = np.linalg.lstsq(basis, each[:, inner, inner].reshape(2, -1).T, rcond=None)[:2]
+    for mapped in corrupted:
+        inverse, error = np.linalg.lstsq(
+            basis, mapped[:, inner, inner].reshape(2, -1).T, rcond=None
+        )[:2]
         assert np.abs(error).max() < 1e-12 * size**4
         for point in (
             (centre + third, centre + third),
             (centre - third, centre + third),
             (centre - third, centre - third),
         ):
-            # `back` tells where a pixel came from; where a point went is its inverse.
-            went = np.linalg.solve(back[:2].T, np.array(point) - back[2])
-            assert 0 < np.abs(went - point).max() <= constants[2] * size + 1e-6
+            # `inverse` maps a pixel to where it came from.
+            moved = np.linalg.solve(inverse[:2].T, np.array(point) - inverse[2])
+            assert 0 < np.abs(moved - point).max() <= constants[2] * size + 1e-6

@@ -26,7 +26,7 @@ def patients(shift: float, rows: int = 60) -> tuple[pd.DataFrame, pd.Series]:
     ), pd.Series(np.where(sick, "ill", "well"))
 
 
-def test_a_data_frame_with_texts_and_gaps_is_learned_saved_and_gone_on_with(tmp_path: Path) -> None:
+def test_a_data_frame_with_text_and_missing_values_is_learned_and_resumed(tmp_path: Path) -> None:
     learner = Learner(network="mlp", network_settings={"width": 16}, method="er", memory=20)
     scores = learner.learn(*patients(0), domain="first", steps=80)
     assert scores["validation accuracy"] > 0.8
@@ -54,7 +54,7 @@ def test_the_preprocessing_is_learned_on_training_rows_only() -> None:
     assert centre[0] != 4.5  # the median of all rows
 
 
-def test_what_cannot_be_learned_changes_nothing() -> None:
+def test_refused_data_change_nothing() -> None:
     learner = Learner(network="mlp", network_settings={"width": 8}, memory=5)
     with pytest.raises(FarshoreError, match="60 rows of inputs and 59 labels"):
         learner.learn(patients(0)[0], patients(0)[1][:-1])
@@ -110,7 +110,7 @@ class Ragged(Pictures):
 
 
 def test_refused_datasets() -> None:
-    with pytest.raises(FarshoreError, match="holds its labels itself"):
+    with pytest.raises(FarshoreError, match="contains its own labels"):
         from_dataset(Pictures(), [1])
     with pytest.raises(FarshoreError, match="without a length"):
         from_dataset(Endless())
@@ -120,7 +120,7 @@ def test_refused_datasets() -> None:
         from_dataset(TensorDataset(torch.zeros(0, 2), torch.zeros(0)))
 
 
-def test_image_preprocessing_travels_with_the_model(tmp_path: Path) -> None:
+def test_image_preprocessing_is_saved_with_the_model(tmp_path: Path) -> None:
     learner = Learner(network="cnn", network_settings={"width": 8}, memory=4)
     learner.learn(Pictures(), steps=1)
     learner.preprocessing = ImagePreprocessing(8, 3)

@@ -18,8 +18,8 @@ def save(path: Path, pixels: np.ndarray, **options: object) -> str:
 
 
 def test_layout_gives_domain_and_class(tmp_path: Path) -> None:
-    for place in ("site a/cat", "site a/dog", "site b/cat"):
-        save(tmp_path / place / "1.png", np.zeros((4, 4), np.uint8))
+    for path in ("site a/cat", "site a/dog", "site b/cat"):
+        save(tmp_path / path / "1.png", np.zeros((4, 4), np.uint8))
     (tmp_path / "site a" / "cat" / "notes.txt").write_text("not an image")
     (tmp_path / "site a" / "cat" / ".hidden.png").write_text("ignored")
     frame, notes = list_images(tmp_path)
@@ -28,12 +28,12 @@ def test_layout_gives_domain_and_class(tmp_path: Path) -> None:
         ["site a", "dog"],
         ["site b", "cat"],
     ]
-    assert notes == ["1 files are no images by their names and were left out: site a/cat/notes.txt"]
+    assert notes == ["1 files do not have an image suffix and were left out: site a/cat/notes.txt"]
 
 
 def test_images_come_in_the_order_of_their_names(tmp_path: Path) -> None:
-    for place in ("b/cat/1.png", "a/dog/1.png", "a/cat/2.png", "a/dog/3.png"):
-        save(tmp_path / place, np.zeros((4, 4), np.uint8))
+    for path in ("b/cat/1.png", "a/dog/1.png", "a/cat/2.png", "a/dog/3.png"):
+        save(tmp_path / path, np.zeros((4, 4), np.uint8))
     frame, _ = list_images(tmp_path)
     assert [Path(file).relative_to(tmp_path).as_posix() for file in frame["file"]] == [
         "a/dog/1.png",
@@ -51,7 +51,7 @@ def test_other_layouts_are_refused(tmp_path: Path) -> None:
     save(tmp_path / "site" / "cat" / "1.png", np.zeros((4, 4), np.uint8))
     with pytest.raises(
         FarshoreError,
-        match="images 1 folders and 2 folders deep: images must lie as domain/class/file",
+        match="images 1 folders and 2 folders deep: the layout must be domain/class/file",
     ):
         list_images(tmp_path)
 
@@ -86,7 +86,7 @@ def test_colour_is_kept_if_any_image_has_it(tmp_path: Path) -> None:
     assert read_images(files[:1], 5)[1].channels == 1
 
 
-def test_deep_grey_is_scaled_not_cut(tmp_path: Path) -> None:
+def test_deep_grey_is_scaled_not_clipped(tmp_path: Path) -> None:
     deep = np.full((4, 4), 32768, np.uint16)
     images, _ = read_images([save(tmp_path / "deep.png", deep)], 4)
     assert (images == 128).all()
@@ -123,9 +123,7 @@ def test_unreadable_images_are_listed(tmp_path: Path) -> None:
         read_images([good, str(cut)], 8)
 
 
-def test_a_picture_too_large_to_be_true_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_decompression_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     big = save(tmp_path / "big.png", np.zeros((50, 50), np.uint8))
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
     with pytest.raises(FarshoreError, match="1 images cannot be read"):

@@ -19,11 +19,14 @@ def test_mapped_rows_are_the_same_rows(tmp_path: Path) -> None:
     mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
     labels = torch.arange(500) % 3
     index = torch.randperm(500)[:400]
-    there, here = Rows(mapped, labels, index), Rows(torch.from_numpy(values), labels, index)
+    mapped_rows, tensor_rows = (
+        Rows(mapped, labels, index),
+        Rows(torch.from_numpy(values), labels, index),
+    )
     positions = torch.randint(400, (300,))
-    for a, b in zip(there.take(positions), here.take(positions), strict=True):
+    for a, b in zip(mapped_rows.take(positions), tensor_rows.take(positions), strict=True):
         assert torch.equal(a, b)
-    assert isinstance(there.to(torch.device("cpu")).inputs, np.memmap)
+    assert isinstance(mapped_rows.to(torch.device("cpu")).inputs, np.memmap)
 
 
 def test_what_does_not_fit_on_the_gpu_stays_mapped(

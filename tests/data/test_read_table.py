@@ -29,7 +29,7 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
         read_table(tmp_path / "t.parquet")
 
 
-def test_whole_numbers_have_no_point() -> None:
+def test_whole_numbers_have_no_decimal_point() -> None:
     assert as_texts(pd.Series([1.0, 2.0])).tolist() == ["1", "2"]
     assert as_texts(pd.Series([1.5, 2.0])).tolist() == ["1.5", "2.0"]
     assert as_texts(pd.Series([" a", "b "])).tolist() == ["a", "b"]
@@ -46,7 +46,7 @@ def test_times_are_numbers_or_dates() -> None:
     [
         (list(range(200)) * 2, "looks like a quantity"),
         (np.linspace(0, 1, 30).tolist(), "looks like a quantity"),
-        ([f"patient {n}" for n in range(150)], "no class label"),
+        ([f"patient {n}" for n in range(150)], "not a class label"),
         (list(range(29, 79)) * 18, "looks like a quantity"),  # ages
         (list(range(10)) * 3, None),
         (list(range(100)) * 60, None),  # codes of a hundred classes
@@ -76,7 +76,7 @@ def test_columns_are_numbers_categories_or_refused() -> None:
     plan = plan_columns(frame, list(frame.columns))
     assert list(plan.numbers) == ["n", "text n", "flag", "empty"]
     assert list(plan.categories) == ["c"]
-    with pytest.raises(FarshoreError, match="holds dates"):
+    with pytest.raises(FarshoreError, match="contains dates"):
         plan_columns(pd.DataFrame({"when": pd.date_range("2026-01-01", periods=3)}), ["when"])
 
 

@@ -1,6 +1,4 @@
-"""Benchmarks by name, and what a new one is made of. Other packages add theirs under the
-entry-point group `farshore.benchmarks`.
-"""
+"""Benchmarks by name; other packages add theirs in the entry-point group `farshore.benchmarks`."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ EXPORTS = {"Benchmark": "benchmark"}
 
 __all__ = ["BENCHMARKS", *EXPORTS]
 
-if not TYPE_CHECKING:  # a type checker sees the imports above, and refuses any other name
+if not TYPE_CHECKING:  # type checkers use the imports above and reject any other name
     __getattr__, __dir__ = lazy_exports(__name__, EXPORTS)
 
 BENCHMARKS: Registry[type[Benchmark]] = Registry(

@@ -1,4 +1,4 @@
-"""Benchmark: how the domains of a data set are made, and what the protocol uses by default."""
+"""Benchmark: how the domains of a data set are made, and the defaults of the protocol."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ from .options import BenchmarkOptions
 
 
 class Benchmark(ABC):
-    """A data set cut into domains. `domains` lists all of them; the target is one, the sources
-    are the others.
+    """A data set divided into domains; one of `domains` is the target, the others are the sources.
 
-    A benchmark has its own options: `Options` is a model with a field for each, and `self.options`
-    holds the values. One whose domains are known only from the data answers `domain_names`,
-    `default_target` and `listed` from there.
+    A benchmark has its own options: `Options` is a model with one field per option, and
+    `self.options` contains the values. A benchmark that knows its domains only from the data
+    overrides `domain_names`, `default_target` and `listed`.
     """
 
     name: ClassVar[str]
@@ -35,24 +34,23 @@ class Benchmark(ABC):
     Options: ClassVar[type[BenchmarkOptions]] = BenchmarkOptions
     domains: ClassVar[tuple[str, ...]]
     default_target: ClassVar[str]
-    # Of the whole data set; `make` may find that only a part of them is there.
+    # Classes of the whole data set; `make` may find only some of them.
     classes: tuple[str, ...]
     metric: ClassVar[Metric] = "accuracy"
     network: ClassVar[str]
     network_settings: ClassVar[Mapping[str, Any]] = {}
     steps: ClassVar[int]
     memory: ClassVar[int]
-    # Which defaults of the methods' settings hold: the name of a settings profile.
+    # The name of the settings profile that provides the defaults of method settings.
     profile: ClassVar[str] = "default"
     settings: ClassVar[Mapping[str, Any]] = {}
-    # The embedded benchmark of the same kind of inputs, on which an experiment runs at tiny scale.
+    # The embedded benchmark with the same kind of inputs, used to run an experiment at tiny scale.
     stand_in: ClassVar[str] = "rotated-digits"
-    # Whether this is a form that a user's own files have, and no data set of its own.
+    # Whether this is a format of users' own files instead of a specific data set.
     own_data: ClassVar[bool] = False
-    # The options whose values name a place on the disk: what is there decides the numbers, not
-    # where it lies.
+    # Options that are paths on the disk: the contents decide the numbers, not the location.
     path_options: ClassVar[frozenset[str]] = frozenset()
-    # What `make` learned to turn raw rows into inputs; it travels with the model.
+    # The preprocessing that `make` learned; it is saved with the model.
     preprocessing: Preprocessing | None = None
 
     def __init__(self, options: BenchmarkOptions | Mapping[str, Any] | None = None) -> None:
@@ -66,23 +64,23 @@ class Benchmark(ABC):
 
     @property
     def title(self) -> str:
-        """What results and tables call it."""
+        """The name of the data in results and tables."""
         return self.name
 
     def domain_names(self) -> tuple[str, ...]:
-        """All domains, in their usual order."""
+        """Return all domains in their usual order."""
         return self.domains
 
     def usual_target(self) -> str | None:
-        """The target of a run that names none, where there is one."""
+        """Return the default target, or None if there is none."""
         return self.default_target
 
     def choose_target(self, target: str | None) -> str:
-        """The domain that stays unseen: the one that is asked for, or the usual one."""
+        """Return the domain that stays unseen: the requested one, or the default."""
         return target or self.default_target
 
     def listed(self, target: str) -> list[str]:
-        """The sources in their usual order when this domain is the target."""
+        """Return the sources in their usual order when this domain is the target."""
         return arrange(self.domain_names(), target, None)
 
     # ---- the scenario ----------------------------------------------------------------------------
@@ -96,17 +94,19 @@ class Benchmark(ABC):
         left_out: Sequence[str] = (),
         network: str | None = None,
     ) -> Scenario:
-        """Sources in the order of training and the sealed target. Depends on these settings and
-        the options only; `network` replaces the benchmark's own.
+        """Return the sources in training order and the sealed target.
+
+        The scenario depends only on these arguments and the options. `network` replaces the
+        benchmark's own network.
         """
         by = self.options.domain_by
         if by == "time":
             raise FarshoreError(
-                f"--domain-by time needs a column of time, which {self.name} does not have: use "
+                f"--domain-by time needs a time column, which {self.name} does not have: use "
                 "drift, blocks or cluster"
             )
-        made = self.named_scenario(target, order, seed, left_out, network)
-        return hide_domains(made, by, self.options.domains) if by is not None else made
+        scenario = self.named_scenario(target, order, seed, left_out, network)
+        return scenario if by is None else hide_domains(scenario, by, self.options.domains)
 
     def named_scenario(
         self,
@@ -116,15 +116,15 @@ class Benchmark(ABC):
         left_out: Sequence[str],
         network: str | None,
     ) -> Scenario:
-        """The scenario with the data set's own domains."""
+        """Return the scenario with the data set's own domains."""
         target = self.choose_target(target)
         names = self.domain_names()
         check_left_out(left_out, names)
-        kept = [name for name in names if name not in left_out]
+        remaining = [name for name in names if name not in left_out]
         sources = (
-            [name for name in self.listed(target) if name in kept]
+            [name for name in self.listed(target) if name in remaining]
             if order is None
-            else arrange(kept, target, order)
+            else arrange(remaining, target, order)
         )
         domains, make_target, notes = self.make(sources, target, seed)
         return Scenario(
@@ -149,52 +149,48 @@ class Benchmark(ABC):
     def make(
         self, sources: Sequence[str], target: str, seed: int
     ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
-        """The source domains in this order, a maker of the target that runs when it is opened,
-        and notes for the result.
+        """Return the source domains in this order, a function that makes the target, and notes.
+
+        The function runs when the target is opened; the notes are added to the result.
         """
 
     # ---- where the data come from ----------------------------------------------------------------
 
     def data_facts(self, seed: int) -> dict[str, str]:
-        """Which data these are, for the result: nothing more than that they are embedded, unless
-        a benchmark knows better.
-        """
+        """Describe the data for the result; benchmarks that are not embedded override this."""
         return {"set": self.name, "origin": "embedded in farshore"}
 
     def data_digest(self) -> str:
-        """A checksum of the data, for the names of runs; empty where `results_version` covers
-        them.
-        """
+        """Return a checksum of the data for run names; empty if `results_version` covers them."""
         return ""
 
     def missing(self, seed: int = 0, *, plan_only: bool = False) -> str | None:
-        """Why this benchmark cannot be run here, if so: what to type to get its data. With
-        `plan_only`, why its runs cannot even be named.
+        """Return why this benchmark cannot be run and how to get its data; None if it can.
+
+        With `plan_only`, return why its runs cannot be named.
         """
         return None
 
     @classmethod
     def needs_preparation(cls) -> str | None:
-        """The name that `farshore prepare` knows its files by, or None if nothing is to be
-        prepared.
-        """
+        """Return the name of its files for `farshore prepare`; None if it needs no preparation."""
         return None
 
     def prepare(
         self, root: str | Path | None = None, *, seed: int = 0, bar: Bar | None = None
     ) -> Prepared | None:
-        """Download and build what is missing; None where there is nothing to prepare."""
+        """Download and build what is missing; return None if there is nothing to prepare."""
         return None
 
     def fetch_weights(
         self, root: str | Path | None = None, *, bar: Bar | None = None
     ) -> str | None:
-        """Download the pretrained weights of the network, if it has some; what hinders it."""
+        """Download the network's pretrained weights, if any; return the reason if that fails."""
         return None
 
     @classmethod
     def facts(cls) -> list[tuple[str, str]]:
-        """What `farshore benchmarks NAME` shows, beside the options."""
+        """Return what `farshore benchmarks NAME` shows in addition to the options."""
         settings = ", ".join(
             f"{key} {value}" for key, value in {**cls.network_settings, **cls.settings}.items()
         )

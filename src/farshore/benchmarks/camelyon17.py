@@ -18,19 +18,19 @@ from .image import ImageBenchmark
 
 FOLDER = "camelyon17_v1.0"
 SIDE = 96
-# WILDS keeps these hospitals whole, for validation and test; of the others it sets a part aside
-# (`split` is 1), which stays out.
+# WILDS uses these hospitals entirely for validation and test. It sets aside a part of the others
+# (`split` is 1), which is not used here.
 WHOLE = (1, 2)
 CENTERS = ("center-0", "center-1", "center-3", "center-4", "center-2")
 
 
 class Camelyon17(ImageBenchmark):
-    """WILDS' patches of 96x96 pixels: does the middle hold tumour? Hospitals 0, 1, 3, 4 in turn,
-    then the unseen hospital 2.
+    """Patches of 96x96 pixels from WILDS: is there tumour in the middle?
 
-    The rows are those of WILDS' training, validation (hospital 1) and test (hospital 2) parts,
-    which gives the paper's "approximately 340,000" source and "approximately 85,000" target
-    patches. WILDS' in-distribution validation part stays out.
+    The sources are hospitals 0, 1, 3 and 4; the unseen target is hospital 2. The rows are WILDS'
+    training, validation (hospital 1) and test (hospital 2) parts, which gives the paper's
+    "approximately 340,000" source and "approximately 85,000" target patches. WILDS'
+    in-distribution validation part is not used.
     """
 
     name = "camelyon17"
@@ -52,20 +52,20 @@ class Camelyon17(ImageBenchmark):
     files = ()
 
     def has_files(self, raw: Path) -> bool:
-        """The folder that WILDS' archive unpacks to."""
+        """Whether the unpacked folder of WILDS' archive exists."""
         return (raw / FOLDER / "metadata.csv").is_file() and (raw / FOLDER / "patches").is_dir()
 
     def _fetch(self, raw: Path, root: object, bar: object) -> None:
         if not self.has_files(raw):
             raise FarshoreError(
                 f"{FOLDER} (10.7 GB) is not in {raw}: get it with WILDS "
-                "(https://wilds.stanford.edu, dataset camelyon17), so that "
-                f"{raw / FOLDER / 'metadata.csv'} is there, and type `farshore prepare "
+                "(https://wilds.stanford.edu, dataset camelyon17) so that "
+                f"{raw / FOLDER / 'metadata.csv'} exists, and type `farshore prepare "
                 "camelyon17` again"
             )
 
     def build_domains(self, raw: Path, seed: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-        """Read the patches of each hospital, in the order of the table."""
+        """Read the patches of each hospital in table order."""
         table = read_metadata(raw / FOLDER)
         used = table["center"].isin(WHOLE) | (table["split"] == 0)
         self.about |= {"left_out": int((~used).sum())}
@@ -82,7 +82,7 @@ class Camelyon17(ImageBenchmark):
     def make(
         self, sources: Sequence[str], target: str, seed: int
     ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
-        """Each hospital keeps its rows and its division, whatever the order and the target are."""
+        """Make the hospitals; rows and splits do not depend on the order or the target."""
         prepared = self.open(seed)
 
         def make_domain(name: str) -> Domain:
@@ -98,9 +98,7 @@ class Camelyon17(ImageBenchmark):
 
 
 class Camelyon17Extended(ExtendedImages, Camelyon17):
-    """camelyon17 with fifteen sources, for timing: `center-0-2` is the second time that hospital
-    0 comes.
-    """
+    """camelyon17 with fifteen sources, for timing; `center-0-2` is hospital 0 the second time."""
 
     name = "camelyon17-extended"
     summary = "camelyon17 with 15 source domains by repetition of its four; for timing"
@@ -108,7 +106,7 @@ class Camelyon17Extended(ExtendedImages, Camelyon17):
 
 
 def read_metadata(folder: Path) -> pd.DataFrame:
-    """WILDS' table with the place of each patch as `file`."""
+    """Read WILDS' table and add the path of each patch as `file`."""
     path = folder / "metadata.csv"
     try:
         columns = ["patient", "node", "x_coord", "y_coord", "tumor", "center", "split"]
@@ -116,6 +114,6 @@ def read_metadata(folder: Path) -> pd.DataFrame:
     except (OSError, ValueError) as error:
         raise FarshoreError(f"{path} cannot be read as WILDS' table: {error}") from None
     slide = "patient_" + table["patient"] + "_node_" + table["node"]
-    place = "_x_" + table["x_coord"].astype(str) + "_y_" + table["y_coord"].astype(str)
-    table["file"] = "patches/" + slide + "/patch_" + slide + place + ".png"
+    position = "_x_" + table["x_coord"].astype(str) + "_y_" + table["y_coord"].astype(str)
+    table["file"] = "patches/" + slide + "/patch_" + slide + position + ".png"
     return table

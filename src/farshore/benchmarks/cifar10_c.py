@@ -22,11 +22,10 @@ LARGEST = 200_000_000
 
 
 class CIFAR10C(CorruptedImages):
-    """50,000 clean images, six domains of 8,000 images x 2 corruptions, a target of 2,000 other
-    images x 5 corruptions.
+    """CIFAR-10 clean and corrupted: 50,000 clean images, six corrupted sources and the target.
 
-    The counts are the paper's; how they come about (8,000 / 2,000 of the 10,000 test images) was
-    worked out from them.
+    A source has 8,000 images x 2 corruptions, the target 2,000 other images x 5 corruptions. The
+    counts are the paper's; the division of the 10,000 test images was derived from them.
     """
 
     name = "cifar10-c"
@@ -71,25 +70,25 @@ class CIFAR10C(CorruptedImages):
     )
 
     def has_clean(self, raw: Path) -> bool:
-        """The official archive, or the folder it unpacks to."""
+        """Whether the official archive or its unpacked folder exists."""
         return (raw / self.files[0].name).is_file() or all(
             (raw / BATCHES / name).is_file() for name in (*TRAIN, *TEST)
         )
 
     def read_train(self, raw: Path) -> tuple[np.ndarray, np.ndarray]:
-        """The 50,000 training images."""
+        """Read the 50,000 training images."""
         return read_batches(raw, TRAIN)
 
     def read_test(self, raw: Path) -> tuple[np.ndarray, np.ndarray]:
-        """The 10,000 test images."""
+        """Read the 10,000 test images."""
         return read_batches(raw, TEST)
 
     def published_parts(self) -> list[str]:
-        """One array a corruption, and the labels."""
+        """Return the files: one array per corruption, and the labels."""
         return [*(f"{name}.npy" for name in super().published_parts()), "labels.npy"]
 
     def read_published(self, raw: Path, corruption: str, labels: np.ndarray) -> np.ndarray:
-        """Rows of one severity: the arrays hold severity 1 first, 10,000 images each."""
+        """Read the rows of one severity; the arrays have 10,000 images for each of 1 to 5."""
         folder, count = raw / self.published, len(labels)
         arrays = [
             np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
@@ -98,15 +97,16 @@ class CIFAR10C(CorruptedImages):
         rows = slice((self.severity - 1) * count, self.severity * count)
         if arrays[0].shape != (5 * count, 32, 32, 3) or not np.array_equal(arrays[1][rows], labels):
             raise FarshoreError(
-                f"{folder / corruption}.npy and labels.npy do not fit the test images: get "
+                f"{folder / corruption}.npy and labels.npy do not fit the test images: download "
                 f"{self.published} again"
             )
         return np.ascontiguousarray(arrays[0][rows].transpose(0, 3, 1, 2))
 
 
 def read_batches(raw: Path, names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Images and labels of the official binary files: a row is the label, then 1,024 red, green
-    and blue values.
+    """Read images and labels from the official binary files.
+
+    A row is the label followed by 1,024 red, green and blue values each.
     """
     if all((raw / BATCHES / name).is_file() for name in names):
         rows = np.concatenate([np.fromfile(raw / BATCHES / name, np.uint8) for name in names])
@@ -126,8 +126,8 @@ def read_batches(raw: Path, names: tuple[str, ...]) -> tuple[np.ndarray, np.ndar
         or np.bincount(rows[::ROW], minlength=10).tolist() != [count // 10] * 10
     ):
         raise FarshoreError(
-            f"the CIFAR-10 files in {raw} are not the official ones: {count:,} images, "
-            f"{count // 10:,} a class"
+            f"the CIFAR-10 files in {raw} are not the official ones with {count:,} images, "
+            f"{count // 10:,} per class"
         )
     rows = rows.reshape(count, ROW)
     return rows[:, 1:].reshape(count, 3, 32, 32), rows[:, 0].copy()

@@ -25,8 +25,7 @@ from .options import BenchmarkOptions, Preprocess
 from .prepared import PreparedBenchmark
 
 AREAS = ("rawah", "neota", "comanche", "cache-la-poudre")
-# Published rows of each of the seven classes: the check that the file was read rightly, whatever
-# form it came in.
+# Published number of rows per class: checks that the file was read correctly, in any format.
 PUBLISHED = (211_840, 283_301, 35_754, 2_747, 9_493, 17_367, 20_510)
 MEASURED = (
     "elevation",
@@ -45,8 +44,10 @@ LARGEST = 200_000_000
 
 
 class CovertypeOptions(BenchmarkOptions):
-    """Scales are learned on the first source and frozen; the paper does not say, and a later
-    domain must not reach back.
+    """Options of covertype.
+
+    By default, scales are learned on the first source and frozen: the paper does not specify it,
+    and a later domain must not influence an earlier one.
     """
 
     preprocess: Preprocess = Field(
@@ -55,13 +56,13 @@ class CovertypeOptions(BenchmarkOptions):
 
 
 class Covertype(PreparedBenchmark):
-    """UCI Covertype by wilderness area: 50 features, 6 classes, each area balanced to its rarest
-    class.
+    """UCI Covertype by wilderness area: 50 features, 6 classes, each area balanced.
 
-    Class 4 and the four wilderness columns are dropped; which rows of the larger classes stay is
-    drawn by the scenario seed. Areas share few classes (Neota and Cache la Poudre have three),
-    which makes this a hard shift. 80% of an area's rows train; rounding is carried over the areas
-    as listed, which gives the paper's 45,046 training rows in its three sources.
+    Each area is reduced to the size of its rarest class; the scenario seed selects the rows. Class
+    4 and the four wilderness columns are dropped. Areas share few classes (Neota and Cache la
+    Poudre have three), which makes this a hard shift. 80% of the rows are training rows; rounding
+    errors carry over from area to area in the listed order, which gives the paper's 45,046 training
+    rows in its three sources.
     """
 
     name = "covertype"
@@ -101,7 +102,7 @@ class Covertype(PreparedBenchmark):
     )
 
     def has_files(self, raw: Path) -> bool:
-        """The official file, UCI's archive around it, or its rows as covtype.npz."""
+        """Whether the official file, UCI's archive of it, or its rows as covtype.npz exist."""
         return (
             super().has_files(raw)
             or (raw / "covertype.zip").is_file()
@@ -113,23 +114,21 @@ class Covertype(PreparedBenchmark):
             super()._fetch(raw, root, bar)
 
     def build_domains(self, raw: Path, seed: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-        """Balance each area; rows keep the order of the official file."""
+        """Balance each area; rows stay in the order of the official file."""
         table, cover = read_covertype(raw)
         features = np.concatenate([table[:, :10], table[:, 14:]], axis=1)
         number = np.array([-1, 0, 1, 2, -1, 3, 4, 5])[cover]
-        for place, area in enumerate(AREAS):
-            rows = np.flatnonzero((table[:, 10 + place] == 1) & (number >= 0))
-            kept = balance(number[rows], generator(seed, self.set_name, "balance", place))
-            yield area, features[rows[kept]], number[rows[kept]].astype(np.uint8)
+        for index, area in enumerate(AREAS):
+            rows = np.flatnonzero((table[:, 10 + index] == 1) & (number >= 0))
+            balanced = rows[balance(number[rows], generator(seed, self.set_name, "balance", index))]
+            yield area, features[balanced], number[balanced].astype(np.uint8)
 
     def make(
         self, sources: Sequence[str], target: str, seed: int
     ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
-        """Scaling is learned on the first source's training rows, or on those of all sources,
-        and frozen.
-        """
+        """Make the areas, scaled by the training rows of the first source or of all sources."""
         prepared = self.open(seed)
-        held = validation_rows(prepared.domains)
+        validation = validation_rows(prepared.domains)
         preprocessing = self.preprocessing = TablePreprocessing(FEATURES, indicators=False)
 
         def read(name: str) -> tuple[pd.DataFrame, Tensor, Domain]:
@@ -139,7 +138,7 @@ class Covertype(PreparedBenchmark):
                 name,
                 blank,
                 labels,
-                validation=held[name],
+                validation=validation[name],
                 seed=derive(seed, self.set_name, AREAS.index(name)),
             )
             return pd.DataFrame(np.asarray(inputs), columns=FEATURES), labels, split
@@ -164,7 +163,7 @@ class Covertype(PreparedBenchmark):
 
 
 def balance(labels: np.ndarray, draw: torch.Generator) -> np.ndarray:
-    """Row numbers, sorted, with as many of each class as the rarest class has."""
+    """Return sorted row numbers with as many rows of each class as the rarest class has."""
     classes, counts = np.unique(labels, return_counts=True)
     chosen = []
     for label in classes:
@@ -174,18 +173,19 @@ def balance(labels: np.ndarray, draw: torch.Generator) -> np.ndarray:
 
 
 def validation_rows(rows: dict[str, int], share: float = 0.8) -> dict[str, int]:
-    """Validation rows of each domain such that the training rows of the first k domains are
-    round(share x their rows).
+    """Return the number of validation rows per domain.
+
+    The training rows of the first k domains add up to round(share x their rows), for every k.
     """
-    held, before = {}, 0
+    validation, trained = {}, 0
     for name, end in zip(rows, np.cumsum(list(rows.values())), strict=True):
-        train = round(share * int(end)) - before
-        held[name], before = rows[name] - train, before + train
-    return held
+        train = round(share * int(end)) - trained
+        validation[name], trained = rows[name] - train, trained + train
+    return validation
 
 
 def read_covertype(raw: Path) -> tuple[np.ndarray, np.ndarray]:
-    """All rows: 54 columns as int16 in UCI's order, and the cover type 1..7."""
+    """Read all rows: 54 columns as int16 in UCI's order, and the cover type 1..7."""
     if (raw / "covtype.data.gz").is_file():
         table = _read_official(check(Covertype.files[0], raw))
     elif (raw / "covertype.zip").is_file():
@@ -204,7 +204,7 @@ def read_covertype(raw: Path) -> tuple[np.ndarray, np.ndarray]:
     if counts != PUBLISHED:
         raise FarshoreError(
             f"the Covertype file in {raw} has {table.shape} values, not the published 581,012 "
-            "rows of 55: delete it"
+            "rows of 55: delete it and prepare again"
         )
     return table[:, :54], table[:, 54]
 
@@ -217,13 +217,15 @@ def _read_official(path: Path) -> np.ndarray:
 
 
 def _read_zip(path: Path) -> np.ndarray:
-    """UCI's covertype.zip holds covtype.data.gz."""
+    """Read covtype.data.gz from UCI's covertype.zip."""
     folder = Path(tempfile.mkdtemp(prefix="farshore-"))
     try:
         written = unpack(path, folder, limit=LARGEST)
         inner = next((file for file in written if file.name == "covtype.data.gz"), None)
         if inner is None:
-            raise FarshoreError(f"{path} holds no covtype.data.gz: delete it and prepare again")
+            raise FarshoreError(
+                f"{path} does not contain covtype.data.gz: delete it and prepare again"
+            )
         return _read_official(check(Covertype.files[0], inner.parent))
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -15,18 +15,17 @@ from ..randomness import derive
 from .benchmark import Benchmark
 
 NUMBERS = ("age", "sex", "trestbps", "chol", "fbs", "thalach", "exang", "oldpeak", "ca")
-# Codes from the data set's own description; a hospital that does not record a column must not
-# narrow its categories.
+# Codes from the data set's description: all categories are known, even if the first hospital does
+# not record a column.
 CATEGORIES = {"cp": "1234", "restecg": "012", "slope": "123", "thal": "367"}
 
 
 class HeartHospitals(Benchmark):
-    """UCI Heart Disease: 13 measurements of 920 patients; the label says whether any vessel is
-    narrowed (num > 0).
+    """UCI Heart Disease: 13 measurements of 920 patients; a narrowed vessel (num > 0) or not.
 
-    Hospitals differ in who comes (36% to 93% diseased) and in what they measure: `ca` is missing
-    for 99% of the patients outside Cleveland, and Switzerland wrote cholesterol as 0. A zero in
-    `chol` or `trestbps` is read as missing.
+    Hospitals differ in their patients (36% to 93% diseased) and in what they measure: `ca` is
+    missing for 99% of the patients outside Cleveland, and Switzerland recorded cholesterol as 0. A
+    zero in `chol` or `trestbps` is read as missing.
     """
 
     name = "heart-hospitals"
@@ -50,9 +49,7 @@ class HeartHospitals(Benchmark):
     def make(
         self, sources: Sequence[str], target: str, seed: int
     ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
-        """Preprocessing is learned on the training rows of each source as it comes; what is
-        fixed stays fixed.
-        """
+        """Make the hospitals; each column is fitted to the first source that records it."""
         frame = read_heart()
         preprocessing = self.preprocessing = TablePreprocessing(
             NUMBERS, {column: list(codes) for column, codes in CATEGORIES.items()}
@@ -77,7 +74,7 @@ class HeartHospitals(Benchmark):
 
 
 def read_heart() -> pd.DataFrame:
-    """The embedded table; category codes as texts, impossible zeros as missing."""
+    """Read the embedded table, with category codes as strings and impossible zeros as missing."""
     with (files("farshore.benchmarks") / "files" / "heart.csv").open("rb") as file:
         frame = pd.read_csv(file, na_values="?")
     for column in ("chol", "trestbps"):

@@ -1,6 +1,4 @@
-"""Image benchmarks: prepared domains, and a ResNet18 whose pretrained weights stand in every
-result.
-"""
+"""Image benchmarks: prepared domains and a pretrained ResNet18; results record its weights."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from .prepared import PreparedBenchmark
 
 
 class ImageOptions(BenchmarkOptions):
-    """What the network starts from."""
+    """Options of image benchmarks."""
 
     weights: str = Field(
         "imagenet", description="what resnet18 starts from: imagenet, a file, or none"
@@ -28,7 +26,7 @@ class ImageOptions(BenchmarkOptions):
 
 
 class ImageBenchmark(PreparedBenchmark):
-    """The paper uses an ImageNet ResNet18 and a memory of 5,000 for all of them."""
+    """Image benchmark with the paper's ImageNet ResNet18 and memory of 5,000 rows."""
 
     Options: ClassVar[type[BenchmarkOptions]] = ImageOptions
     options: ImageOptions
@@ -43,32 +41,34 @@ class ImageBenchmark(PreparedBenchmark):
         left_out: Sequence[str],
         network: str | None,
     ) -> Scenario:
-        """As any benchmark's, with the weights that the network starts from; absent ones are
-        refused before any work. Another network has nothing to do with them.
+        """Return the scenario, including the initial weights of the network.
+
+        Missing weights are refused before any work. With another `network`, they are not used.
         """
         if network is not None:
             return super().named_scenario(target, order, seed, left_out, network)
         weights = self.options.weights
         note = weights_note(self.network, weights)
-        made = super().named_scenario(target, order, seed, left_out, network)
+        scenario = super().named_scenario(target, order, seed, left_out, network)
         return replace(
-            made,
-            network_settings={**made.network_settings, "weights": weights},
-            notes=(*made.notes, note),
+            scenario,
+            network_settings={**scenario.network_settings, "weights": weights},
+            notes=(*scenario.notes, note),
         )
 
     def fetch_weights(
         self, root: str | Path | None = None, *, bar: Bar | None = None
     ) -> str | None:
-        """Download the ImageNet weights, checked. What hinders it is told, not raised: the
-        domains are prepared without them.
+        """Download and check the ImageNet weights; return an error message if that fails.
+
+        The error is not raised, because the domains can be prepared without the weights.
         """
-        given = f" --root {root}" if root is not None else ""
+        root_flag = f" --root {root}" if root is not None else ""
         try:
             fetch(
                 [RESNET18],
                 weights_folder(root),
-                again=f"farshore prepare {self.name}{given}",
+                again=f"farshore prepare {self.name}{root_flag}",
                 bar=bar,
             )
         except FarshoreError as error:

@@ -19,14 +19,14 @@ from .own_rows import OwnRows
 
 
 class ImageFolderOptions(OwnOptions):
-    """How the images are read; the layout of the folder says the rest."""
+    """Options for reading images; the folder layout provides domains and classes."""
 
     path: str = Field(description="a folder of images: domain/class/file")
     size: int = Field(32, ge=1, le=1024, description="pixels per side that images are resized to")
 
 
 class ImageFolder(OwnBenchmark):
-    """Images of any size; grey stays grey unless one image is in colour."""
+    """Images of any size; grey stays grey unless at least one image is in colour."""
 
     name = "image-folder"
     summary = "a folder of images: domain/class/file"
@@ -36,7 +36,7 @@ class ImageFolder(OwnBenchmark):
     profile = "large-data"
 
     def data_digest(self) -> str:
-        """A sha256 over the names of the images, without the folder's own, and their bytes."""
+        """Return a sha256 of the images' relative names and contents."""
         files, _ = self._list()
         digest = hashlib.sha256()
         for file in sorted(files["file"]):
@@ -46,11 +46,11 @@ class ImageFolder(OwnBenchmark):
         return digest.hexdigest()
 
     def read_facts(self) -> pd.DataFrame:
-        """The folders' names."""
+        """Return domain and label of every image, from the folder names."""
         return self._list()[0].rename(columns={"class": "label"}).drop(columns="file")
 
     def read(self) -> OwnRows:
-        """Every image, decoded once and kept as bytes."""
+        """Decode every image once and keep the bytes."""
         files, notes = self._list()
         images, preprocessing = read_images(files["file"].tolist(), self.options.size)
         digest = (
@@ -66,11 +66,11 @@ class ImageFolder(OwnBenchmark):
 
     def _list(self) -> tuple[pd.DataFrame, list[str]]:
         if self.path.is_file():
-            raise FarshoreError(f"{self.path} is a file, no folder of images: use table")
+            raise FarshoreError(f"{self.path} is a file, not a folder of images: use table")
         files, notes = list_images(self.path)
         if "domain" not in files and self.options.domain_by is None:
             raise FarshoreError(
-                f"{self.path} holds class/file without domains: put a folder per domain around "
-                "them, or add --domain auto"
+                f"{self.path} contains class/file without domains: add one folder level per domain "
+                "(domain/class/file), or --domain auto"
             )
         return files, notes

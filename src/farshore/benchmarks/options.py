@@ -1,4 +1,4 @@
-"""Options: what can be asked of a benchmark, checked before anything is made."""
+"""Benchmark options, validated before any data are read."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from ..errors import FarshoreError, unknown
 from ..settings import explain
 
 Preprocess = Literal["first", "all-sources"]
-# As the name of the column that holds the domain: there is none, domains are constructed.
+# Special value of the option `domain`: there is no domain column, so domains are constructed.
 AUTO = "auto"
 
 
 class BenchmarkOptions(BaseModel):
-    """What every benchmark has; a benchmark with more inherits from this. Plain values, every one
-    with a default, except what a benchmark cannot do without.
+    """Options of every benchmark; a benchmark with more options inherits from this.
+
+    All options are plain values. All have defaults except those that a benchmark requires.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -28,15 +29,14 @@ class BenchmarkOptions(BaseModel):
         description="hide the domain labels and construct others: drift, blocks, time or cluster",
     )
     domains: int | None = Field(
-        None, ge=1, description="how many domains are constructed; as many as are found by default"
+        None, ge=1, description="number of domains to construct; by default as many as are found"
     )
 
     @classmethod
     def build(cls, values: Mapping[str, Any], benchmark: str) -> Self:
-        """The options of the benchmark of this name; a bad name or value is one clear error.
+        """Validate options; an unknown name or invalid value raises a clear error.
 
-        `domain: auto` means for every benchmark that domains are constructed, by drift if nothing
-        else is asked for.
+        For every benchmark, `domain: auto` means that domains are constructed, by default by drift.
         """
         given = dict(values)
         if given.get("domain") == AUTO:
@@ -58,9 +58,11 @@ class BenchmarkOptions(BaseModel):
     @model_validator(mode="after")
     def _domains_are_constructed(self) -> Self:
         if self.domains is not None and self.domain_by is None:
-            raise FarshoreError("--domains says how many to construct: it needs --domain auto")
+            raise FarshoreError(
+                "--domains sets how many domains to construct: it needs --domain auto"
+            )
         return self
 
     def plain(self) -> dict[str, Any]:
-        """As plain values; those at their defaults are left out."""
+        """Return the options that differ from their defaults, as plain values."""
         return self.model_dump(mode="json", exclude_defaults=True)

@@ -1,4 +1,4 @@
-"""A user's own data as a benchmark: domains, classes and rows are known only from the files."""
+"""Users' own data as a benchmark: domains, classes and rows are known only from the files."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from .own_rows import LAST, OwnRows, construct_domains, encode, in_order, make_s
 
 
 class OwnOptions(BenchmarkOptions):
-    """Where the data lie.
+    """Options of all kinds of own data.
 
-    shared_rows: what happens to source rows that stand in the target too (the same inputs, or a
-    group of both): `keep` warns with the count, `leave-out` takes them out of the sources as well,
-    so that the target decides what is learned from.
+    `shared_rows` decides on source rows that are also in the target, because they have the same
+    inputs or belong to the same group: `keep` reports their number, `leave-out` also removes them
+    from the sources, so that training depends on the target.
     """
 
     path: str = Field(description="the file or folder")
     shared_rows: Literal["keep", "leave-out"] = Field(
-        "keep", description="source rows that stand in the target too: keep or leave-out"
+        "keep", description="source rows that are also in the target: keep or leave-out"
     )
 
 
 class OwnBenchmark(Benchmark):
-    """What a table and a folder of images have in common."""
+    """Base class of tables and image folders."""
 
     reference = "your own data"
     licence = "your own"
@@ -50,11 +50,11 @@ class OwnBenchmark(Benchmark):
 
     @abstractmethod
     def read(self) -> OwnRows:
-        """All rows. What is wrong with them as such is refused here."""
+        """Read all rows; refuse invalid ones."""
 
     @abstractmethod
     def read_facts(self) -> pd.DataFrame:
-        """Of every row its domain and, if there is one, its time; no inputs are read."""
+        """Return domain and, if there is one, time of every row, without reading inputs."""
 
     @property
     def path(self) -> Path:
@@ -68,48 +68,47 @@ class OwnBenchmark(Benchmark):
 
     @property
     def _preprocess(self) -> Preprocess:
-        """On which rows scales are learned, if there are any."""
+        """The rows on which scales are learned, if there are any scales."""
         return "first"
 
     def domain_names(self) -> tuple[str, ...]:
-        """By their first time, or as they first appear."""
+        """Return domains by their first time, or by first appearance."""
         if self.options.domain_by is not None:
             raise FarshoreError(
-                f"the domains of {self.title} are constructed (--domain auto): they have no names "
-                "and no other order than that of the stream"
+                f"the domains of {self.title} are constructed (--domain auto): they have no names, "
+                "and their order is that of the stream"
             )
         return tuple(in_order(self.read_facts()))
 
     def usual_target(self) -> str | None:
-        """None, unless domains are constructed: then the end of the stream."""
+        """Return None, or the end of the stream if domains are constructed."""
         return LAST if self.options.domain_by is not None else None
 
     def choose_target(self, target: str | None) -> str:
-        """There is no usual target, unless domains are constructed: then the end of the stream."""
+        """Return the target; without one, the end of the stream if domains are constructed."""
         if target is None and self.options.domain_by is not None:
             return LAST
         if target is None:
-            domains = self.read_facts()
+            facts = self.read_facts()
             listed = ", ".join(
-                f"{name} ({int((domains['domain'] == name).sum())} rows)"
-                for name in in_order(domains)
+                f"{name} ({int((facts['domain'] == name).sum())} rows)" for name in in_order(facts)
             )
             raise FarshoreError(
-                f"--target is not given: say which domain stays unseen, one of {listed}"
+                f"--target is not given: choose the domain that stays unseen, one of {listed}"
             )
         return target
 
     def missing(self, seed: int = 0, *, plan_only: bool = False) -> str | None:
-        """The file decides the names of runs too."""
+        """Return an error if the file does not exist; run names depend on it too."""
         return None if self.path.exists() else f"there is no file or folder {self.options.path!r}"
 
     def data_facts(self, seed: int) -> dict[str, str]:
-        """The file's name and checksum."""
+        """Return the name and checksum of the file."""
         return {"set": self.title, "sha256": self.data_digest()}
 
     @classmethod
     def facts(cls) -> list[tuple[str, str]]:
-        """What is known without the file."""
+        """Return what is known without the file."""
         return [
             ("what", cls.summary),
             ("domains", "those of the data; --target names the one that stays unseen"),
@@ -130,12 +129,10 @@ class OwnBenchmark(Benchmark):
         left_out: Sequence[str] = (),
         network: str | None = None,
     ) -> Scenario:
-        """Sources in the order of training and the sealed target. All that is wrong with the data
-        is refused here.
+        """Return the sources in training order and the sealed target; refuse invalid data.
 
-        Rows of domains that are left out take no part in anything. Where some are, the classes
-        are those of all other domains: the target is then itself one of the sources of a larger
-        run.
+        Rows of left-out domains are not used at all. If domains are left out, the classes are those
+        of all other domains including the target, which is then a source of a larger run.
         """
         rows = self.read()
         by = self.options.domain_by
@@ -178,17 +175,17 @@ class OwnBenchmark(Benchmark):
     def make(
         self, sources: Sequence[str], target: str, seed: int
     ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
-        """All rows of these domains, as named in the data."""
+        """Make these domains, as named in the data."""
         rows = self.read()
-        asked = rows.facts[rows.facts["domain"].isin([*sources, target])]
-        self.classes = tuple(check_classes(asked, target))
+        used = rows.facts[rows.facts["domain"].isin([*sources, target])]
+        self.classes = tuple(check_classes(used, target))
         domains, make_target = self._divide(rows, sources, target, seed)
         return domains, make_target, tuple(rows.notes)
 
     def _divide(
         self, rows: OwnRows, sources: Sequence[str], target: str, seed: int
     ) -> tuple[list[Domain], Callable[[], Domain]]:
-        """The source domains, and a maker of the target; warnings are added to the rows' notes."""
+        """Return the sources and a function that makes the target; add warnings to the notes."""
         facts = rows.facts
         members = {
             name: np.flatnonzero((facts["domain"] == name).to_numpy())

@@ -1,4 +1,4 @@
-"""The rows of a user's own data, and the domains that they are divided into."""
+"""The rows of users' own data and their division into domains."""
 
 from __future__ import annotations
 
@@ -21,18 +21,16 @@ from ..errors import FarshoreError, unknown
 from ..randomness import derive
 from .options import Preprocess
 
-# The target where domains have no names: the last fifth of the stream.
+# The target if domains are constructed: the last fifth of the stream.
 LAST = "last"
 LAST_SHARE = 0.2
 
 
 @dataclass
 class OwnRows:
-    """Every row of the user's data: what it is, and how it becomes an input. Rows stand in the
-    order of the stream.
-    """
+    """All rows of the user's data in stream order, and how they become inputs."""
 
-    # Columns domain and label as texts, and time (number) and group (text) if there are any.
+    # Columns `domain` and `label` (strings), and `time` (number) and `group` (string) if available.
     facts: pd.DataFrame
     table: pd.DataFrame | None
     images: np.ndarray | None
@@ -40,34 +38,33 @@ class OwnRows:
     notes: list[str]
 
     def plan(self, sources: np.ndarray, target: np.ndarray) -> None:
-        """Decide from the sources which columns are numbers; a text in the target where a number
-        should be is refused now.
-        """
+        """Decide from the sources which columns are numbers; refuse a target that does not fit."""
         if self.table is not None:
             plan = plan_columns(self.table.iloc[sources], list(self.table.columns))
             plan.check(self.table.iloc[target])
             self.preprocessing = plan
 
     def inputs(self, rows: np.ndarray) -> Array:
-        """Inputs of these rows, by the preprocessing as it now is."""
+        """Return the inputs of these rows by the current preprocessing."""
         if isinstance(self.preprocessing, TablePreprocessing):
             assert self.table is not None
             return self.preprocessing.transform(self.table.iloc[rows])
         assert self.images is not None
-        together = len(rows) > 0 and rows[-1] - rows[0] + 1 == len(rows)
-        # a view where it can be one
-        chosen = self.images[rows[0] : rows[-1] + 1] if together else self.images[rows]
-        return chosen if isinstance(chosen, np.memmap) else torch.from_numpy(chosen)
+        contiguous = len(rows) > 0 and rows[-1] - rows[0] + 1 == len(rows)
+        # Contiguous rows are a view instead of a copy.
+        images = self.images[rows[0] : rows[-1] + 1] if contiguous else self.images[rows]
+        return images if isinstance(images, np.memmap) else torch.from_numpy(images)
 
     def learn(self, rows: np.ndarray) -> None:
-        """Let the preprocessing fix what is open from these rows."""
+        """Fit the columns that are not fitted yet to these rows."""
         if isinstance(self.preprocessing, TablePreprocessing):
             assert self.table is not None
             self.preprocessing.learn(self.table.iloc[rows])
 
     def described(self, rows: np.ndarray) -> Tensor | np.ndarray:
-        """Inputs for finding boundaries only: a table is scaled on all these rows, since there
-        is no first domain yet.
+        """Return inputs for finding boundaries.
+
+        A table is scaled on all these rows, because there is no first domain yet.
         """
         if not isinstance(self.preprocessing, TablePreprocessing):
             return self.inputs(rows)
@@ -80,7 +77,7 @@ class OwnRows:
         )
 
     def keys(self) -> np.ndarray:
-        """A number for each row that is the same for rows with the same inputs."""
+        """Return a hash of each row that is equal for rows with equal inputs."""
         if self.table is not None:
             return pd.util.hash_pandas_object(self.table, index=False).to_numpy()
         assert self.images is not None
@@ -99,9 +96,7 @@ def make_sources(
     preprocess: Preprocess | None,
     seed: int,
 ) -> list[Domain]:
-    """Divide each source; learn the preprocessing on its training rows as it comes, or on those
-    of all at once.
-    """
+    """Split each source; learn the preprocessing domain by domain, or on all sources at once."""
     facts = rows.facts
     sides: dict[str, bool] = {}
     splits: dict[str, tuple[Tensor, Tensor]] = {}
@@ -137,13 +132,15 @@ def make_sources(
 
 
 def encode(facts: pd.DataFrame, members: np.ndarray, classes: list[str]) -> Tensor:
-    """Labels of these rows as class numbers."""
-    number = {label: place for place, label in enumerate(classes)}
-    return torch.tensor([number[label] for label in facts["label"].iloc[members]], dtype=torch.long)
+    """Return the labels of these rows as class numbers."""
+    numbers = {label: number for number, label in enumerate(classes)}
+    return torch.tensor(
+        [numbers[label] for label in facts["label"].iloc[members]], dtype=torch.long
+    )
 
 
 def in_order(facts: pd.DataFrame) -> list[str]:
-    """Domain names by their first time, or as they first appear."""
+    """Return domain names by their first time, or by first appearance."""
     if "time" in facts:
         return [
             str(name)
@@ -158,22 +155,23 @@ def in_order(facts: pd.DataFrame) -> list[str]:
 def construct_domains(
     rows: OwnRows, target: str | None, by: By, count: int | None, seed: int
 ) -> str:
-    """Hide the domains of all rows but the target's, and find others. The target's rows take no
-    part in it.
+    """Replace the domains of all rows except the target's by constructed ones.
+
+    The target's rows are not used for this. Returns the name of the target.
     """
     facts = rows.facts
     if "time" in facts:
-        in_time = np.argsort(facts["time"].to_numpy(), kind="stable")
-        rows.facts = facts = facts.iloc[in_time]
-        rows.table = rows.table.iloc[in_time] if rows.table is not None else None
-    held, name = _held_out(rows, target)
-    stream = np.flatnonzero(~held)
+        by_time = np.argsort(facts["time"].to_numpy(), kind="stable")
+        rows.facts = facts = facts.iloc[by_time]
+        rows.table = rows.table.iloc[by_time] if rows.table is not None else None
+    in_target, name = _select_target(rows, target)
+    stream = np.flatnonzero(~in_target)
     times = facts["time"].to_numpy()[stream] if "time" in facts else None
     if len(stream) < 2:
         raise FarshoreError(
             f"--target {target} leaves {len(stream)} rows to learn from: choose another target"
         )
-    rows.plan(stream, np.flatnonzero(held))
+    rows.plan(stream, np.flatnonzero(in_target))
     constructed = join_small(
         construct(rows.described(stream), by, count=count, times=times, seed=seed),
         facts["label"].to_numpy()[stream],
@@ -185,32 +183,30 @@ def construct_domains(
     return name
 
 
-def _held_out(rows: OwnRows, target: str | None) -> tuple[np.ndarray, str]:
-    """Which rows are the target where domains have no names: `last` (a fifth of the stream), or
-    COLUMN=VALUE.
-    """
+def _select_target(rows: OwnRows, target: str | None) -> tuple[np.ndarray, str]:
+    """Return a mask of the target rows, for `last` (a fifth of the stream) or COLUMN=VALUE."""
     facts = rows.facts
     if target is None or target == LAST:
         return np.arange(len(facts)) >= round((1 - LAST_SHARE) * len(facts)), LAST
     column, equals, value = target.partition("=")
-    known = {"domain": facts["domain"]} if "domain" in facts else {}
-    known |= (
+    columns = {"domain": facts["domain"]} if "domain" in facts else {}
+    columns |= (
         {name: rows.table[name] for name in rows.table.columns} if rows.table is not None else {}
     )
     if not equals:
         raise FarshoreError(
-            f"--target {target!r} with --domain auto: write `last` for the last fifth of the "
-            "rows, or COLUMN=VALUE"
+            f"--target {target!r} is not allowed with --domain auto: write `last` for the last "
+            "fifth of the rows, or COLUMN=VALUE"
         )
-    if column not in known:
-        raise unknown("column in --target", column, known)
-    held = as_texts(known[column].fillna("")) == value
-    if not held.any():
+    if column not in columns:
+        raise unknown("column in --target", column, columns)
+    in_target = as_texts(columns[column].fillna("")) == value
+    if not in_target.any():
         raise FarshoreError(
             f"--target {target}: no row has {value!r} in column {column!r}: check the value"
         )
     if rows.table is not None and column in rows.table:
-        # it is constant in the target: as an input it would give the target away
+        # It is constant in the target, so as an input it would identify the target.
         rows.table = rows.table.drop(columns=column)
-        rows.notes.append(f"column {column!r} says which rows are the target: it is no input")
-    return held, target
+        rows.notes.append(f"column {column!r} selects the target rows: it is not an input")
+    return in_target, target

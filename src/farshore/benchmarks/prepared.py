@@ -1,6 +1,4 @@
-"""Benchmarks whose domains are built once from public files and then read as memory-mapped
-arrays.
-"""
+"""Benchmarks that build their domains once from public files and then memory-map them."""
 
 from __future__ import annotations
 
@@ -20,37 +18,38 @@ from .benchmark import Benchmark
 
 
 class PreparedBenchmark(Benchmark):
-    """`files` are looked for in ROOT/`raw`; the domains of a scenario seed are kept in
+    """A benchmark built from public files.
+
+    `files` are searched in ROOT/`raw`. The domains of a scenario seed are stored in
     ROOT/prepared/`set_name`-seed-N.
     """
 
     raw: ClassVar[str]
     set_name: ClassVar[str]
     files: ClassVar[tuple[PublicFile, ...]]
-    # Raised by hand when the way in which the domains are built changes.
+    # Increased by hand when the way the domains are built changes.
     set_version: ClassVar[int] = 1
-    # What `build_domains` finds and a result must tell; kept in the manifest.
+    # Facts that `build_domains` records for the result; stored in the manifest.
     about: dict[str, Any]
 
     @abstractmethod
     def build_domains(self, raw: Path, seed: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-        """Name, inputs and labels of every domain, from the official files in `raw`."""
+        """Yield name, inputs and labels of every domain, from the official files in `raw`."""
 
     def has_files(self, raw: Path) -> bool:
-        """Whether `raw` holds what `build_domains` needs."""
+        """Whether `raw` contains what `build_domains` needs."""
         return not absent(self.files, raw)
 
     def prepare(
         self, root: str | Path | None = None, *, seed: int = 0, bar: Bar | None = None
     ) -> Prepared:
-        """Download what is missing, build what is not built, and check what is."""
+        """Download missing files, build the set if necessary, and check an existing one."""
         folder = self._folder(root, seed)
-        found = find(folder, self._facts(seed))
-        if found is not None and found.verify():
-            return found
-        if (
-            found is not None
-        ):  # of the right sizes, but changed on the disk: without its manifest it counts as absent
+        prepared = find(folder, self._facts(seed))
+        if prepared is not None and prepared.verify():
+            return prepared
+        if prepared is not None:
+            # The sizes are right but the contents changed: without a manifest it counts as missing.
             (folder / "manifest.json").unlink()
         raw = data_root(root) / self.raw
         self._fetch(raw, root, bar)
@@ -59,25 +58,26 @@ class PreparedBenchmark(Benchmark):
 
     @classmethod
     def needs_preparation(cls) -> str | None:
-        """The set that this benchmark reads."""
+        """Return the name of the set that this benchmark reads."""
         return cls.set_name
 
     def missing(self, seed: int = 0, *, plan_only: bool = False) -> str | None:
-        """The command that gets the data, unless they are prepared or their files lie ready."""
+        """Return the command to get the data; None if they are prepared or their files exist."""
         if plan_only:
             return None
-        there = find(self._folder(None, seed), self._facts(seed)) is not None or self.has_files(
+        available = find(self._folder(None, seed), self._facts(seed)) is not None or self.has_files(
             data_root() / self.raw
         )
-        return None if there else f"type `farshore prepare {self.set_name}` first"
+        return None if available else f"type `farshore prepare {self.set_name}` first"
 
     def open(self, seed: int) -> Prepared:
-        """The prepared set; built now if the files are there, otherwise refused with the command
-        that gets them.
+        """Return the prepared set; build it now if only the raw files exist.
+
+        Without the files, the error names the command to get them.
         """
-        found = find(self._folder(None, seed), self._facts(seed))
-        if found is not None:
-            return found
+        prepared = find(self._folder(None, seed), self._facts(seed))
+        if prepared is not None:
+            return prepared
         if self.has_files(data_root() / self.raw):
             return self.prepare(seed=seed)
         raise FarshoreError(
@@ -86,21 +86,21 @@ class PreparedBenchmark(Benchmark):
         )
 
     def data_facts(self, seed: int) -> dict[str, str]:
-        """The prepared set and a checksum over those of all its files, as the manifest has them."""
-        found = self.open(seed)
+        """Return the prepared set and a checksum of the file checksums in its manifest."""
+        prepared = self.open(seed)
         digests = json.dumps(
-            {name: facts["sha256"] for name, facts in found.manifest["files"].items()},
+            {name: facts["sha256"] for name, facts in prepared.manifest["files"].items()},
             sort_keys=True,
         )
         return {
-            "set": found.folder.name,
+            "set": prepared.folder.name,
             "version": str(self.set_version),
             "sha256": hashlib.sha256(digests.encode()).hexdigest(),
         }
 
     def _fetch(self, raw: Path, root: str | Path | None, bar: Bar | None) -> None:
-        given = f" --root {root}" if root is not None else ""
-        fetch(self.files, raw, again=f"farshore prepare {self.set_name}{given}", bar=bar)
+        root_flag = f" --root {root}" if root is not None else ""
+        fetch(self.files, raw, again=f"farshore prepare {self.set_name}{root_flag}", bar=bar)
 
     def _folder(self, root: str | Path | None, seed: int) -> Path:
         return data_root(root) / "prepared" / f"{self.set_name}-seed-{seed}"

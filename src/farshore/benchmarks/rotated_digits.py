@@ -1,6 +1,4 @@
-"""rotated-digits: scikit-learn's 8x8 digits, turned by another angle in each domain. Needs no
-download.
-"""
+"""rotated-digits: scikit-learn's 8x8 digits, rotated by a different angle in each domain."""
 
 from __future__ import annotations
 
@@ -17,12 +15,13 @@ from .benchmark import Benchmark
 
 
 class RotatedDigits(Benchmark):
-    """1,797 handwritten digits in five disjoint parts, turned counter-clockwise by 0, 15, 30, 45
-    and 75 degrees.
+    """1,797 handwritten digits in five disjoint parts, rotated counter-clockwise.
+
+    The angles are 0, 15, 30, 45 and 75 degrees. No download is needed.
     """
 
     name = "rotated-digits"
-    summary = "1,797 8x8 digits in five disjoint parts, turned by 0, 15, 30, 45 -> 75 degrees"
+    summary = "1,797 8x8 digits in five disjoint parts, rotated by 0, 15, 30, 45 -> 75 degrees"
     reference = (
         "Alpaydin and Kaynak, Optical Recognition of Handwritten Digits, UCI 1998 (the "
         "part in scikit-learn)"
@@ -40,20 +39,20 @@ class RotatedDigits(Benchmark):
     def make(
         self, sources: Sequence[str], target: str, seed: int
     ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
-        """Each angle has its own part of the images, whatever the order and the target are."""
+        """Make the angles; the images of each do not depend on the order or the target."""
         images, labels = _digits()
         parts = torch.randperm(len(images), generator=generator(seed, self.name)).tensor_split(
             len(self.domains)
         )
 
         def make_domain(name: str) -> Domain:
-            place = self.domains.index(name)
-            part = parts[place]
+            number = self.domains.index(name)
+            part = parts[number]
             return Domain.divided(
                 name,
                 rotate(images[part], float(name)),
                 labels[part],
-                seed=derive(seed, self.name, place),
+                seed=derive(seed, self.name, number),
             )
 
         return [make_domain(name) for name in sources], lambda: make_domain(target), ()

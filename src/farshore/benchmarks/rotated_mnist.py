@@ -1,4 +1,4 @@
-"""rotated-mnist: the 70,000 MNIST digits, turned by another angle in each domain."""
+"""rotated-mnist: the 70,000 MNIST digits, rotated by a different angle in each domain."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..errors import FarshoreError
 from ..randomness import derive, generator
 from .prepared import PreparedBenchmark
 
-PLACES = (
+MIRRORS = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
 )
@@ -26,22 +26,21 @@ LARGEST = 60_000 * 28 * 28 + 16
 
 
 def _public(name: str, sha256: str, size: int) -> PublicFile:
-    return PublicFile(name, tuple(place + name for place in PLACES), sha256, size)
+    return PublicFile(name, tuple(mirror + name for mirror in MIRRORS), sha256, size)
 
 
 class RotatedMNIST(PreparedBenchmark):
-    """Five disjoint parts of 14,000 digits, turned counter-clockwise by 0, 15, 30, 45 and 75
-    degrees.
+    """Five disjoint parts of 14,000 digits, rotated counter-clockwise by 0, 15, 30, 45, 75 degrees.
 
-    Training and test files are pooled and divided by the scenario seed alone, so that no digit
-    stands in two domains and the parts are the same in all runs (the paper divides the 70,000
-    evenly over its five domains; DomainBed makes six). Bilinear, zeros where the picture ends,
-    pixels in [0, 1], no augmentation, as DomainBed has it.
+    Training and test files are pooled and divided only by the scenario seed, so that no digit is in
+    two domains and the parts are the same in all runs (the paper divides the 70,000 evenly over its
+    five domains; DomainBed makes six). As in DomainBed, rotation is bilinear with zero padding,
+    pixels are in [0, 1], and there is no augmentation.
     """
 
     name = "rotated-mnist"
     summary = (
-        "70,000 digits in five disjoint parts of 14,000, turned by 0, 15, 30, 45 -> 75 degrees"
+        "70,000 digits in five disjoint parts of 14,000, rotated by 0, 15, 30, 45 -> 75 degrees"
     )
     reference = (
         "LeCun, Cortes, Burges, MNIST, 1998; Ghifary et al., Domain Generalization ..., ICCV 2015"
@@ -80,7 +79,7 @@ class RotatedMNIST(PreparedBenchmark):
     angles = ("0", "15", "30", "45", "75")
 
     def build_domains(self, raw: Path, seed: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-        """Pool, divide by a permutation of the scenario seed, turn."""
+        """Pool the files, divide them by a permutation from the scenario seed, and rotate."""
         kinds = ("train", "t10k")
         images = np.concatenate([read_idx(raw / f"{kind}-images-idx3-ubyte.gz") for kind in kinds])[
             :, None
@@ -99,7 +98,7 @@ class RotatedMNIST(PreparedBenchmark):
     def make(
         self, sources: Sequence[str], target: str, seed: int
     ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
-        """Each angle keeps its part and its division, whatever the order and the target are."""
+        """Make the angles; rows and splits do not depend on the order or the target."""
         prepared = self.open(seed)
 
         def make_domain(name: str) -> Domain:
@@ -114,12 +113,11 @@ class RotatedMNIST(PreparedBenchmark):
 
 
 class RotatedMNISTExtended(RotatedMNIST):
-    """Fifteen sources for timing: the four source angles again and again, each round with the same
-    rows under a new name.
+    """Fifteen sources for timing: the four source angles repeat with the same rows under new names.
 
-    `30-2` is the second time that the 30-degree part comes. It shows how a step's time grows with
-    the number of past domains; its scores say little, since nothing new comes after the first
-    round. The target is always 75 degrees, because every other angle stands among the sources.
+    `30-2` is the 30-degree part the second time. The benchmark shows how a step's time grows with
+    the number of past domains; its scores mean little, because nothing new comes after the first
+    round. The target is always 75 degrees, because every other angle is one of the sources.
     """
 
     name = "rotated-mnist-extended"
@@ -135,10 +133,10 @@ class RotatedMNISTExtended(RotatedMNIST):
     def make(
         self, sources: Sequence[str], target: str, seed: int
     ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
-        """As rotated-mnist, with the target's rows in no source."""
+        """Make the angles as in rotated-mnist; refuse a target that is one of the sources."""
         if target != self.default_target:
             raise FarshoreError(
-                f"target {target!r} is not unseen in {self.name}, whose sources repeat: use 75, "
+                f"target {target!r} is not unseen in {self.name}, where sources repeat: use 75, "
                 "or rotated-mnist"
             )
         domains, make_target, notes = super().make(sources, target, seed)
@@ -147,14 +145,15 @@ class RotatedMNISTExtended(RotatedMNIST):
             make_target,
             (
                 *notes,
-                "15 source domains by repetition: the same rows return under new names; for timing",
+                "15 source domains by repetition: the same rows repeat under new names; for timing",
             ),
         )
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """An array in the idx form of the MNIST files: 0, 0, type 8 (bytes), dimensions, their
-    lengths, the bytes.
+    """Read an array in the idx format of MNIST.
+
+    The format is 0, 0, type 8 (bytes), the number of axes, their lengths, and the bytes.
     """
     data = read_gzip(path, limit=LARGEST)
     if len(data) < 4 or data[:3] != b"\0\0\x08":
@@ -164,7 +163,7 @@ def read_idx(path: Path) -> np.ndarray:
     values = np.frombuffer(data, np.uint8, offset=4 + 4 * axes)
     if not shape or values.size != int(np.prod(shape)):
         raise FarshoreError(
-            f"{path} holds {values.size} bytes, but its header says {shape}: delete it and "
-            "prepare again"
+            f"{path} contains {values.size} bytes, but its header gives the shape {shape}: delete "
+            "it and prepare again"
         )
     return values.reshape(shape)

@@ -1,4 +1,4 @@
-"""Where a scenario comes from: a benchmark by name, with its options."""
+"""Make benchmarks and scenarios from names and options."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .benchmark import Benchmark
 
 
 def make_benchmark(benchmark: str, options: Mapping[str, Any] | None = None) -> Benchmark:
-    """The benchmark of this name with these options, checked."""
+    """Return the benchmark of this name with these options, validated."""
     return BENCHMARKS.get(benchmark)(options)
 
 
@@ -25,9 +25,9 @@ def make_scenario(
     seed: int = 0,
     network: str | None = None,
 ) -> Scenario:
-    """The scenario that these settings describe; `network` replaces the benchmark's own.
+    """Return the scenario that these arguments describe; `network` replaces the benchmark's own.
 
-    Domains that are `left_out` are never made: not even scales are learned from them.
+    Domains that are `left_out` are never made; not even scales are learned from them.
     """
     return make_benchmark(benchmark, options).scenario(
         target=target, order=order, seed=seed, left_out=left_out, network=network

@@ -1,4 +1,4 @@
-"""table: a user's own table, with a column that names the domain and one that holds the class."""
+"""table: a user's own table, with one column for the domain and one for the class."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .own_rows import OwnRows
 
 
 class TableOptions(OwnOptions):
-    """Which column says what."""
+    """Options that name the columns of a table."""
 
     path: str = Field(description="a CSV, TSV or Parquet file")
     domain: str | None = Field(
         None, description="column that names the domain, or auto: domains are constructed"
     )
-    label: str | None = Field(None, description="column that holds the class")
-    drop: tuple[str, ...] = Field((), description="columns that are no inputs")
+    label: str | None = Field(None, description="column with the class")
+    drop: tuple[str, ...] = Field((), description="columns that are not inputs")
     time: str | None = Field(
-        None, description="column of time: orders the domains, and splits never look ahead"
+        None, description="time column: orders the domains, and splits never look ahead"
     )
     group: str | None = Field(
-        None, description="column whose groups stay on one side of every split"
+        None, description="group column: every group stays on one side of every split"
     )
     preprocess: Preprocess = Field(
         "first", description="learn scales on the first domain, or on all-sources (not continual)"
@@ -43,9 +43,7 @@ class TableOptions(OwnOptions):
 
 
 class Table(OwnBenchmark):
-    """A table whose rows are classified; numbers and texts become inputs by what the first
-    domain's training rows show.
-    """
+    """A table; its columns become inputs by a preprocessing learned on the first domain."""
 
     name = "table"
     summary = "a table (CSV, TSV, Parquet) with a column for the domain and one for the class"
@@ -59,19 +57,19 @@ class Table(OwnBenchmark):
         return self.options.preprocess
 
     def data_digest(self) -> str:
-        """The sha256 of the file."""
+        """Return the sha256 of the file."""
         return known_checksum(self.path)
 
     def read_facts(self) -> pd.DataFrame:
-        """The columns of domain, label, time and group, as texts and numbers."""
+        """Return the columns domain, label, time and group, as strings and numbers."""
         return self._facts(self._read())
 
     def read(self) -> OwnRows:
-        """The columns that are left are the inputs."""
-        frame, asked = self._read(), self.options
+        """Read all rows; columns without another role are the inputs."""
+        frame, options = self._read(), self.options
         facts = self._facts(frame)
-        named = {asked.label, asked.domain, asked.time, asked.group, *asked.drop}
-        inputs = frame[[column for column in frame.columns if column not in named]]
+        not_inputs = {options.label, options.domain, options.time, options.group, *options.drop}
+        inputs = frame[[column for column in frame.columns if column not in not_inputs]]
         note = (
             f"{self.title}: {len(frame)} rows, {len(inputs.columns)} input columns, sha256 "
             f"{self.data_digest()[:16]}"
@@ -80,31 +78,31 @@ class Table(OwnBenchmark):
 
     def _read(self) -> pd.DataFrame:
         if self.path.is_dir():
-            raise FarshoreError(f"{self.path} is a folder, no table: use image-folder")
+            raise FarshoreError(f"{self.path} is a folder, not a table: use image-folder")
         return read_table(self.path)
 
     def _facts(self, frame: pd.DataFrame) -> pd.DataFrame:
-        asked = self.options
-        if asked.label is None:
+        options = self.options
+        if options.label is None:
             raise FarshoreError(
-                f"--label is not given: say which column of {self.title} holds the class, one of "
+                f"--label is not given: name the column of {self.title} with the class, one of "
                 f"{', '.join(frame.columns)}"
             )
-        if asked.domain is None and asked.domain_by is None:
+        if options.domain is None and options.domain_by is None:
             raise FarshoreError(
-                f"--domain is not given: say which column of {self.title} names the domain, one "
-                f"of {', '.join(frame.columns)}, or auto"
+                f"--domain is not given: name the column of {self.title} with the domain, one of "
+                f"{', '.join(frame.columns)}, or auto"
             )
         facts = pd.DataFrame(
-            {"label": as_classes(need_column(frame, asked.label, "--label"), asked.label)}
+            {"label": as_classes(need_column(frame, options.label, "--label"), options.label)}
         )
-        if asked.domain is not None:
-            facts["domain"] = as_texts(need_column(frame, asked.domain, "--domain"))
-        if asked.time is not None:
-            facts["time"] = as_times(need_column(frame, asked.time, "--time"), asked.time)
-        if asked.group is not None:
-            facts["group"] = as_texts(need_column(frame, asked.group, "--group"))
-        for column in asked.drop:
+        if options.domain is not None:
+            facts["domain"] = as_texts(need_column(frame, options.domain, "--domain"))
+        if options.time is not None:
+            facts["time"] = as_times(need_column(frame, options.time, "--time"), options.time)
+        if options.group is not None:
+            facts["group"] = as_texts(need_column(frame, options.group, "--group"))
+        for column in options.drop:
             if column not in frame.columns:
                 raise unknown("column in --drop", column, frame.columns)
         return facts

@@ -23,12 +23,11 @@ Read = Callable[[str], bytes]
 
 
 class TinyImageNetC(CorruptedImages):
-    """100,000 clean images, six domains of 8,000 images x 2 corruptions, a target of 2,000 other
-    images x 3 corruptions.
+    """TinyImageNet clean and corrupted: 100,000 clean images, six corrupted sources and the target.
 
-    The corrupted images are the 10,000 official validation images. A part of the data set with
-    fewer classes in the official layout (tiny-imagenet-*.zip) is taken too, and named so in every
-    result.
+    A source has 8,000 images x 2 corruptions, the target 2,000 other images x 3 corruptions. They
+    are the 10,000 official validation images. A part of the data set with fewer classes in the
+    official layout (tiny-imagenet-*.zip) is also accepted, and every result reports it.
     """
 
     name = "tinyimagenet-c"
@@ -60,13 +59,13 @@ class TinyImageNetC(CorruptedImages):
     )
 
     def has_clean(self, raw: Path) -> bool:
-        """The official archive, the folder it unpacks to, or an archive of a part."""
+        """Whether the official archive, its unpacked folder or an archive of a part exists."""
         return (raw / FOLDER / "wnids.txt").is_file() or any(raw.glob("tiny-imagenet-*.zip"))
 
     def read_train(self, raw: Path) -> tuple[np.ndarray, np.ndarray]:
-        """The training images, class by class."""
-        names, read, place = open_images(raw)
-        classes = self._classes(names, read, place)
+        """Read the training images, class by class."""
+        names, read, location = open_images(raw)
+        classes = self._classes(names, read, location)
         wanted = sorted(
             name for name in names if name.startswith("train/") and name.endswith(".JPEG")
         )
@@ -75,9 +74,9 @@ class TinyImageNetC(CorruptedImages):
         )
 
     def read_test(self, raw: Path) -> tuple[np.ndarray, np.ndarray]:
-        """The validation images, in the order of their list."""
-        names, read, place = open_images(raw)
-        classes = self._classes(names, read, place)
+        """Read the validation images in the order of their list."""
+        names, read, location = open_images(raw)
+        classes = self._classes(names, read, location)
         listed = [
             line.split("\t")[:2]
             for line in read("val/val_annotations.txt").decode().splitlines()
@@ -88,9 +87,9 @@ class TinyImageNetC(CorruptedImages):
         )
 
     def read_published(self, raw: Path, corruption: str, labels: np.ndarray) -> np.ndarray:
-        """corruption/severity/class/image, the images by their validation names."""
-        names, read, place = open_images(raw)
-        classes = self._classes(names, read, place)
+        """Read corruption/severity/class/image, where images have their validation names."""
+        names, read, location = open_images(raw)
+        classes = self._classes(names, read, location)
         listed = [
             line.split("\t")[0]
             for line in read("val/val_annotations.txt").decode().splitlines()
@@ -98,10 +97,10 @@ class TinyImageNetC(CorruptedImages):
         ]
         folder = raw / self.published / corruption / str(self.severity)
         files = [folder / classes[label] / file for file, label in zip(listed, labels, strict=True)]
-        lacking = next((file for file in files if not file.is_file()), None)
-        if lacking is not None:
+        missing = next((file for file in files if not file.is_file()), None)
+        if missing is not None:
             raise FarshoreError(
-                f"{lacking} is absent: get {self.published} again, or remove its folder to "
+                f"{missing} is missing: download {self.published} again, or remove its folder to "
                 "generate the corruptions"
             )
         return _decode([str(file) for file in files], lambda file: Path(file).read_bytes())
@@ -109,32 +108,32 @@ class TinyImageNetC(CorruptedImages):
     def make(
         self, sources: Sequence[str], target: str, seed: int
     ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
-        """The classes are those of the files."""
-        made = super().make(sources, target, seed)
+        """Make the domains; the classes are those of the files."""
+        domains = super().make(sources, target, seed)
         self.classes = tuple(self.open(seed).about["classes"])
-        return made
+        return domains
 
     def notes(self, prepared: Prepared) -> tuple[str, ...]:
-        """A part is named as one."""
+        """Report if only a part of the data set was used."""
         part = _part(prepared)
         return (f"a part of TinyImageNet, {part}: not the paper's data",) if part else ()
 
     def data_facts(self, seed: int) -> dict[str, str]:
-        """Which part it is, too."""
+        """Add which part of the data set was used."""
         part = _part(self.open(seed))
         return super().data_facts(seed) | ({"part": part} if part else {})
 
-    def _classes(self, names: Sequence[str], read: Read, place: Path) -> list[str]:
+    def _classes(self, names: Sequence[str], read: Read, location: Path) -> list[str]:
         classes = sorted(read("wnids.txt").decode().split())
-        # The list may stand in an archive that names more classes than it has images of.
-        there = {name.split("/")[1] for name in names if name.startswith("train/")}
-        self.about |= {"classes": [each for each in classes if each in there], "file": place.name}
-        found: list[str] = self.about["classes"]
-        return found
+        # The list of an archive may name more classes than it has images of.
+        available = {name.split("/")[1] for name in names if name.startswith("train/")}
+        classes = [name for name in classes if name in available]
+        self.about |= {"classes": classes, "file": location.name}
+        return classes
 
 
 def _part(prepared: Prepared) -> str:
-    """Which part of the data set was prepared; empty for all of it."""
+    """Describe the part of the data set that was prepared; empty for the whole."""
     count = len(prepared.about["classes"])
     if count == CLASSES and prepared.domains[CLEAN] == 100_000:
         return ""
@@ -142,7 +141,7 @@ def _part(prepared: Prepared) -> str:
 
 
 def open_images(raw: Path) -> tuple[list[str], Read, Path]:
-    """Names inside the data set, how one is read, and the file or folder it is."""
+    """Return the names in the data set, a function that reads one, and the file or folder."""
     if (raw / FOLDER / "wnids.txt").is_file():
         top = raw / FOLDER
         names = [path.relative_to(top).as_posix() for path in top.rglob("*") if path.is_file()]
@@ -158,10 +157,10 @@ def open_images(raw: Path) -> tuple[list[str], Read, Path]:
     except zipfile.BadZipFile as error:
         raise FarshoreError(f"{path} is damaged: {error}; delete it and prepare again") from None
     inside = [name for name in archive.namelist() if not name.endswith("/")]
-    start = inside[0].split("/")[0] + "/"
+    prefix = inside[0].split("/")[0] + "/"
     return (
-        [name.removeprefix(start) for name in inside],
-        lambda name: archive.read(start + name),
+        [name.removeprefix(prefix) for name in inside],
+        lambda name: archive.read(prefix + name),
         path,
     )
 
@@ -174,6 +173,7 @@ def _decode(names: Sequence[str], read: Read) -> np.ndarray:
                 images[row] = np.asarray(image.convert("RGB")).transpose(2, 0, 1)
         except (OSError, ValueError, KeyError) as error:
             raise FarshoreError(
-                f"{name} cannot be read as an image of 64 x 64 ({error}): prepare from whole files"
+                f"{name} cannot be read as an image of 64 x 64 ({error}): prepare from complete "
+                "files"
             ) from None
     return images

@@ -1,4 +1,4 @@
-"""wm811k: labelled wafer maps of a real fab, cut into ranges of production lots."""
+"""wm811k: labelled wafer maps of a real fab, divided into ranges of production lots."""
 
 from __future__ import annotations
 
@@ -31,18 +31,17 @@ PATTERNS = (
 LOTS = tuple(f"lots-{number}" for number in range(1, 6))
 SIDE = 48
 PICKLE, ARRAYS, META = "LSWMD.pkl", "maps.npz", "meta.csv.gz"
-# 0 background, 1 good, 2 faulty, divided by 2: in bytes of 255. 128 / 255 is 0.502, the nearest
-# byte to one half.
+# 0 background, 1 good, 2 faulty as bytes: 0, 0.5 and 1 times 255. 128 / 255 is 0.502, the byte
+# nearest to one half.
 LEVELS = np.array([0, 128, 255], np.uint8)
 
 
 class WM811K(ImageBenchmark):
-    """Contiguous ranges of production lots, about equally many labelled wafers each: four sources
-    and the target.
+    """Contiguous ranges of production lots of about equal size: four sources and the target.
 
-    No lot stands in two domains, so the cuts lie between lots. The paper says no more than that
-    lots group the wafers. Maps are brought to 48x48 by the nearest die, so that they keep their
-    three values, and normalised by ImageNet's statistics.
+    No lot is in two domains: the cuts are between lots. The paper states only that wafers are
+    grouped by lots. Maps are resized to 48x48 by the nearest die, so that they keep their three
+    values, and normalised by ImageNet's statistics.
     """
 
     name = "wm811k"
@@ -65,7 +64,7 @@ class WM811K(ImageBenchmark):
     files = ()
 
     def has_files(self, raw: Path) -> bool:
-        """LSWMD.pkl as its authors give it, or its labelled maps as arrays."""
+        """Whether the authors' LSWMD.pkl, or its labelled maps as arrays, exist."""
         return (raw / PICKLE).is_file() or ((raw / ARRAYS).is_file() and (raw / META).is_file())
 
     def _fetch(self, raw: Path, root: object, bar: object) -> None:
@@ -78,11 +77,11 @@ class WM811K(ImageBenchmark):
             )
 
     def build_domains(self, raw: Path, seed: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-        """Cut the lots, leave out wafers of which nobody knows the side, resize."""
+        """Divide the lots, leave out wafers with an ambiguous range, and resize the maps."""
         maps, labels, first, last = read_wafers(raw)
         cuts = cut_lots(first, last)
-        place = np.searchsorted(cuts, first, side="right")
-        known = place == np.searchsorted(cuts, last, side="right")
+        range_number = np.searchsorted(cuts, first, side="right")
+        known = range_number == np.searchsorted(cuts, last, side="right")
         self.about |= {
             "wafers": len(labels),
             "left_out": int((~known).sum()),
@@ -90,15 +89,15 @@ class WM811K(ImageBenchmark):
         }
         self.about["lots"] = {
             name: [int(first[rows].min()), int(last[rows].max())]
-            for name, rows in _ranges(place, known)
+            for name, rows in _ranges(range_number, known)
         }
-        for name, rows in _ranges(place, known):
+        for name, rows in _ranges(range_number, known):
             yield name, np.stack([resize(maps(row)) for row in rows])[:, None], labels[rows]
 
     def make(
         self, sources: Sequence[str], target: str, seed: int
     ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
-        """Each range keeps its rows and its division, whatever the order and the target are."""
+        """Make the ranges; rows and splits do not depend on the order or the target."""
         prepared = self.open(seed)
 
         def make_domain(name: str) -> Domain:
@@ -111,14 +110,14 @@ class WM811K(ImageBenchmark):
         if about["left_out"]:
             notes.append(
                 f"{about['left_out']} of {about['wafers']} wafers were left out: their lot is "
-                "known to a range that spans a cut"
+                "known only as a range that spans a cut"
             )
         if not about["whole"]:
             notes.append(f"a part of WM-811K, {_part(about)}")
         return [make_domain(name) for name in sources], lambda: make_domain(target), tuple(notes)
 
     def data_facts(self, seed: int) -> dict[str, str]:
-        """Which part it is, too."""
+        """Add which part of the data set was used."""
         about = self.open(seed).about
         return super().data_facts(seed) | ({} if about["whole"] else {"part": _part(about)})
 
@@ -128,62 +127,59 @@ def _part(about: Mapping[str, Any]) -> str:
 
 
 class WM811KExtended(ExtendedImages, WM811K):
-    """wm811k with fifteen sources, for timing: `lots-1-2` is the second time that the first
-    range comes.
-    """
+    """wm811k with fifteen sources, for timing; `lots-1-2` is the first range the second time."""
 
     name = "wm811k-extended"
     summary = "wm811k with 15 source domains by repetition of its four; for timing"
     domains = repeated(LOTS[:-1], LOTS[-1])
 
 
-def _ranges(place: np.ndarray, known: np.ndarray) -> list[tuple[str, np.ndarray]]:
-    return [(name, np.flatnonzero((place == number) & known)) for number, name in enumerate(LOTS)]
+def _ranges(range_number: np.ndarray, known: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    return [
+        (name, np.flatnonzero((range_number == number) & known)) for number, name in enumerate(LOTS)
+    ]
 
 
 def cut_lots(first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Lot numbers at which a new range begins, such that all five have about equally many wafers.
+    """Return the lot numbers at which ranges start, so that all five have similar sizes.
 
-    `first` and `last` bracket each wafer's lot. Near each fifth, the lot that splits the fewest
-    brackets is taken.
+    `first` and `last` bracket the lot of each wafer. Near each fifth, the lot that splits the
+    fewest brackets is chosen.
     """
-    begins = np.sort(first)
+    starts = np.sort(first)
     cuts = []
     for fifth in range(1, len(LOTS)):
-        at = len(begins) * fifth // len(LOTS)
-        near = np.unique(begins[max(0, at - len(begins) // 100) : at + len(begins) // 100 + 1])
+        ideal = len(starts) * fifth // len(LOTS)
+        margin = len(starts) // 100
+        near = np.unique(starts[max(0, ideal - margin) : ideal + margin + 1])
         split = np.array([int(((first < lot) & (last >= lot)).sum()) for lot in near])
-        distance = np.abs(np.searchsorted(begins, near) - at)
+        distance = np.abs(np.searchsorted(starts, near) - ideal)
         cuts.append(int(near[np.lexsort(np.stack([distance, split]))[0]]))
     if len(set(cuts)) < len(cuts):
-        raise FarshoreError("the wafers come from too few lots to be cut into five ranges")
+        raise FarshoreError("the wafers come from too few lots to form five ranges")
     return np.array(cuts)
 
 
 def resize(wafer: np.ndarray) -> np.ndarray:
-    """48x48 by the nearest die, values 0, 1, 2 as bytes."""
+    """Resize to 48x48 by the nearest die; values 0, 1, 2 become bytes."""
     rows, columns = (
         ((np.arange(SIDE) + 0.5) * length / SIDE).astype(int) for length in wafer.shape
     )
-    found: np.ndarray = LEVELS[wafer[rows[:, None], columns[None, :]].clip(0, 2)]
-    return found
+    resized: np.ndarray = LEVELS[wafer[rows[:, None], columns[None, :]].clip(0, 2)]
+    return resized
 
 
 def read_wafers(
     raw: Path,
 ) -> tuple[Callable[[int], np.ndarray], np.ndarray, np.ndarray, np.ndarray]:
-    """The labelled wafers: how a map is read, class numbers, and the first and last lot each may
-    come from.
-    """
+    """Return a function that reads a map, class numbers, and the first and last lot per wafer."""
     return _read_pickle(raw / PICKLE) if (raw / PICKLE).is_file() else _read_arrays(raw)
 
 
 def _read_arrays(
     raw: Path,
 ) -> tuple[Callable[[int], np.ndarray], np.ndarray, np.ndarray, np.ndarray]:
-    """`flat` values with `offset` and `shape` of each map, `label`, and brackets of the lot in
-    the table beside.
-    """
+    """Read `flat` values, `offset`, `shape` and `label` of the maps, and the lot brackets."""
     try:
         with np.load(raw / ARRAYS, allow_pickle=False) as loaded:
             flat, offset, shape, named = (
@@ -205,15 +201,13 @@ def _read_arrays(
 def _read_pickle(
     path: Path,
 ) -> tuple[Callable[[int], np.ndarray], np.ndarray, np.ndarray, np.ndarray]:
-    """The authors' table: `waferMap`, `lotName` and `failureType`, which is empty where nobody
-    labelled the wafer.
-    """
+    """Read the authors' table: `waferMap`, `lotName` and `failureType`, empty if unlabelled."""
     table = read_inert(path)
-    lacking = [name for name in ("waferMap", "lotName", "failureType") if name not in table]
-    if lacking:
-        raise FarshoreError(f"{path} has no column {lacking[0]!r}: it is not the published file")
-    named = [np.asarray(each).reshape(-1) for each in table["failureType"]]
-    rows = np.flatnonzero([len(each) > 0 and str(each[0]) != "" for each in named])
+    missing = [name for name in ("waferMap", "lotName", "failureType") if name not in table]
+    if missing:
+        raise FarshoreError(f"{path} has no column {missing[0]!r}: it is not the published file")
+    named = [np.asarray(label).reshape(-1) for label in table["failureType"]]
+    rows = np.flatnonzero([len(label) > 0 and str(label[0]) != "" for label in named])
     lots = np.array([int(str(lot).removeprefix("lot")) for lot in table["lotName"][rows]])
     order = np.argsort(lots, kind="stable")
     rows, lots = rows[order], lots[order]
@@ -232,5 +226,7 @@ def _numbers(names: np.ndarray) -> np.ndarray:
         {str(name) for name in names} - {name for name in map(str, names) if name.lower() in known}
     )
     if wrong:
-        raise FarshoreError(f"{wrong[0]!r} is no failure pattern of WM-811K: {', '.join(PATTERNS)}")
+        raise FarshoreError(
+            f"{wrong[0]!r} is not a failure pattern of WM-811K: {', '.join(PATTERNS)}"
+        )
     return np.array([known[str(name).lower()] for name in names], np.uint8)

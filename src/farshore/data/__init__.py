@@ -1,1 +1,1 @@
-"""Domains, scenarios, the seal on the target, and how raw files become them."""
+"""Domains, scenarios, the sealed target, and reading raw files into them."""

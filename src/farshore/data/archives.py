@@ -1,6 +1,4 @@
-"""Archives are unpacked with care: nothing outside the folder, no links, no more bytes than
-expected.
-"""
+"""Safe unpacking: nothing outside the folder, no links, no more bytes than expected."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ CHUNK = 1 << 20
 
 
 def read_gzip(path: Path, *, limit: int) -> bytes:
-    """What a .gz file holds, refused if it is damaged or grows beyond `limit` bytes."""
+    """Return the contents of a .gz file; refuse a damaged file or more than `limit` bytes."""
     try:
         with gzip.open(path) as file:
             data = file.read(limit + 1)
@@ -31,8 +29,9 @@ def read_gzip(path: Path, *, limit: int) -> bytes:
 
 
 def unpack(archive: Path, folder: Path, *, limit: int) -> list[Path]:
-    """Unpack a .zip or .tar(.gz) into `folder`: plain files only, inside the folder, at most
-    `limit` bytes in all.
+    """Unpack a .zip or .tar(.gz) into `folder` and return the written files.
+
+    Only plain files inside the folder are written, at most `limit` bytes in total.
     """
     try:
         if zipfile.is_zipfile(archive):
@@ -50,7 +49,7 @@ def _unpack_zip(archive: Path, folder: Path, limit: int) -> list[Path]:
                 continue
             if stat.S_ISLNK(member.external_attr >> 16):
                 raise FarshoreError(
-                    f"{archive} holds a link ({member.filename!r}): such archives are refused"
+                    f"{archive} contains a link ({member.filename!r}): such archives are refused"
                 )
             with file.open(member) as data:
                 path, limit = _write(
@@ -69,7 +68,8 @@ def _unpack_tar(archive: Path, folder: Path, limit: int) -> list[Path]:
             data = file.extractfile(member) if member.isreg() else None
             if data is None:
                 raise FarshoreError(
-                    f"{archive} holds a link or device ({member.name!r}): such archives are refused"
+                    f"{archive} contains a link or device ({member.name!r}): such archives are "
+                    "refused"
                 )
             path, limit = _write(data, _inside(archive, folder, member.name), limit, archive)
             written.append(path)
@@ -77,25 +77,23 @@ def _unpack_tar(archive: Path, folder: Path, limit: int) -> list[Path]:
 
 
 def _inside(archive: Path, folder: Path, name: str) -> Path:
-    place = PurePosixPath(name.replace("\\", "/"))
-    if place.is_absolute() or ".." in place.parts or ":" in place.parts[0]:
+    relative = PurePosixPath(name.replace("\\", "/"))
+    if relative.is_absolute() or ".." in relative.parts or ":" in relative.parts[0]:
         raise FarshoreError(
-            f"{archive} wants to write outside of its folder ({name!r}): such archives are refused"
+            f"{archive} would write outside its folder ({name!r}): such archives are refused"
         )
-    return folder / Path(*place.parts)
+    return folder / Path(*relative.parts)
 
 
-def _write(data: IO[bytes], path: Path, left: int, archive: Path) -> tuple[Path, int]:
-    """Copy in parts and count what really comes: the sizes that an archive claims are not
-    believed.
-    """
+def _write(data: IO[bytes], path: Path, bytes_left: int, archive: Path) -> tuple[Path, int]:
+    """Copy in chunks and count the actual bytes, because the sizes in an archive may be false."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "wb") as file:
-        while part := data.read(CHUNK):
-            left -= len(part)
-            if left < 0:
+        while chunk := data.read(CHUNK):
+            bytes_left -= len(chunk)
+            if bytes_left < 0:
                 raise FarshoreError(
                     f"{archive} unpacks to more bytes than expected: it is not the official file"
                 )
-            file.write(part)
-    return path, left
+            file.write(chunk)
+    return path, bytes_left

@@ -1,6 +1,4 @@
-"""A Domain: the labelled rows of one site, divided into training and validation rows by a seed
-of its own.
-"""
+"""Domain: the labelled rows of one site, divided into training and validation rows."""
 
 from __future__ import annotations
 
@@ -16,17 +14,14 @@ from ..errors import FarshoreError
 from ..randomness import generator
 
 Array = Tensor | np.ndarray
-# A GPU takes memory-mapped inputs whole if they leave this share of its free memory to the
-# training.
+# Memory-mapped inputs are moved to a GPU only if they use at most this share of its free memory.
 GPU_SHARE = 0.5
 MAPPED_ROWS = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Some rows of a domain. Rows are taken by number, from tensors or from memory-mapped
-    arrays.
-    """
+    """Some rows of a domain, selected by row number from tensors or memory-mapped arrays."""
 
     inputs: Array
     labels: Tensor
@@ -36,29 +31,31 @@ class Rows:
         return len(self.index)
 
     def take(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Inputs and labels at these positions among the rows."""
+        """Return inputs and labels at these positions among the rows."""
         rows = self.index[positions.to(self.index.device)]
         if isinstance(self.inputs, Tensor):
             return self.inputs[rows.to(self.inputs.device)], self.labels[rows]
         return _gather(self.inputs, rows.cpu().numpy()), self.labels[rows]
 
     def batches(self, size: int, order: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
-        """All rows, in parts of at most `size` that differ by one row at most."""
+        """Yield all rows in batches of at most `size`, whose sizes differ by at most one."""
         order = torch.arange(len(self), device=self.index.device) if order is None else order
         for part in torch.tensor_split(order, max(1, -(-len(order) // size))):
             yield self.take(part)
 
     def to(self, device: torch.device) -> Rows:
-        """The same rows on `device`; memory-mapped inputs that do not fit into a GPU's free
-        memory stay where they are.
+        """Return the same rows on `device`.
+
+        Memory-mapped inputs that do not fit into a GPU's free memory are not moved.
         """
         return Rows(_moved(self.inputs, device), self.labels.to(device), self.index.to(device))
 
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """Labelled rows of one source: `train` and `validation` hold row numbers. Images are uint8
-    [n, channels, height, width].
+    """Labelled rows of one source; `train` and `validation` are row numbers.
+
+    Images are uint8 [n, channels, height, width].
     """
 
     name: str
@@ -77,26 +74,28 @@ class Domain:
         validation: float | int = 0.2,
         seed: int = 0,
     ) -> Domain:
-        """Divide the rows at random. `validation` is a share of the rows, or a whole number of
-        rows.
-        """
+        """Split the rows at random; `validation` is a share (float) or a number of rows (int)."""
         check_rows(name, inputs, labels)
-        held = validation if isinstance(validation, int) else round(len(labels) * validation)
-        if not 0 <= held < len(labels):
+        held_out = validation if isinstance(validation, int) else round(len(labels) * validation)
+        if not 0 <= held_out < len(labels):
             raise FarshoreError(
                 f"validation = {validation!r} leaves no row to train on: domain {name!r} has "
                 f"{len(labels)} rows"
             )
         order = torch.randperm(len(labels), generator=generator(seed, "split"))
         return cls(
-            name, inputs, labels.long(), order[held:].sort().values, order[:held].sort().values
+            name,
+            inputs,
+            labels.long(),
+            train=order[held_out:].sort().values,
+            validation=order[:held_out].sort().values,
         )
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def to(self, device: torch.device) -> Domain:
-        """The same domain on `device`, moved once, so that batches are taken there by index."""
+        """Return the same domain on `device`, so that batches are indexed there."""
         return Domain(
             self.name,
             _moved(self.inputs, device),
@@ -106,7 +105,7 @@ class Domain:
         )
 
     def split(self, name: str) -> Rows:
-        """`train`, `validation` or `all`."""
+        """Return the rows of the split `train`, `validation` or `all`."""
         index = {
             "train": self.train,
             "validation": self.validation,
@@ -116,19 +115,17 @@ class Domain:
 
 
 def check_rows(name: str, inputs: Array, labels: Tensor) -> None:
-    """Refuse what cannot be learned from, before any work: no rows, unequal lengths, values that
-    are not numbers.
-    """
+    """Refuse rows that cannot be learned from: none, unequal lengths, or non-finite values."""
     if len(inputs) != len(labels):
         raise FarshoreError(
-            f"domain {name!r} has {len(inputs)} rows of inputs and {len(labels)} labels: they "
-            "must be equally many"
+            f"domain {name!r} has {len(inputs)} rows of inputs and {len(labels)} labels: the "
+            "numbers must be equal"
         )
     if len(labels) == 0:
         raise FarshoreError(f"domain {name!r} is empty: it needs at least one row")
     if labels.ndim != 1:
         raise FarshoreError(
-            f"domain {name!r} has labels of shape {tuple(labels.shape)}: give one label a row"
+            f"domain {name!r} has labels of shape {tuple(labels.shape)}: give one label per row"
         )
     if isinstance(inputs, Tensor) and inputs.is_floating_point():
         bad = ~torch.isfinite(inputs.flatten(1)).all(dim=1)
@@ -141,16 +138,18 @@ def check_rows(name: str, inputs: Array, labels: Tensor) -> None:
 
 
 def _gather(inputs: np.ndarray, rows: np.ndarray) -> Tensor:
-    """Copy rows out of an array. Of a memory map a few rows at a time: touching a row maps up to
-    megabytes around it, and these pages are given back before the next rows are touched, so that
-    the process stays small however large the file is."""
-    mapped = getattr(inputs, "_mmap", None)
-    if mapped is None or inputs.flags.writeable or not hasattr(mmap, "MADV_DONTNEED"):
+    """Copy rows out of an array; out of a memory map, only a few rows at a time.
+
+    Reading a row maps up to megabytes around it. These pages are released before the next rows are
+    read, so that the process stays small however large the file is.
+    """
+    memory_map = getattr(inputs, "_mmap", None)
+    if memory_map is None or inputs.flags.writeable or not hasattr(mmap, "MADV_DONTNEED"):
         return torch.from_numpy(np.ascontiguousarray(inputs[rows]))
     taken = np.empty((len(rows), *inputs.shape[1:]), inputs.dtype)
     for start in range(0, len(rows), MAPPED_ROWS):
         taken[start : start + MAPPED_ROWS] = inputs[rows[start : start + MAPPED_ROWS]]
-        mapped.madvise(mmap.MADV_DONTNEED)
+        memory_map.madvise(mmap.MADV_DONTNEED)
     return torch.from_numpy(taken)
 
 

@@ -1,6 +1,4 @@
-"""Data frames in Python: a learner that was begun with one treats all further ones by what the
-first domain fixed.
-"""
+"""Data frames in the Python API: their preprocessing is learned on the first domain and reused."""
 
 from __future__ import annotations
 
@@ -15,18 +13,17 @@ from .read_table import plan_columns
 from .table import TablePreprocessing
 
 
-def is_treated(x: Any, known: Preprocessing | None, begun: bool) -> TypeGuard[pd.DataFrame]:
-    """Whether x is a data frame that goes through the preprocessing: the learner was begun with
-    one, or is begun now.
-    """
-    return isinstance(x, pd.DataFrame) and (isinstance(known, TablePreprocessing) or not begun)
+def is_treated(x: Any, known: Preprocessing | None, started: bool) -> TypeGuard[pd.DataFrame]:
+    """Whether `x` is a data frame to preprocess: the learner started with one, or starts now."""
+    return isinstance(x, pd.DataFrame) and (isinstance(known, TablePreprocessing) or not started)
 
 
 def learn_columns(
     frame: pd.DataFrame, train: Tensor, known: Preprocessing | None
 ) -> TablePreprocessing:
-    """The preprocessing after this domain: what was open is fixed by its training rows. The old
-    one is left as it is.
+    """Return the preprocessing after this domain; `known` itself is not changed.
+
+    Columns that are not fitted yet are fitted to the training rows of this domain.
     """
     frame = frame.rename(columns=str)
     plan = (
@@ -38,7 +35,7 @@ def learn_columns(
 
 
 def to_inputs(x: Any, known: Preprocessing | None) -> Tensor:
-    """Inputs for prediction from whatever the learner was trained on."""
+    """Return `x` as inputs for prediction, in the form that the learner was trained on."""
     x, _ = from_dataset(x)
     if isinstance(x, pd.DataFrame) and isinstance(known, TablePreprocessing):
         x = known.transform(x)

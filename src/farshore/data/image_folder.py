@@ -1,6 +1,4 @@
-"""A folder of images, `domain/class/file` or `class/file`, as one uint8 array and the facts of
-each row.
-"""
+"""Read a folder of images, `domain/class/file` or `class/file`, into one uint8 array."""
 
 from __future__ import annotations
 
@@ -21,22 +19,20 @@ from ..errors import FarshoreError
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"}
 GREY = {"1", "L", "LA", "I", "I;16", "I;16B", "I;16L", "F"}
 LISTED = 5
-# A larger set is kept in a file and memory-mapped.
+# A larger array is kept in a memory-mapped file.
 LARGEST_IN_MEMORY = 1 << 30
 
 
 @dataclass(frozen=True)
 class ImagePreprocessing:
-    """Images of any size to uint8 [channels, size, size]. The numbers are part of the model."""
+    """Convert images of any size to uint8 [channels, size, size]; saved with the model."""
 
     size: int
     channels: int
     kind = "images"
 
     def read(self, path: Path) -> np.ndarray:
-        """One image file: converted to grey or RGB and resized (bilinear, with the antialiasing
-        that shrinking needs).
-        """
+        """Read one image file, convert it to grey or RGB and resize it (bilinear, antialiased)."""
         with Image.open(path) as image:
             image.load()
             plain = _eight_bits(image)
@@ -47,38 +43,38 @@ class ImagePreprocessing:
         return pixels[None] if self.channels == 1 else pixels.transpose(2, 0, 1)
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain values that say it all."""
+        """Return the complete state as plain values."""
         return {"kind": self.kind, "size": self.size, "channels": self.channels}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> ImagePreprocessing:
-        """The preprocessing that `state_dict` described."""
+        """Restore the preprocessing from `state_dict`."""
         return cls(int(state["size"]), int(state["channels"]))
 
 
 def list_images(folder: Path) -> tuple[pd.DataFrame, list[str]]:
-    """One row a file with columns `file`, `class` and, if the folder has that level, `domain`;
-    and notes on what was left out.
+    """Return one row per image file, and notes on files that were left out.
+
+    The columns are `file`, `class` and, if the folder has that level, `domain`.
     """
-    found = sorted(
+    files = sorted(
         path
         for path in folder.rglob("*")
         if path.is_file() and not any(p.startswith(".") for p in path.relative_to(folder).parts)
     )
-    images = [path for path in found if path.suffix.lower() in SUFFIXES]
+    images = [path for path in files if path.suffix.lower() in SUFFIXES]
     depths = {len(path.relative_to(folder).parts) for path in images}
     if depths not in ({2}, {3}):
-        seen = (
+        contents = (
             "no image file"
             if not images
             else f"images {' and '.join(f'{depth - 1} folders' for depth in sorted(depths))} deep"
         )
         raise FarshoreError(
-            f"{folder} holds {seen}: images must lie as domain/class/file (or class/file with "
-            "--domain auto)"
+            f"{folder} contains {contents}: the layout must be domain/class/file (or class/file "
+            "with --domain auto)"
         )
-    # In the order of file names, as they were taken, not class by class: that order is the stream
-    # where domains are constructed.
+    # Sort by file name, not by class: if domains are constructed, this order is the stream.
     images.sort(key=lambda path: (path.relative_to(folder).parts[:-2], path.name, path.parent.name))
     parts = [path.relative_to(folder).parts for path in images]
     frame = pd.DataFrame(
@@ -86,10 +82,10 @@ def list_images(folder: Path) -> tuple[pd.DataFrame, list[str]]:
     )
     if depths == {3}:
         frame["domain"] = [part[0] for part in parts]
-    others = [path for path in found if path.suffix.lower() not in SUFFIXES]
+    others = [path for path in files if path.suffix.lower() not in SUFFIXES]
     notes = (
         [
-            f"{len(others)} files are no images by their names and were left out: "
+            f"{len(others)} files do not have an image suffix and were left out: "
             f"{_listing(others, folder)}"
         ]
         if others
@@ -101,12 +97,12 @@ def list_images(folder: Path) -> tuple[pd.DataFrame, list[str]]:
 def read_images(
     files: Sequence[str], size: int, channels: int | None = None
 ) -> tuple[np.ndarray, ImagePreprocessing]:
-    """All files as uint8 [n, channels, size, size]: grey if all are grey, else RGB, unless a model
-    has fixed the channels. Unreadable ones are refused by name."""
+    """Read all files as uint8 [n, channels, size, size]; unreadable files are refused by name.
+
+    Without `channels`, the result is grey if all images are grey, otherwise RGB.
+    """
     if size < 1:
-        raise FarshoreError(
-            f"--size {size} is not allowed: images are resized to at least 1 pixel a side"
-        )
+        raise FarshoreError(f"--size {size} is not allowed: it must be at least 1 pixel per side")
     with warnings.catch_warnings(), ThreadPoolExecutor(4) as pool:
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         modes = list(pool.map(_mode, files))
@@ -114,7 +110,7 @@ def read_images(
         preprocessing = ImagePreprocessing(
             size, channels or (1 if all(mode is None or mode in GREY for mode in modes) else 3)
         )
-        array = _room((len(files), preprocessing.channels, size, size))
+        array = _allocate((len(files), preprocessing.channels, size, size))
 
         def read(row: int) -> int | None:
             try:
@@ -127,16 +123,15 @@ def read_images(
             bad = [Path(files[row]) for row in pool.map(read, range(len(files))) if row is not None]
     if bad:
         raise FarshoreError(
-            f"{len(bad)} images cannot be read: {_listing(bad)}; mend or remove them"
+            f"{len(bad)} images cannot be read: {_listing(bad)}; fix or remove them"
         )
-    array.flags.writeable = not isinstance(
-        array, np.memmap
-    )  # a map that nobody writes can give its pages back
+    # The pages of a read-only memory map can be released.
+    array.flags.writeable = not isinstance(array, np.memmap)
     return array, preprocessing
 
 
 def _mode(file: str) -> str | None:
-    """The pixel form of an image from its header, or None if there is none."""
+    """Return the pixel mode from the header of an image, or None if it cannot be read."""
     try:
         with Image.open(file) as image:
             mode = image.mode
@@ -151,7 +146,7 @@ def _coloured(image: Image.Image) -> bool:
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:
-    """Deep grey images are scaled to 0..255; Pillow would cut them off there."""
+    """Scale grey images with more than 8 bits to 0..255; Pillow would clip them."""
     if image.mode.startswith("I") or image.mode == "F":
         values = np.asarray(image, dtype=np.float64)
         top = 65535.0 if image.mode.startswith("I") else max(float(values.max()), 1.0)
@@ -159,13 +154,12 @@ def _eight_bits(image: Image.Image) -> Image.Image:
     return image
 
 
-def _room(shape: tuple[int, ...]) -> np.ndarray:
-    """An array of bytes: in memory, or in a temporary file if it is large."""
+def _allocate(shape: tuple[int, ...]) -> np.ndarray:
+    """Return an uninitialised uint8 array: in memory, or in a temporary file if it is large."""
     if int(np.prod(shape)) <= LARGEST_IN_MEMORY:
         return np.empty(shape, np.uint8)
-    with tempfile.TemporaryFile(
-        prefix="farshore-"
-    ) as file:  # the map keeps it alive; nothing is left when it goes
+    # The memory map keeps the file alive; it disappears together with the map.
+    with tempfile.TemporaryFile(prefix="farshore-") as file:
         return np.memmap(file, np.uint8, mode="w+", shape=shape)
 
 

@@ -1,6 +1,4 @@
-"""Images in batches: rotation by bilinear resampling. Images are uint8 [n, channels, height,
-width].
-"""
+"""Rotate batches of images, uint8 [n, channels, height, width], by bilinear resampling."""
 
 from __future__ import annotations
 
@@ -11,15 +9,13 @@ from torch import Tensor
 
 
 def rotate(images: Tensor, degrees: float, *, batch: int = 4096) -> Tensor:
-    """Turn images counter-clockwise about their centre: bilinear, same size, zeros where the
-    picture ends.
-    """
+    """Rotate images counter-clockwise about their centre: bilinear, same size, zero padding."""
     if degrees % 360 == 0:
         return images.clone()
     height, width = images.shape[-2:]
     angle = math.radians(degrees)
-    # Each output pixel looks up the place it came from, which is the output place turned back
-    # (clockwise; rows count downwards).
+    # Each output pixel is sampled at its own position rotated back (clockwise; rows count
+    # downwards).
     rows = torch.arange(height, dtype=torch.float64) - (height - 1) / 2
     columns = torch.arange(width, dtype=torch.float64) - (width - 1) / 2
     row, column = torch.meshgrid(rows, columns, indexing="ij")
@@ -28,12 +24,12 @@ def rotate(images: Tensor, degrees: float, *, batch: int = 4096) -> Tensor:
     grid = torch.stack([2 * from_column / width, 2 * from_row / height], dim=-1).float()
     parts = []
     for part in images.split(batch):
-        turned = torch.nn.functional.grid_sample(
+        rotated = torch.nn.functional.grid_sample(
             part.float(),
             grid.expand(len(part), -1, -1, -1),
             mode="bilinear",
             padding_mode="zeros",
             align_corners=False,
         )
-        parts.append(turned.round().clamp(0, 255).to(torch.uint8))
+        parts.append(rotated.round().clamp(0, 255).to(torch.uint8))
     return torch.cat(parts)

@@ -1,9 +1,9 @@
 """Read a pickled table without running code from the file.
 
-A pickle names functions to call. Here numpy's array parts are the only ones that are called;
-whatever pandas is named in the file becomes an inert record of its arguments, and every other name
-is refused. The columns are then found in the records, in the form of pandas before 0.25 (in which
-LSWMD.pkl was written) and in today's.
+A pickle names functions to call. Here only numpy's array constructors are called. Every name from
+pandas becomes an inert record of its arguments, and every other name is refused. The columns are
+then collected from the records, both in the format of pandas before 0.25 (in which LSWMD.pkl was
+written) and in the current one.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ ARRAYS = {
     "ndarray": np.ndarray,
     "dtype": np.dtype,
 }
-FRAME_STATE = "0.14.1"  # the key under which old pandas wrote its blocks
+FRAME_STATE = "0.14.1"  # the key under which old versions of pandas store their blocks
 
 
 class Record:
-    """What the file wanted to make: arguments and state, nothing more."""
+    """An object that the file asks to create: only its arguments and state are kept."""
 
     name = ""
 
     def __new__(cls, *args: Any, **_: Any) -> Record:
-        """Keep the arguments."""
-        made = super().__new__(cls)
-        made.args, made.state = args, None  # type: ignore[attr-defined]
-        return made
+        """Store the arguments."""
+        record = super().__new__(cls)
+        record.args, record.state = args, None  # type: ignore[attr-defined]
+        return record
 
     def __init__(self, *args: Any, **_: Any) -> None:
         pass
@@ -47,10 +47,10 @@ class Record:
 
 
 class Inert(pickle.Unpickler):
-    """An unpickler that calls numpy's array parts and nothing else."""
+    """An unpickler that calls numpy's array constructors and nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """The few names that are allowed."""
+        """Resolve an allowed name; refuse every other one."""
         if (
             module in ("numpy", "numpy.core.multiarray", "numpy._core.multiarray")
             and name in ARRAYS
@@ -61,17 +61,17 @@ class Inert(pickle.Unpickler):
         if module == "_codecs" and name == "encode":
             return _encode
         if module in ("builtins", "__builtin__") and name in ("slice", "bytes"):
-            return slice if name == "slice" else _no_bytes
+            return slice if name == "slice" else _empty_bytes
         if module.partition(".")[0] == "pandas":
             return type("Record", (Record,), {"name": name})
         raise FarshoreError(
-            f"the pickle asks for {module}.{name}, which no table needs: it is refused, nothing "
-            "of it was run"
+            f"the pickle asks for {module}.{name}, which no table needs: it is refused, and none "
+            "of its code was run"
         )
 
 
 def read_inert(source: Path | bytes) -> dict[str, np.ndarray]:
-    """The columns of a pickled table by name."""
+    """Return the columns of a pickled table by name."""
     try:
         with open(source, "rb") if isinstance(source, Path) else io.BytesIO(source) as file:
             frame = Inert(file, encoding="latin1").load()
@@ -86,14 +86,14 @@ def read_inert(source: Path | bytes) -> dict[str, np.ndarray]:
     ) as error:
         raise FarshoreError(f"the pickle cannot be read as a table: {error}") from None
     for manager in _records(frame):
-        found = _blocks(manager)
-        if found is not None:
-            return found
-    raise FarshoreError("the pickle holds no table of pandas")
+        columns = _blocks(manager)
+        if columns is not None:
+            return columns
+    raise FarshoreError("the pickle does not contain a pandas table")
 
 
 def _records(node: Any) -> Iterator[Record]:
-    """Every record below `node`, outer ones first."""
+    """Yield every record below `node`, outer ones first."""
     if isinstance(node, Record):
         yield node
         yield from _records(node.args)  # type: ignore[attr-defined]
@@ -107,7 +107,7 @@ def _records(node: Any) -> Iterator[Record]:
 
 
 def _blocks(manager: Record) -> dict[str, np.ndarray] | None:
-    """Columns of a block manager: old pandas keeps them in its state, today's in its arguments."""
+    """Return the columns of a block manager, from its state (old pandas) or its arguments (new)."""
     state, args = manager.state, manager.args  # type: ignore[attr-defined]
     if (
         isinstance(state, tuple)
@@ -115,9 +115,10 @@ def _blocks(manager: Record) -> dict[str, np.ndarray] | None:
         and isinstance(state[3], dict)
         and FRAME_STATE in state[3]
     ):
-        held = state[3][FRAME_STATE]
+        contents = state[3][FRAME_STATE]
         return _columns(
-            held["axes"][0], [(block["values"], block["mgr_locs"]) for block in held["blocks"]]
+            contents["axes"][0],
+            [(block["values"], block["mgr_locs"]) for block in contents["blocks"]],
         )
     if manager.name == "BlockManager" and len(args) >= 2 and isinstance(args[0], tuple):
         return _columns(args[1][0], [(block.args[0], block.args[1]) for block in args[0]])
@@ -127,7 +128,7 @@ def _blocks(manager: Record) -> dict[str, np.ndarray] | None:
 def _columns(axis: Record, blocks: list[tuple[Any, Any]]) -> dict[str, np.ndarray]:
     arguments: Any = axis.args  # type: ignore[attr-defined]
     data = next(
-        (each["data"] for each in arguments if isinstance(each, dict) and "data" in each), None
+        (item["data"] for item in arguments if isinstance(item, dict) and "data" in item), None
     )
     if not isinstance(data, np.ndarray):
         raise FarshoreError(
@@ -135,18 +136,16 @@ def _columns(axis: Record, blocks: list[tuple[Any, Any]]) -> dict[str, np.ndarra
             "type object"
         )
     names = [str(name) for name in data]
-    found: dict[str, np.ndarray] = {}
-    for values, places in blocks:
-        if isinstance(
-            values, np.ndarray
-        ):  # other kinds of columns are pandas' own: none that is needed here
-            where = np.arange(len(names))[places]
-            found |= {names[place]: values[row] for row, place in enumerate(where)}
-    return found
+    columns: dict[str, np.ndarray] = {}
+    for values, locations in blocks:
+        if isinstance(values, np.ndarray):  # columns of pandas' own types are not needed here
+            numbers = np.arange(len(names))[locations]
+            columns |= {names[number]: values[row] for row, number in enumerate(numbers)}
+    return columns
 
 
-def _no_bytes() -> bytes:
-    """Protocol 2 writes an empty text of bytes as a call."""
+def _empty_bytes() -> bytes:
+    """Protocol 2 writes an empty bytes object as a call."""
     return b""
 
 

@@ -1,6 +1,4 @@
-"""Inputs: rows without labels. What an adaptation is handed of the target, and all that it can
-be handed.
-"""
+"""Inputs: rows without labels, the only part of the target that an adaptation receives."""
 
 from __future__ import annotations
 
@@ -13,13 +11,13 @@ from .domain import Array, Rows
 
 
 class Inputs:
-    """The inputs at these row numbers, in this order. There is no place for labels in it."""
+    """The inputs at these row numbers, in this order; it cannot contain labels."""
 
     def __init__(
         self, values: Array, index: Tensor | None = None, device: torch.device | str = "cpu"
     ) -> None:
         index = torch.arange(len(values)) if index is None else index
-        # Rows reads tensors and memory maps alike but wants labels: it gets zeros.
+        # Rows reads both tensors and memory maps, but it requires labels: pass zeros.
         self.device = torch.device(device)
         self._rows = Rows(values, torch.zeros(len(values), dtype=torch.long), index).to(self.device)
 
@@ -28,16 +26,17 @@ class Inputs:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The form of one row."""
+        """The shape of one row."""
         return tuple(self._rows.inputs.shape[1:])
 
     def take(self, positions: Tensor) -> Tensor:
-        """The inputs at these positions, on the device."""
+        """Return the inputs at these positions, on the device."""
         return self._rows.take(positions)[0].to(self.device)
 
     def batches(self, size: int, order: Tensor | None = None) -> Iterator[Tensor]:
-        """All rows, in parts of at most `size` that differ by one row at most: a last batch of
-        one row does not occur by chance.
+        """Yield all rows in batches of at most `size`, whose sizes differ by at most one.
+
+        This avoids a last batch of a single row.
         """
         for inputs, _ in self._rows.batches(size, order):
             yield inputs.to(self.device)

@@ -1,4 +1,4 @@
-"""What turns raw rows into a network's inputs. It is learned before the model and saved with it."""
+"""Preprocessing of raw rows into network inputs; it is saved with the model."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Preprocessing = TablePreprocessing | ImagePreprocessing
 
 
 def from_state(state: Mapping[str, Any] | None) -> Preprocessing | None:
-    """The preprocessing that `state_dict` described."""
+    """Restore a preprocessing from its `state_dict`."""
     if state is None:
         return None
     for kind in (TablePreprocessing, ImagePreprocessing):
         if state.get("kind") == kind.kind:
             return kind.from_state(state)
     raise StateError(
-        f"the state holds preprocessing of kind {state.get('kind')!r}, which this farshore does "
-        "not know"
+        f"the state contains preprocessing of kind {state.get('kind')!r}, which this version of "
+        "farshore does not know"
     )

@@ -1,7 +1,7 @@
-"""Public files: where they live on the disk, how they are downloaded and checked.
+"""Public files: where they are stored, how they are downloaded and checked.
 
-A file that is already in its folder is used if its checksum is the published one. Otherwise it is
-downloaded; where that cannot be, the error names the file, its size and the folder to put it in.
+A file that is already in its folder is used if its checksum is the published one. A missing file
+is downloaded; if that fails, the error names the file, its size and the folder to put it in.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from ..errors import FarshoreError
 CHUNK = 1 << 20
 TIMEOUT_SECONDS = 30
 
-# Given a file's name, a bar in pooch's form: `total`, `update(bytes)`, `reset()`, `close()`.
+# Maps a file name to a progress bar as pooch expects it, with `total`, `update(bytes)`, `reset()`
+# and `close()`.
 Bar = Callable[[str], Any]
 
 
 @dataclass(frozen=True)
 class PublicFile:
-    """One official file: the addresses it is offered at, its checksum and its size in bytes."""
+    """One official file: its download addresses, checksum and size in bytes."""
 
     name: str
     urls: tuple[str, ...]
@@ -35,12 +36,12 @@ class PublicFile:
 
     @property
     def size(self) -> str:
-        """The size as a person reads it."""
+        """The size in human-readable form."""
         return f"{self.bytes / 1e6:.1f} MB" if self.bytes >= 1e5 else f"{self.bytes:,} bytes"
 
 
 def data_root(root: str | Path | None = None) -> Path:
-    """The folder for data: `root`, else $FARSHORE_DATA, else the platform's cache folder."""
+    """Return the data folder: `root`, else $FARSHORE_DATA, else the platform's cache folder."""
     chosen = root or os.environ.get("FARSHORE_DATA")
     if chosen:
         return Path(chosen).expanduser()
@@ -50,16 +51,16 @@ def data_root(root: str | Path | None = None) -> Path:
 
 
 def checksum(path: Path) -> str:
-    """The sha256 of a file, read in parts."""
+    """Return the sha256 of a file, read in chunks."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
-        while part := file.read(CHUNK):
-            digest.update(part)
+        while chunk := file.read(CHUNK):
+            digest.update(chunk)
     return digest.hexdigest()
 
 
 def known_checksum(path: Path) -> str:
-    """The sha256 of a file; read again only if its size or time of change differ from last time."""
+    """Return the sha256 of a file, cached until its size or modification time changes."""
     try:
         facts = path.stat()
         return _checksum_of(str(path.resolve()), facts.st_size, facts.st_mtime_ns)
@@ -68,22 +69,22 @@ def known_checksum(path: Path) -> str:
 
 
 @lru_cache(maxsize=1 << 17)
-def _checksum_of(path: str, size: int, changed: int) -> str:
+def _checksum_of(path: str, size: int, modified: int) -> str:
     return checksum(Path(path))
 
 
 def absent(files: Sequence[PublicFile], folder: Path) -> list[PublicFile]:
-    """Those of `files` that are not in `folder`."""
+    """Return those of `files` that are not in `folder`."""
     return [file for file in files if not (folder / file.name).is_file()]
 
 
 def check(file: PublicFile, folder: Path) -> Path:
-    """The file in `folder`, refused unless it is the published one byte for byte."""
+    """Return the path of the file in `folder`; refuse it unless it is the published file."""
     path = folder / file.name
-    found = checksum(path)
-    if found != file.sha256:
+    digest = checksum(path)
+    if digest != file.sha256:
         raise FarshoreError(
-            f"{path} is not the published file: its sha256 is {found[:16]}..., not "
+            f"{path} is not the published file: its sha256 is {digest[:16]}..., not "
             f"{file.sha256[:16]}...; delete it and prepare again"
         )
     return path
@@ -92,35 +93,34 @@ def check(file: PublicFile, folder: Path) -> Path:
 def fetch(
     files: Sequence[PublicFile], folder: Path, *, again: str, bar: Bar | None = None
 ) -> list[Path]:
-    """All files, checked; those that are absent are downloaded. `again` is the command to type
-    once they are in place.
+    """Download missing files, check all of them and return their paths.
+
+    `again` is the command that the error message suggests once the files are in place.
     """
     for file in absent(files, folder):
         try:
             _download(file, folder, bar)
-        except (
-            OSError,
-            ValueError,
-        ) as error:  # requests' errors are OSErrors; a wrong checksum is a ValueError
-            wanted = ", ".join(f"{each.name} ({each.size})" for each in absent(files, folder))
+        # Errors of requests are OSErrors; a wrong checksum is a ValueError.
+        except (OSError, ValueError) as error:
+            missing = ", ".join(f"{item.name} ({item.size})" for item in absent(files, folder))
             failed = f"could not download {file.name} from {file.urls[-1]} ({_reason(error)})"
             raise FarshoreError(
-                f"{failed}: put {wanted} into {folder} and type `{again}` again"
+                f"{failed}: put {missing} into {folder} and type `{again}` again"
             ) from None
     return [check(file, folder) for file in files]
 
 
 def _download(file: PublicFile, folder: Path, bar: Bar | None) -> None:
-    """Try each address in turn. pooch writes beside, checks the checksum and renames."""
+    """Try each address in turn; pooch writes a temporary file, checks it and renames it."""
     import pooch
 
     pooch.get_logger().setLevel(logging.WARNING)
     folder.mkdir(parents=True, exist_ok=True)
-    for place, url in enumerate(file.urls):
-        shown = bar(file.name) if bar is not None else None
+    for number, url in enumerate(file.urls):
+        progress = bar(file.name) if bar is not None else None
         try:
             download = pooch.HTTPDownloader(
-                progressbar=shown if shown is not None else False, timeout=TIMEOUT_SECONDS
+                progressbar=progress if progress is not None else False, timeout=TIMEOUT_SECONDS
             )
             pooch.retrieve(
                 url,
@@ -131,14 +131,14 @@ def _download(file: PublicFile, folder: Path, bar: Bar | None) -> None:
             )
             return
         except (OSError, ValueError):
-            if place == len(file.urls) - 1:
+            if number == len(file.urls) - 1:
                 raise
 
 
 def _reason(error: Exception) -> str:
-    """The heart of a download error, short enough for one line."""
+    """Summarise a download error on one line."""
     if isinstance(error, ValueError):
-        return "what came has another checksum"
+        return "the downloaded file has the wrong checksum"
     code = getattr(getattr(error, "response", None), "status_code", None)
     return (
         f"the server answered {code}"

@@ -1,6 +1,4 @@
-"""A user's table: reading CSV and Parquet, finding out what each column holds, and refusing
-early what cannot be learned.
-"""
+"""Read a user's table, detect the type of each column, and refuse unusable data early."""
 
 from __future__ import annotations
 
@@ -15,19 +13,19 @@ from ..errors import FarshoreError, needs, unknown
 from .table import TablePreprocessing
 
 READABLE = (".csv", ".tsv", ".parquet", ".pq")
-# A column with this share of numbers is meant as one; the texts in it are mistakes.
+# A column with at least this share of numbers is taken as numeric; texts in it are mistakes.
 MEANT_AS_NUMBERS = 0.9
 MOST_CATEGORIES = 100
 MOST_CLASSES = 100
-MOST_CODES = 20  # more whole numbers than this are taken for a quantity, unless each comes often
+MOST_CODES = 20  # more distinct integers than this are taken for a quantity, unless all are common
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """A CSV, TSV or Parquet file. Empty fields, NA and `?` are missing values."""
+    """Read a CSV, TSV or Parquet file; empty fields, NA and `?` are missing values."""
     suffix = path.suffix.lower()
     if suffix not in READABLE:
         raise FarshoreError(
-            f"{path} is not a table that can be read: give a {', '.join(READABLE)} file, or a "
+            f"{path} is not a table that can be read: use a {', '.join(READABLE)} file, or a "
             "folder of images"
         )
     try:
@@ -58,7 +56,7 @@ def read_table(path: Path) -> pd.DataFrame:
 
 
 def _check_header(path: Path, separator: str) -> None:
-    """Refuse a column name that comes twice: pandas would give the second one another name."""
+    """Refuse duplicate column names, which pandas would silently rename."""
     header = pd.read_csv(
         path,
         sep=separator,
@@ -75,9 +73,7 @@ def _check_header(path: Path, separator: str) -> None:
 
 
 def need_column(frame: pd.DataFrame, column: str, option: str) -> pd.Series:
-    """A column that an option names, without missing values; an unknown name is answered with
-    the nearest.
-    """
+    """Return the column that an option names; refuse unknown names and missing values."""
     if column not in frame.columns:
         raise unknown(f"column in {option}", column, frame.columns)
     missing = np.flatnonzero(frame[column].isna().to_numpy())
@@ -90,18 +86,18 @@ def need_column(frame: pd.DataFrame, column: str, option: str) -> pd.Series:
 
 
 def as_texts(values: pd.Series) -> np.ndarray:
-    """Values as texts; whole numbers without a decimal point, however they were stored."""
+    """Return values as strings; whole numbers have no decimal point, even if stored as floats."""
     if pd.api.types.is_float_dtype(values) and bool((values == values.round()).all()):
         values = values.astype("int64")
     return values.astype(str).str.strip().to_numpy(dtype=object)
 
 
 def as_times(values: pd.Series, column: str) -> np.ndarray:
-    """Times as numbers that grow: numbers as they are, texts read as dates."""
+    """Return times as increasing numbers: numbers unchanged, strings parsed as dates."""
     if pd.api.types.is_numeric_dtype(values):
         return values.to_numpy(dtype=float)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pandas warns where it guesses a format per value
+        warnings.simplefilter("ignore")  # pandas warns when it guesses a format per value
         times = pd.to_datetime(values, errors="coerce", utc=True, format="mixed")
     bad = np.flatnonzero(times.isna().to_numpy())
     if len(bad):
@@ -113,28 +109,29 @@ def as_times(values: pd.Series, column: str) -> np.ndarray:
 
 
 def as_classes(values: pd.Series, column: str) -> np.ndarray:
-    """Labels as texts. What looks like a measurement is refused: Farshore classifies."""
+    """Return labels as strings; refuse what looks like a quantity, because Farshore classifies."""
     count = values.nunique()
     if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
         numbers = values.to_numpy(dtype=float)
-        broken = bool((numbers != np.round(numbers)).any())
-        if (broken and count > 10) or (count > MOST_CODES and count > len(values) / 50):
+        fractional = bool((numbers != np.round(numbers)).any())
+        if (fractional and count > 10) or (count > MOST_CODES and count > len(values) / 50):
             raise FarshoreError(
-                f"--label {column} holds {count} different numbers, which looks like a quantity: "
-                "farshore only classifies; cut it into "
-                "classes first, for example low and high, or write codes as texts, for example c17"
+                f"--label {column} has {count} different numbers, which looks like a quantity: "
+                "farshore only classifies; divide it into "
+                "classes first, for example low and high, or write codes as text, for example c17"
             )
     elif count > MOST_CLASSES and count > len(values) / 2:
         raise FarshoreError(
-            f"--label {column} holds {count} different texts in {len(values)} rows: that is no "
+            f"--label {column} has {count} different texts in {len(values)} rows: that is not a "
             "class label; name another column"
         )
     return as_texts(values)
 
 
 def plan_columns(frame: pd.DataFrame, columns: Sequence[str]) -> TablePreprocessing:
-    """Which columns are numbers and which are categories. A few texts among numbers are refused
-    with their place.
+    """Decide which columns are numbers and which are categories.
+
+    A few texts in a column of numbers are refused, with their row.
     """
     numbers: list[str] = []
     categories: dict[str, None] = {}
@@ -142,7 +139,7 @@ def plan_columns(frame: pd.DataFrame, columns: Sequence[str]) -> TablePreprocess
         values = frame[column]
         if pd.api.types.is_datetime64_any_dtype(values):
             raise FarshoreError(
-                f"column {column!r} holds dates: name it as the time (--time {column}), or leave "
+                f"column {column!r} contains dates: use it as the time (--time {column}), or leave "
                 f"it out (--drop {column})"
             )
         if _is_number(values, column):
@@ -152,7 +149,7 @@ def plan_columns(frame: pd.DataFrame, columns: Sequence[str]) -> TablePreprocess
     if not numbers and not categories:
         raise FarshoreError(
             "no column is left to learn from: domain, label, time, group and dropped columns are "
-            "no inputs"
+            "not inputs"
         )
     return TablePreprocessing(numbers, categories, most=MOST_CATEGORIES)
 
@@ -168,13 +165,13 @@ def _is_number(values: pd.Series, column: str) -> bool:
     if share >= MEANT_AS_NUMBERS:
         row = int(present.index[np.flatnonzero(parsed.isna().to_numpy())[0]])
         raise FarshoreError(
-            f"column {column!r}, row {row}: {values[row]!r} is not a number: mend it, or leave "
+            f"column {column!r}, row {row}: {values[row]!r} is not a number: fix it, or leave "
             f"the column out (--drop {column})"
         )
     count = present.astype(str).nunique()
     if count > MOST_CATEGORIES and count > len(present) / 2:
         raise FarshoreError(
-            f"column {column!r} holds {count} different texts in {len(present)} rows: leave it "
+            f"column {column!r} has {count} different texts in {len(present)} rows: leave it "
             f"out (--drop {column})"
         )
     return False

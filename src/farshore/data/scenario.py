@@ -1,6 +1,4 @@
-"""A Scenario: ordered source domains, a sealed target, and what the protocol needs to know of
-them.
-"""
+"""Scenario: ordered source domains, a sealed target, and the settings of the protocol."""
 
 from __future__ import annotations
 
@@ -18,8 +16,9 @@ Metric = Literal["accuracy", "macro_f1"]
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """What a run learns from. Its data depend on the scenario's seed and settings only, never on
-    method or run seed.
+    """The data of a run.
+
+    They depend only on the scenario's seed and settings, never on the method or the run seed.
     """
 
     name: str
@@ -31,26 +30,21 @@ class Scenario:
     network_settings: Mapping[str, Any]
     steps: int
     memory: int
-    # The name of the settings profile whose defaults hold.
+    # The settings profile that provides the defaults.
     profile: str
     seed: int
-    # Defaults of method settings that this scenario sets otherwise than its profile, for example a
-    # batch size.
+    # Defaults of method settings that differ from the profile, for example a batch size.
     settings: Mapping[str, Any] = field(default_factory=dict)
-    # What a reader of the result must know about the data: counts, what was left out, what was
-    # generated.
+    # Remarks on the data for readers of the result: counts, what was left out or generated.
     notes: tuple[str, ...] = ()
-    # Which data exactly: the prepared set and a checksum over its files.
+    # The exact data: the prepared set and a checksum of its files.
     data: Mapping[str, str] = field(default_factory=dict)
-    # What turned raw rows into these inputs; saved with the model, so that new rows can be treated
-    # the same way.
+    # How raw rows became these inputs; saved with the model to treat new rows the same way.
     preprocessing: Preprocessing | None = None
 
 
 def arrange(domains: Sequence[str], target: str, order: Sequence[str] | None) -> list[str]:
-    """The source names in the order of training: all but the target, as listed or as `order`
-    says.
-    """
+    """Return the source names in training order: all but the target, as listed or by `order`."""
     if target not in domains:
         raise unknown("target", target, domains)
     sources = [name for name in domains if name != target]

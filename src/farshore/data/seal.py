@@ -1,8 +1,8 @@
 """The seal on the target domain.
 
-Training code is handed source domains only. The target travels as a SealedTarget, which gives
-nothing away: it opens for a frozen model alone, never while a learner is training, and writes down
-that it was opened and for which weights.
+Training code receives only source domains. The target is a SealedTarget, which cannot be read: it
+opens only for a frozen model, never while a learner is training, and it records each opening and
+the weights it was opened for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _training: ContextVar[str | None] = ContextVar("training", default=None)
 
 @contextmanager
 def training(what: str) -> Iterator[None]:
-    """While this is open no target can be opened. The learner holds it during every `learn`."""
+    """Context in which no target can be opened; the learner enters it during every `learn`."""
     token = _training.set(what)
     try:
         yield
@@ -33,7 +33,7 @@ def training(what: str) -> Iterator[None]:
 
 
 def weights_checksum(module: nn.Module) -> str:
-    """A checksum of all parameters and buffers: two modules with the same one predict the same."""
+    """Return a checksum of all parameters and buffers."""
     digest = hashlib.sha256()
     for name, tensor in sorted(module.state_dict().items()):
         digest.update(name.encode())
@@ -44,24 +44,22 @@ def weights_checksum(module: nn.Module) -> str:
 
 
 class FrozenModel:
-    """A model that will not change any more: evaluation mode, no gradients, with the checksum of
-    its weights.
-    """
+    """A model in evaluation mode without gradients, and the checksum of its weights."""
 
     def __init__(self, module: nn.Module) -> None:
         self.module = module.eval().requires_grad_(False)
         self.checksum = weights_checksum(module)
 
     def check_unchanged(self) -> None:
-        """Fail loudly if the weights moved since freezing."""
+        """Raise an error if the weights have changed since freezing."""
         if weights_checksum(self.module) != self.checksum:
             raise SealedTargetError(
-                "the frozen model changed after the target was opened: its scores are worthless"
+                "the frozen model changed after the target was opened: its scores are invalid"
             )
 
 
 class SealedTarget:
-    """The target domain behind a seal. Only `name` and `opened` can be read before `open`."""
+    """The sealed target domain; only `name` and `opened` can be read before `open`."""
 
     def __init__(self, name: str, make: Callable[[], Domain]) -> None:
         self.name = name
@@ -69,15 +67,15 @@ class SealedTarget:
         self.opened: list[str] = []
 
     def open(self, frozen: FrozenModel) -> Domain:
-        """The target's rows, for a model that is frozen. Each opening is recorded with
-        the checksum of the model's weights.
-        """
-        busy = _training.get()
-        if busy is not None:
-            raise SealedTargetError(f"the target {self.name!r} is sealed while {busy} is training")
+        """Return the target's rows for a frozen model, and record the checksum of its weights."""
+        trainee = _training.get()
+        if trainee is not None:
+            raise SealedTargetError(
+                f"the target {self.name!r} is sealed while {trainee} is training"
+            )
         if not isinstance(frozen, FrozenModel):
             raise SealedTargetError(
-                f"the target {self.name!r} opens for a FrozenModel only, not for "
+                f"the target {self.name!r} opens only for a FrozenModel, not for "
                 f"{type(frozen).__name__}"
             )
         frozen.check_unchanged()

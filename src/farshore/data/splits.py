@@ -1,9 +1,9 @@
 """Training and validation rows that respect time and groups.
 
-Time: the latest rows of a domain are its validation rows, so that nothing is learned from after
-what is validated. Groups (patients, lots): all rows of a group stand on one side, in every domain:
-a group that trained in an earlier domain trains in a later one too. With both, whole groups go to
-validation, those that began latest first.
+Time: the latest rows of a domain are its validation rows, so that no training row is later than a
+validation row. Groups (patients, lots): all rows of a group are on the same side of the split in
+every domain, so a group that was trained on in an earlier domain is trained on in later ones too.
+With both, whole groups are held out for validation, the groups that started latest first.
 """
 
 from __future__ import annotations
@@ -30,26 +30,27 @@ def divide_rows(
     sides: MutableMapping[str, bool] | None = None,
     share: float = SHARE,
 ) -> tuple[Tensor, Tensor]:
-    """Training and validation row numbers. `sides` remembers which groups are held out, from
-    domain to domain.
+    """Return training and validation row numbers.
+
+    `sides` records across domains whether each group is held out; it is updated in place.
     """
-    held = min(max(1, round(share * rows)), rows - 1)
+    held_out = min(max(1, round(share * rows)), rows - 1)
     if groups is not None:
-        mask = _by_group(name, groups, held, seed, times, {} if sides is None else sides)
+        mask = _by_group(name, groups, held_out, seed, times, {} if sides is None else sides)
     else:
         if times is not None:
             order = np.argsort(times, kind="stable")[::-1]
         else:
             order = torch.randperm(rows, generator=generator(seed, "split")).numpy()
         mask = np.zeros(rows, dtype=bool)
-        mask[order[:held]] = True
+        mask[order[:held_out]] = True
     return torch.from_numpy(np.flatnonzero(~mask)), torch.from_numpy(np.flatnonzero(mask))
 
 
 def _by_group(
     name: str,
     groups: np.ndarray,
-    held: int,
+    held_out: int,
     seed: int,
     times: np.ndarray | None,
     sides: MutableMapping[str, bool],
@@ -57,27 +58,27 @@ def _by_group(
     names, number = np.unique(groups, return_inverse=True)
     sizes = np.bincount(number)
     if times is not None:
-        began = np.full(len(names), np.inf)
-        np.minimum.at(began, number, times)
-        order = np.argsort(-began, kind="stable")
+        start = np.full(len(names), np.inf)
+        np.minimum.at(start, number, times)
+        order = np.argsort(-start, kind="stable")
     else:
         order = torch.randperm(len(names), generator=generator(seed, "split")).numpy()
     validation = sum(
-        int(sizes[place]) for place, group in enumerate(names) if sides.get(group, False)
+        int(sizes[group]) for group, group_name in enumerate(names) if sides.get(group_name, False)
     )
-    fresh = [place for place in order if names[place] not in sides]
-    for place in fresh:
-        hold = validation + int(sizes[place]) / 2 <= held  # the last group goes to the nearer side
-        if hold or (validation == 0 and place == fresh[-1] and len(names) > 1):
-            sides[names[place]] = True
-            validation += int(sizes[place])
+    new_groups = [group for group in order if names[group] not in sides]
+    for group in new_groups:
+        # The last group goes to the side that brings the count nearer to `held_out`.
+        fits = validation + int(sizes[group]) / 2 <= held_out
+        if fits or (validation == 0 and group == new_groups[-1] and len(names) > 1):
+            sides[names[group]] = True
+            validation += int(sizes[group])
         else:
-            sides[names[place]] = False
-    mask: np.ndarray = np.array([sides[group] for group in names])[number]
+            sides[names[group]] = False
+    mask: np.ndarray = np.array([sides[group_name] for group_name in names])[number]
     if mask.all() or not mask.any():
         raise FarshoreError(
-            f"domain {name!r} cannot be divided by group: its {len(names)} groups all stand on "
-            "one side; "
-            "it needs at least 2 that no earlier domain has, or leave out --group"
+            f"domain {name!r} cannot be divided by group: its {len(names)} groups are all on one "
+            "side; it needs at least 2 groups that no earlier domain has, or leave out --group"
         )
     return mask

@@ -1,9 +1,9 @@
-"""Preprocessing of tables: learned on the first domain, then frozen, so that later domains cannot
-leak backwards.
+"""Preprocessing of tables: learned on the first domain and then frozen.
 
-A number column becomes (x - median) / scale, with missing values at 0 and an indicator beside it. A
-category column becomes one column a known category, one for `other` and one for missing. A number
-column that is empty in the first domain is scaled when it is first seen, and frozen then.
+Later domains therefore cannot influence earlier ones. A number column becomes (x - median) / scale,
+with missing values at 0 and an indicator column. A category column becomes one column per known
+category, one for `other` and one for missing. A number column that is empty in the first domain is
+scaled, and frozen, in the first domain that has values.
 """
 
 from __future__ import annotations
@@ -18,18 +18,15 @@ from torch import Tensor
 
 from ..errors import FarshoreError
 
-# Values further out than this many scales are cut: one absurd entry at a new site must not swamp a
-# row.
+# Values are clipped at this many scales: one absurd value at a new site must not dominate a row.
 LIMIT = 10.0
 
 
 class TablePreprocessing:
-    """Columns of a table to float features. Plain values only, so that it can be saved beside the
-    model.
+    """Convert the columns of a table to float features; the state can be saved with the model.
 
-    `indicators` False leaves out the indicators of missing numbers, for tables that never miss one.
-    `most` bounds the categories of a column that are told apart: the most frequent ones; the rest
-    is `other`.
+    `indicators=False` omits the indicators of missing numbers, for tables without missing values.
+    `most` limits the number of categories per column to the most frequent; the rest is `other`.
     """
 
     kind = "table"
@@ -51,9 +48,7 @@ class TablePreprocessing:
         }
 
     def learn(self, frame: pd.DataFrame) -> TablePreprocessing:
-        """Fix what is not fixed yet from these rows: the training rows of the domain that just
-        came.
-        """
+        """Fit the columns that are not fitted yet to the training rows of the current domain."""
         frame = self._named(frame)
         for column, fixed in self.numbers.items():
             values = _numbers(frame, column)
@@ -61,28 +56,26 @@ class TablePreprocessing:
             if fixed is None and len(values):
                 with np.errstate(over="ignore"):
                     scale = float(values.std())
-                if not np.isfinite(
-                    scale
-                ):  # near the largest number there is, squares are too large
+                if not np.isfinite(scale):  # squares of very large numbers overflow
                     scale = float(np.abs(values).max())
                 self.numbers[column] = (float(np.median(values)), scale if scale > 0 else 1.0)
         for column, known in self.categories.items():
             if known is None:
                 counts = frame[column].dropna().astype(str).value_counts()
-                # By number, then by name: which of two equally frequent categories stays must not
-                # depend on the order of rows.
+                # By count, then by name: which of two equally frequent categories is known must
+                # not depend on the order of the rows.
                 ranked = sorted(counts.index, key=lambda value: (-counts[value], value))
                 self.categories[column] = sorted(ranked[: self.most])
         return self
 
     def check(self, frame: pd.DataFrame) -> None:
-        """Refuse rows that could not be transformed, without learning anything from them."""
+        """Refuse rows that cannot be transformed, without learning anything from them."""
         frame = self._named(frame)
         for column in self.numbers:
             _numbers(frame, column)
 
     def transform(self, frame: pd.DataFrame) -> Tensor:
-        """Features [rows, width] in the order of `features`."""
+        """Return features [rows, width] in the order of `features`."""
         frame = self._named(frame)
         parts = []
         for column, fixed in self.numbers.items():
@@ -110,20 +103,18 @@ class TablePreprocessing:
         return torch.from_numpy(np.stack(parts, axis=1).astype(np.float32))
 
     def unknown(self, frame: pd.DataFrame) -> list[str]:
-        """For each row its categories that were not known when the model began, as
-        `column=value`, with blanks between them.
-        """
+        """Return the unknown categories of each row as `column=value`, separated by spaces."""
         frame = self._named(frame)
-        found = np.full(len(frame), "", dtype=object)
+        unknown = np.full(len(frame), "", dtype=object)
         for column, known in self.categories.items():
             texts = frame[column].astype(str)
-            strange = (frame[column].notna() & ~texts.isin(known or [])).to_numpy()
-            found[strange] += column + "=" + texts.to_numpy(dtype=object)[strange] + " "
-        return [text.strip() for text in found]
+            is_unknown = (frame[column].notna() & ~texts.isin(known or [])).to_numpy()
+            unknown[is_unknown] += column + "=" + texts.to_numpy(dtype=object)[is_unknown] + " "
+        return [text.strip() for text in unknown]
 
     @property
     def features(self) -> list[str]:
-        """The name of each feature."""
+        """The names of all features."""
         names = [
             name
             for column in self.numbers
@@ -134,7 +125,7 @@ class TablePreprocessing:
         return names
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain values that say it all."""
+        """Return the complete state as plain values."""
         return {
             "kind": self.kind,
             "numbers": dict(self.numbers),
@@ -145,21 +136,21 @@ class TablePreprocessing:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> TablePreprocessing:
-        """The preprocessing that `state_dict` described."""
-        made = cls(
+        """Restore the preprocessing from `state_dict`."""
+        preprocessing = cls(
             list(state["numbers"]),
             state["categories"],
             indicators=state["indicators"],
             most=state["most"],
         )
-        made.numbers = {
+        preprocessing.numbers = {
             column: tuple(fixed) if fixed is not None else None
             for column, fixed in state["numbers"].items()
         }
-        return made
+        return preprocessing
 
     def _named(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The frame with texts as column names; a column that it lacks is refused."""
+        """Return the frame with strings as column names; refuse it if a column is missing."""
         frame = frame.rename(columns=str)
         absent = [
             column for column in (*self.numbers, *self.categories) if column not in frame.columns
@@ -172,15 +163,13 @@ class TablePreprocessing:
 
 
 def _numbers(frame: pd.DataFrame, column: str) -> np.ndarray:
-    """A column as floats, missing values as NaN; a text that is no number is refused with its
-    row.
-    """
+    """Return a column as floats, missing values as NaN; refuse text, with its row."""
     values = pd.to_numeric(frame[column], errors="coerce")
     wrong = values.isna() & frame[column].notna()
     if wrong.any():
-        place = int(np.flatnonzero(wrong.to_numpy())[0])
+        row = int(np.flatnonzero(wrong.to_numpy())[0])
         raise FarshoreError(
-            f"column {column!r}, row {frame.index[place]}: {frame[column].iloc[place]!r} is not "
-            "a number: mend it"
+            f"column {column!r}, row {frame.index[row]}: {frame[column].iloc[row]!r} is not "
+            "a number: fix it"
         )
     return values.to_numpy(dtype=float)

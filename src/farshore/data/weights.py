@@ -1,6 +1,4 @@
-"""Pretrained weights: where they lie, how they are read without running code, and what a result
-says of them.
-"""
+"""Pretrained weights: finding them, reading them safely, and describing them in results."""
 
 from __future__ import annotations
 
@@ -12,8 +10,8 @@ from torch import Tensor
 from ..errors import FarshoreError
 from .public_files import PublicFile, check, checksum, data_root
 
-# torchvision's ResNet18, IMAGENET1K_V1. Its licence is BSD-3-Clause; ImageNet's own terms are for
-# research.
+# torchvision's ResNet18, IMAGENET1K_V1, licensed under BSD-3-Clause; ImageNet's own terms allow
+# research use.
 RESNET18 = PublicFile(
     "resnet18-f37072fd.pth",
     ("https://download.pytorch.org/models/resnet18-f37072fd.pth",),
@@ -23,14 +21,12 @@ RESNET18 = PublicFile(
 
 
 def weights_folder(root: str | Path | None = None) -> Path:
-    """Where weights are kept: ROOT/weights."""
+    """Return the folder of weights, ROOT/weights."""
     return data_root(root) / "weights"
 
 
 def find_weights(weights: str) -> Path | None:
-    """The file that `imagenet`, a path or the name of a file in ROOT/weights means; None for
-    `none`.
-    """
+    """Return the file for `imagenet`, a path or a file name in ROOT/weights; None for `none`."""
     if weights == "none":
         return None
     folder = weights_folder()
@@ -46,35 +42,33 @@ def find_weights(weights: str) -> Path | None:
         if path.is_file():
             return path
     raise FarshoreError(
-        f"--weights {weights!r} is no file: give a .pth or .safetensors file, imagenet or none"
+        f"--weights {weights!r} is not a file: give a .pth or .safetensors file, imagenet or none"
     )
 
 
 def weights_note(network: str, weights: str) -> str:
-    """What stands in the result about the weights that a network starts from."""
+    """Return the note for the result on the weights that a network starts from."""
     path = find_weights(weights)
     if path is None:
-        return f"{network} starts from scratch, as asked: no pretrained weights"
-    what = "the official ImageNet weights" if weights == "imagenet" else path.name
-    return f"{network} starts from {what} (sha256 {checksum(path)[:16]})"
+        return f"{network} starts from scratch, as requested: no pretrained weights"
+    source = "the official ImageNet weights" if weights == "imagenet" else path.name
+    return f"{network} starts from {source} (sha256 {checksum(path)[:16]})"
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Tensors by name as single precision; nothing in the file can run code."""
+    """Return tensors by name in single precision; the file cannot run code."""
     try:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
 
-            read = load_file(path)
+            tensors = load_file(path)
         else:
-            read = torch.load(path, map_location="cpu", weights_only=True)
+            tensors = torch.load(path, map_location="cpu", weights_only=True)
         return {
             str(name): tensor.float() if tensor.is_floating_point() else tensor
-            for name, tensor in read.items()
+            for name, tensor in tensors.items()
         }
-    except (
-        Exception
-    ) as error:  # safetensors and torch raise many kinds for a file that is not theirs
+    except Exception as error:  # safetensors and torch raise many types for invalid files
         raise FarshoreError(
             f"{path} cannot be read as weights: "
             f"{str(error).splitlines()[0] if str(error) else error!r}"

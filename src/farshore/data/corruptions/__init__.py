@@ -1,3 +1,1 @@
-"""The nineteen corruptions of Hendrycks and Dietterich, "Benchmarking Neural Network Robustness
-..." (ICLR 2019).
-"""
+"""The nineteen corruptions of Hendrycks and Dietterich (ICLR 2019)."""

@@ -1,8 +1,7 @@
-"""Corrupt a set of images: the two published tables of severities, and what is drawn for each
-image.
+"""Corrupt a set of images with the published constants for each severity.
 
-The tables are those of the published CIFAR-10-C (32 pixels) and Tiny-ImageNet-C (64 pixels).
-Results are cut, not rounded, to bytes, as the published arrays were.
+The constants are those of the published CIFAR-10-C (32 pixels) and Tiny-ImageNet-C (64 pixels).
+Results are truncated, not rounded, to bytes, as in the published arrays.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ CORRUPTIONS: dict[str, Callable[..., np.ndarray]] = {
     "saturate": digital.saturate,
 }
 
-# Severity 1 to 5. What the numbers of a tuple are, the function's first line says.
+# Severity 1 to 5. Each function names the numbers in its tuple.
 CONSTANTS: dict[int, dict[str, tuple[Any, ...]]] = {
     32: {
         "gaussian_noise": (0.04, 0.06, 0.08, 0.09, 0.10),
@@ -165,55 +164,55 @@ def corrupt(
     photographs: Sequence[np.ndarray] | None = None,
     batch: int = BATCH,
 ) -> np.ndarray:
-    """uint8 images [n, 3, size, size], corrupted. Each one's draws depend on the seed and its
-    number only.
+    """Return corrupted uint8 images [n, 3, size, size].
 
-    `numbers` are the images' places in their official set, 0, 1, ... if not given; `photographs`
-    are for frost.
+    The random numbers of an image depend only on the seed and its number. `numbers` are the images'
+    positions in their official set, by default 0, 1, ...; `photographs` are needed for frost.
     """
     if corruption not in CORRUPTIONS:
         raise unknown("corruption", corruption, CORRUPTIONS)
     size = images.shape[-1]
     if images.ndim != 4 or images.shape[1:] != (3, size, size) or size not in CONSTANTS:
         raise FarshoreError(
-            f"images of shape {list(images.shape[1:])} cannot be corrupted: 3 x 32 x 32 or 3 x "
-            "64 x 64"
+            f"images of shape {list(images.shape[1:])} cannot be corrupted: the shape must be "
+            "3 x 32 x 32 or 3 x 64 x 64"
         )
     constants = CONSTANTS[size][corruption][check_severity(severity) - 1]
-    chosen = np.arange(len(images)) if numbers is None else np.asarray(numbers)
-    more: dict[str, Any] = {}
+    image_numbers = np.arange(len(images)) if numbers is None else np.asarray(numbers)
+    extra: dict[str, Any] = {}
     if corruption == "frost":
         if not photographs:
             raise FarshoreError(
                 "frost needs its photographs: give photographs=read_photographs(folder, size)"
             )
-        more["photographs"] = photographs
-    found = np.empty_like(images)
+        extra["photographs"] = photographs
+    corrupted = np.empty_like(images)
     key = derive(seed, corruption, severity)
     for start in range(0, len(images), batch):
         part = slice(start, start + batch)
-        changed = CORRUPTIONS[corruption](
-            images[part] / 255.0, constants, Draws(key, chosen[part]), **more
+        pixels = CORRUPTIONS[corruption](
+            images[part] / 255.0, constants, Draws(key, image_numbers[part]), **extra
         )
-        # A whole number that arithmetic left a last bit too small is still that number.
-        found[part] = np.floor(changed.clip(0, 1) * 255 + 1e-6).astype(np.uint8)
-    return found
+        # The small offset keeps a whole number that rounding errors made slightly too small.
+        corrupted[part] = np.floor(pixels.clip(0, 1) * 255 + 1e-6).astype(np.uint8)
+    return corrupted
 
 
 def check_severity(severity: int) -> int:
-    """A severity from 1 to 5."""
+    """Return the severity if it is 1 to 5, otherwise refuse it."""
     if severity not in SEVERITIES:
-        raise FarshoreError(f"severity = {severity!r} is not allowed: it should be 1, 2, 3, 4 or 5")
+        raise FarshoreError(f"severity = {severity!r} is not allowed: it must be 1, 2, 3, 4 or 5")
     return severity
 
 
 def read_photographs(folder: Path, size: int) -> list[np.ndarray]:
-    """The frost photographs for images of this size: floats in [0, 1], [3, height, width],
-    scaled as published.
+    """Read the frost photographs, scaled as published for images of this size.
+
+    Each is an array of floats in [0, 1], [3, height, width].
     """
-    found = []
+    photographs = []
     for file in FROST:
         with Image.open(folder / file.name) as image:
             pixels = np.asarray(image.convert("RGB")).transpose(2, 0, 1) / 255
-        found.append(weather.scaled(pixels, FROST_SCALE[size]))
-    return found
+        photographs.append(weather.scaled(pixels, FROST_SCALE[size]))
+    return photographs

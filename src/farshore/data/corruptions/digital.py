@@ -1,5 +1,6 @@
-"""Light and digital: brightness, contrast, saturate, elastic_transform, pixelate,
-jpeg_compression. Floats in [0, 1].
+"""Digital: brightness, contrast, saturate, elastic_transform, pixelate, jpeg_compression.
+
+Images are floats in [0, 1], [n, 3, size, size].
 """
 
 from __future__ import annotations
@@ -15,41 +16,40 @@ from .sampling import bilinear, gaussian
 
 
 def brightness(images: np.ndarray, more: float, draws: Draws) -> np.ndarray:
-    """V + c in HSV. Hue and saturation stay, so every channel grows as V does; black becomes
-    grey.
-    """
+    """V + c in HSV: each channel grows in proportion to V, and black becomes grey."""
     value = images.max(axis=1, keepdims=True)
     bright = np.minimum(value + more, 1.0)
-    found: np.ndarray = np.where(
+    brightened: np.ndarray = np.where(
         value > 0, images * (bright / np.where(value > 0, value, 1.0)), bright
     )
-    return found
+    return brightened
 
 
 def contrast(images: np.ndarray, factor: float, draws: Draws) -> np.ndarray:
-    """Each channel shrinks towards its mean."""
+    """Shrink each channel towards its mean."""
     means = images.mean(axis=(2, 3), keepdims=True)
-    found: np.ndarray = (images - means) * factor + means
-    return found
+    shrunk: np.ndarray = (images - means) * factor + means
+    return shrunk
 
 
 def saturate(images: np.ndarray, constants: tuple[float, float], draws: Draws) -> np.ndarray:
-    """S * factor + shift in HSV, cut to [0, 1]; grey has the hue of red."""
+    """S * factor + shift in HSV, clipped to [0, 1]; grey has the hue of red."""
     factor, shift = constants
     value, least = images.max(axis=1, keepdims=True), images.min(axis=1, keepdims=True)
     chroma = value - least
     saturation = chroma / np.where(value > 0, value, 1.0)
     red = np.array([0.0, 1.0, 1.0])[None, :, None, None]
     hue = np.where(chroma > 0, (value - images) / np.where(chroma > 0, chroma, 1.0), red)
-    found: np.ndarray = value * (1 - (saturation * factor + shift).clip(0, 1) * hue)
-    return found
+    saturated: np.ndarray = value * (1 - (saturation * factor + shift).clip(0, 1) * hue)
+    return saturated
 
 
 def elastic_transform(
     images: np.ndarray, constants: tuple[float, float, float], draws: Draws
 ) -> np.ndarray:
-    """A random affine map of three points around the centre, then smooth random displacements.
-    Constants times the size.
+    """Apply a random affine map of three points around the centre, then smooth displacements.
+
+    The constants are multiplied by the image size.
     """
     size = images.shape[-1]
     alpha, sigma, jitter = (size * constant for constant in constants)
@@ -66,14 +66,14 @@ def elastic_transform(
     row, column = np.meshgrid(
         np.arange(size, dtype=float), np.arange(size, dtype=float), indexing="ij"
     )
-    # The map takes `points` to `moved`; each pixel of the result looks back. Points are (column,
-    # row).
+    # The map takes `points` to `moved`; each output pixel is sampled through its inverse. Points
+    # are (column, row).
     ones = np.ones((len(images), 3, 1))
-    back = np.linalg.solve(
+    inverse = np.linalg.solve(
         np.concatenate([moved, ones], axis=2), np.broadcast_to(points, (len(images), 3, 2))
     )[..., None, None]
     from_column, from_row = (
-        back[:, 0, k] * column + back[:, 1, k] * row + back[:, 2, k] for k in (0, 1)
+        inverse[:, 0, k] * column + inverse[:, 1, k] * row + inverse[:, 2, k] for k in (0, 1)
     )
     images = bilinear(images, from_row, from_column, border="mirror")
     if alpha == 0:
@@ -86,10 +86,10 @@ def elastic_transform(
 
 
 def pixelate(images: np.ndarray, factor: float, draws: Draws) -> np.ndarray:
-    """Box-resize to int(size * c) and back."""
+    """Resize to int(size * c) with a box filter, and back."""
     size = images.shape[-1]
     small = int(size * factor)
-    return _each(
+    return _map_images(
         images,
         lambda image: image.resize((small, small), Image.Resampling.BOX).resize(
             (size, size), Image.Resampling.BOX
@@ -98,17 +98,18 @@ def pixelate(images: np.ndarray, factor: float, draws: Draws) -> np.ndarray:
 
 
 def jpeg_compression(images: np.ndarray, quality: int, draws: Draws) -> np.ndarray:
-    """Through a JPEG of this quality and back."""
+    """Compress to a JPEG of this quality and decode it."""
 
-    def through(image: Image.Image) -> Image.Image:
+    def compress(image: Image.Image) -> Image.Image:
         file = io.BytesIO()
         image.save(file, "JPEG", quality=quality)
         return Image.open(file)
 
-    return _each(images, through)
+    return _map_images(images, compress)
 
 
-def _each(images: np.ndarray, change: Callable[[Image.Image], Image.Image]) -> np.ndarray:
+def _map_images(images: np.ndarray, change: Callable[[Image.Image], Image.Image]) -> np.ndarray:
+    """Apply a function on Pillow images to every image of the batch."""
     pixels = np.round(images * 255).astype(np.uint8).transpose(0, 2, 3, 1)
-    changed = [np.asarray(change(Image.fromarray(np.ascontiguousarray(each)))) for each in pixels]
+    changed = [np.asarray(change(Image.fromarray(np.ascontiguousarray(image)))) for image in pixels]
     return np.stack(changed).transpose(0, 3, 1, 2) / 255

@@ -1,6 +1,4 @@
-"""Random numbers for each image of its own, so that a corrupted image is the same in whatever
-batch it stands.
-"""
+"""Random numbers per image, so that a corrupted image does not depend on its batch."""
 
 from __future__ import annotations
 
@@ -10,9 +8,7 @@ import numpy as np
 
 
 class Draws:
-    """One counter-based generator an image, set by the corruption's seed and the image's number
-    alone.
-    """
+    """One counter-based generator per image, seeded by the corruption and the image's number."""
 
     def __init__(self, seed: int, numbers: Sequence[int] | np.ndarray) -> None:
         self.rngs = [
@@ -21,21 +17,19 @@ class Draws:
         ]
 
     def normal(self, *shape: int) -> np.ndarray:
-        """Standard normal [n, *shape]."""
+        """Draw standard normal numbers [n, *shape]."""
         return np.stack([rng.standard_normal(shape) for rng in self.rngs])
 
     def uniform(self, low: float, high: float, *shape: int) -> np.ndarray:
-        """Uniform on [low, high), [n, *shape]."""
+        """Draw uniform numbers on [low, high), [n, *shape]."""
         return np.stack([np.asarray(rng.uniform(low, high, shape)) for rng in self.rngs])
 
     def poisson(self, means: np.ndarray) -> np.ndarray:
-        """Poisson with these means [n, ...]."""
+        """Draw Poisson numbers with these means [n, ...]."""
         return np.stack([rng.poisson(mean) for rng, mean in zip(self.rngs, means, strict=True)])
 
     def whole(self, low: int, high: int | np.ndarray, *shape: int) -> np.ndarray:
-        """Whole numbers from low to high - 1, [n, *shape]; `high` may differ from image to
-        image.
-        """
+        """Draw integers from low to high - 1, [n, *shape]; `high` may differ between images."""
         highs = np.broadcast_to(np.asarray(high), len(self.rngs))
         return np.stack(
             [

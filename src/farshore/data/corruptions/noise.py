@@ -18,12 +18,12 @@ def shot_noise(images: np.ndarray, photons: float, draws: Draws) -> np.ndarray:
 
 
 def impulse_noise(images: np.ndarray, amount: float, draws: Draws) -> np.ndarray:
-    """That share of the values becomes 0 or 1, half each."""
+    """Set this share of the values to 0 or 1, half each."""
     hit = draws.uniform(0, 1, *images.shape[1:])
     return np.where(hit < amount / 2, 0.0, np.where(hit < amount, 1.0, images))
 
 
 def speckle_noise(images: np.ndarray, deviation: float, draws: Draws) -> np.ndarray:
     """x + x N(0, sd)."""
-    found: np.ndarray = images + images * deviation * draws.normal(*images.shape[1:])
-    return found
+    noisy: np.ndarray = images + images * deviation * draws.normal(*images.shape[1:])
+    return noisy

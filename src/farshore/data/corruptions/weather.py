@@ -17,9 +17,7 @@ WOBBLE = 100.0
 
 
 def snow(images: np.ndarray, constants: tuple[float, ...], draws: Draws) -> np.ndarray:
-    """Blurred flakes of thresholded noise, and the same turned by 180 degrees, on a whitened
-    image.
-    """
+    """Whiten the image and add blurred, thresholded noise, also rotated by 180 degrees."""
     mean, deviation, zoom, threshold, radius, sigma, mix = constants
     size = images.shape[-1]
     layer = zoomed(mean + deviation * draws.normal(1, size, size), zoom)
@@ -27,8 +25,8 @@ def snow(images: np.ndarray, constants: tuple[float, ...], draws: Draws) -> np.n
     layer = line_blur(layer, radius, sigma, draws.uniform(-135, -45))
     grey = (images * GREY[None, :, None, None]).sum(axis=1, keepdims=True)
     whitened = mix * images + (1 - mix) * np.maximum(images, 1.5 * grey + 0.5)
-    found: np.ndarray = whitened + layer + layer[..., ::-1, ::-1]
-    return found
+    snowy: np.ndarray = whitened + layer + layer[..., ::-1, ::-1]
+    return snowy
 
 
 def frost(
@@ -37,8 +35,9 @@ def frost(
     draws: Draws,
     photographs: Sequence[np.ndarray],
 ) -> np.ndarray:
-    """A weighted sum of the image and a random crop of one of the frost photographs [3, height,
-    width], already scaled.
+    """Return a weighted sum of the image and a random crop of a scaled frost photograph.
+
+    Photographs are [3, height, width].
     """
     size = images.shape[-1]
     which = draws.whole(0, len(photographs))
@@ -54,9 +53,7 @@ def frost(
 
 
 def scaled(photograph: np.ndarray, factor: float) -> np.ndarray:
-    """A photograph [3, height, width] made smaller by bilinear sampling at pixel centres,
-    without smoothing.
-    """
+    """Shrink a photograph [3, height, width] by bilinear sampling at pixel centres, unsmoothed."""
     for axis in (1, 2):
         length = round(photograph.shape[axis] * factor)
         photograph = interpolate(photograph, (np.arange(length) + 0.5) / factor - 0.5, axis)
@@ -64,25 +61,23 @@ def scaled(photograph: np.ndarray, factor: float) -> np.ndarray:
 
 
 def fog(images: np.ndarray, constants: tuple[float, float], draws: Draws) -> np.ndarray:
-    """Add a plasma map, then scale back by max / (max + strength), the maximum over the whole
-    image.
-    """
+    """Add a plasma map and scale by max / (max + strength), the maximum over the whole image."""
     strength, decay = constants
     top = images.max(axis=(1, 2, 3), keepdims=True)
-    found: np.ndarray = (
+    foggy: np.ndarray = (
         (images + strength * plasma(images.shape[-1], decay, draws)[:, None])
         * top
         / (top + strength)
     )
-    return found
+    return foggy
 
 
 def plasma(size: int, decay: float, draws: Draws) -> np.ndarray:
-    """Diamond-square maps [n, size, size] on a torus, scaled to [0, 1].
+    """Return diamond-square maps [n, size, size] on a torus, scaled to [0, 1].
 
-    At every halving the middle of each square, then of each diamond, becomes the mean of its four
-    corners plus a wobble. The published generator multiplies a draw from U(-w, w) by w once more,
-    so the wobble falls by the square of the decay; so here.
+    At every halving, the middle of each square, then of each diamond, becomes the mean of its four
+    corners plus a wobble. As in the published generator, a draw from U(-w, w) is multiplied by w
+    once more, so the wobble falls by the square of the decay.
     """
     maps = np.zeros((len(draws.rngs), size, size))
     step, wobble = size, WOBBLE
@@ -104,12 +99,12 @@ def plasma(size: int, decay: float, draws: Draws) -> np.ndarray:
         )
         step, wobble = half, wobble / decay
     maps -= maps.min(axis=(1, 2), keepdims=True)
-    found: np.ndarray = maps / maps.max(axis=(1, 2), keepdims=True)
-    return found
+    normalised: np.ndarray = maps / maps.max(axis=(1, 2), keepdims=True)
+    return normalised
 
 
 def spatter(images: np.ndarray, constants: tuple[float, ...], draws: Draws) -> np.ndarray:
-    """Drops of water (mud = 0) or of mud (mud = 1) where smoothed noise is above a threshold."""
+    """Add drops of water (mud = 0) or mud (mud = 1) where smoothed noise exceeds a threshold."""
     mean, deviation, sigma, threshold, strength, mud = constants
     size = images.shape[-1]
     layer = gaussian(mean + deviation * draws.normal(size, size), sigma)
@@ -119,14 +114,15 @@ def spatter(images: np.ndarray, constants: tuple[float, ...], draws: Draws) -> n
         mask = np.where(mask < 0.8, 0.0, mask)[:, None]
         muddy: np.ndarray = images * (1 - mask) + MUD[None, :, None, None] * mask
         return muddy
-    wet = np.stack([_water(np.floor(each.clip(0, 1) * 255)) for each in layer])
-    found: np.ndarray = images + strength * wet[:, None] * WATER[None, :, None, None]
-    return found
+    wetness = np.stack([_water(np.floor(drops.clip(0, 1) * 255)) for drops in layer])
+    wet: np.ndarray = images + strength * wetness[:, None] * WATER[None, :, None, None]
+    return wet
 
 
 def _water(layer: np.ndarray) -> np.ndarray:
-    """How wet each pixel is, in [0, 1]: the layer times a relief of the distance to the edges of
-    its drops.
+    """Return how wet each pixel is, in [0, 1].
+
+    The wetness is the layer times a relief of the distance to the edges of its drops.
     """
     dry = ~_edges(layer)
     distance = (
@@ -137,14 +133,12 @@ def _water(layer: np.ndarray) -> np.ndarray:
     relief = correlate(_equalised(distance), np.array([[-2.0, -1, 0], [-1, 0, 1], [0, 1, 2]]))
     wet = layer * correlate(relief.clip(0, 255), box)
     top = wet.max()
-    found: np.ndarray = wet / top if top > 0 else wet
-    return found
+    normalised: np.ndarray = wet / top if top > 0 else wet
+    return normalised
 
 
 def _edges(layer: np.ndarray, low: float = 50.0, high: float = 150.0) -> np.ndarray:
-    """Canny's edges: local maxima of the Sobel gradient above `low` that hang together with one
-    above `high`.
-    """
+    """Find edges as Canny does: Sobel maxima above `low` that are connected to one above `high`."""
     across = ndimage.sobel(layer, axis=1, mode="nearest")
     down = ndimage.sobel(layer, axis=0, mode="nearest")
     steep = np.abs(across) + np.abs(down)
@@ -152,21 +146,20 @@ def _edges(layer: np.ndarray, low: float = 50.0, high: float = 150.0) -> np.ndar
     height, width = layer.shape
     direction = np.round(np.arctan2(down, across) / (np.pi / 4)).astype(int) % 4
     keep = np.zeros(layer.shape, dtype=bool)
-    for place, (r, c) in enumerate([(0, 1), (1, 1), (1, 0), (1, -1)]):
+    for number, (r, c) in enumerate([(0, 1), (1, 1), (1, 0), (1, -1)]):
         before = around[1 - r : 1 - r + height, 1 - c : 1 - c + width]
         after = around[1 + r : 1 + r + height, 1 + c : 1 + c + width]
-        keep |= (direction == place) & (steep > before) & (steep >= after)
+        keep |= (direction == number) & (steep > before) & (steep >= after)
     weak = keep & (steep > low)
     groups, _ = ndimage.label(weak, structure=np.ones((3, 3)))
-    found: np.ndarray = weak & np.isin(groups, np.unique(groups[weak & (steep > high)]))
-    return found
+    edges: np.ndarray = weak & np.isin(groups, np.unique(groups[weak & (steep > high)]))
+    return edges
 
 
 def _equalised(values: np.ndarray) -> np.ndarray:
-    """Whole numbers spread over 0..255 by their ranks."""
+    """Spread whole numbers over 0..255 by their ranks."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     below = counts.cumsum() - counts[0]
-    found: np.ndarray = np.round(255 * below / max(1, values.size - counts[0]))[inverse].reshape(
-        values.shape
-    )
-    return found
+    levels = np.round(255 * below / max(1, values.size - counts[0]))
+    equalised: np.ndarray = levels[inverse].reshape(values.shape)
+    return equalised
