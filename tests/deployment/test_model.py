@@ -190,11 +190,11 @@ def test_other_refusals(typed, tmp_path: Path) -> None:
     assert not (model / "manifest.json").exists()
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").write_text("mine")
-    assert "is no model" in typed("learn", tmp_path / "other", data, "--name", "A", *FIRST)[1]
+    assert "is not a model" in typed("learn", tmp_path / "other", data, "--name", "A", *FIRST)[1]
     assert "no saved learner" in typed("show", tmp_path / "nothing")[1]
     assert not (tmp_path / "nothing").exists()
     assert (
-        "keeps no rows of the past"
+        "keeps no rows of past sites"
         in typed("learn", model, data, "--name", "A", "--method", "ewc", "--max-drop", 0.1, *FIRST)[
             1
         ]
@@ -209,7 +209,7 @@ def test_other_refusals(typed, tmp_path: Path) -> None:
     assert "are ignored: colour" in typed("predict", model, tmp_path / "more.csv")[1]
     pd.read_csv(data).assign(disease="plague").to_csv(tmp_path / "new.csv", index=False)
     assert "unknown label 'plague'" in typed("evaluate", model, tmp_path / "new.csv")[1]
-    assert "begun with a table" in typed("predict", model, tmp_path)[1]
+    assert "created with a table" in typed("predict", model, tmp_path)[1]
 
 
 def test_a_worse_model_is_not_kept(typed, tmp_path: Path) -> None:
