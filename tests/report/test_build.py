@@ -198,12 +198,12 @@ def test_of_many_damaged_runs_the_first_are_named_and_the_others_counted(tmp_pat
 
 
 def test_nothing_is_refused_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(FarshoreError, match="holds no finished run"):
+    with pytest.raises(FarshoreError, match="contains no finished run"):
         build_report(tmp_path)
     with pytest.raises(FarshoreError, match="there is no folder"):
         build_report(tmp_path / "nowhere")
     (tmp_path / "anything.json").write_text("{}")
-    with pytest.raises(FarshoreError, match="holds no runs: give a folder") as told:
+    with pytest.raises(FarshoreError, match="contains no runs: give a folder") as told:
         build_report(tmp_path / "anything.json")
     assert "\n" not in str(told.value)
 
@@ -617,7 +617,7 @@ def test_one_experiment_alone(tmp_path: Path) -> None:
     assert only(report).name == "compare-heart-hospitals"
     assert report.problems == ()
     assert dict(report.provenance.facts)["runs"].startswith("1;")
-    with pytest.raises(FarshoreError, match="holds no finished run of nothing"):
+    with pytest.raises(FarshoreError, match="contains no finished run of nothing"):
         build_report(tmp_path, experiment="nothing")
 
 

@@ -123,8 +123,8 @@ def test_wrong_input_is_one_clear_line(command, runs: Path, tmp_path: Path) -> N
     blocked.write_text("")
     for words, said in (
         ((tmp_path / "none",), "there is no folder"),
-        ((EXPERIMENTS / "main.yaml",), "holds no runs: give a folder"),
-        ((empty,), "holds no finished run"),
+        ((EXPERIMENTS / "main.yaml",), "contains no runs: give a folder"),
+        ((empty,), "contains no finished run"),
         ((runs, "-o", "report.pdf"), "end it in .html, .md, .csv, .tex"),
         (
             (runs, "--figure", "orders", "-o", tmp_path / "a.html"),
