@@ -1,4 +1,4 @@
-"""A report as LaTeX: a document that compiles on its own, with tables that can be copied singly.
+"""A report as LaTeX: a document that compiles on its own, with tables that can be copied.
 
 Tables use booktabs and are coloured by group. The best three are bold, underlined and dotted.
 """

@@ -214,7 +214,7 @@ class Significance:
     friedman_p: float | None
     iman_davenport: float | None
     iman_davenport_p: float | None
-    # Nemenyi: two methods whose mean ranks differ by less than this are not distinguishable.
+    # Nemenyi: two methods are not distinguishable if their mean ranks differ by less than this.
     critical_difference: float | None
     # Groups of methods, best rank first, within which no two are distinguishable.
     cliques: tuple[tuple[str, ...], ...]
@@ -279,7 +279,7 @@ class Table:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for readers about the whole table."""
-        lacking = (
+        without_runs = (
             *self.lacking_sentences,
             *((f"Nothing has run of {listing(self.lacking_rows)}.",) if self.lacking_rows else ()),
         )
@@ -288,7 +288,7 @@ class Table:
             if self.unranked
             else ()
         )
-        return (*lacking, *self.remarks, *unranked, *self.paper_remarks)
+        return (*without_runs, *self.remarks, *unranked, *self.paper_remarks)
 
     @property
     def lacking_sentences(self) -> tuple[str, ...]:
