@@ -1,6 +1,4 @@
-"""The scikit-learn face: its own checks, pipelines and searches with domain names by metadata
-routing.
-"""
+"""The scikit-learn estimator: scikit-learn's checks, pipelines and searches with routed domains."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ SMALL = {"settings": {"batch_size": 32, "learning_rate": 0.01}, "network_setting
 
 
 @parametrize_with_checks([FarshoreClassifier(steps=60, memory=50, **SMALL)])
-def test_scikit_learns_own_checks(estimator, check) -> None:
+def test_scikit_learns_checks(estimator, check) -> None:
     check(estimator)
 
 
@@ -36,8 +34,8 @@ def sites(blobs):
 
 def test_fit_learns_the_domains_in_turn_as_a_learner_does(sites) -> None:
     x, y, names = sites
-    made = FarshoreClassifier(steps=20, memory=30, **SMALL).fit(x, y, domain=names)
-    assert made.domains_ == ["a", "b", "c"]
+    classifier = FarshoreClassifier(steps=20, memory=30, **SMALL).fit(x, y, domain=names)
+    assert classifier.domains_ == ["a", "b", "c"]
     straight = Learner("mlp", "er", 30, classes=[0, 1], **SMALL)
     for name in "abc":
         straight.learn(
@@ -47,24 +45,24 @@ def test_fit_learns_the_domains_in_turn_as_a_learner_does(sites) -> None:
             steps=20,
             validation=0,
         )
-    assert differences(straight.state_dict(), made.learner_.state_dict()) == []
+    assert differences(straight.state_dict(), classifier.learner_.state_dict()) == []
     step = FarshoreClassifier(steps=20, memory=30, **SMALL)
     for name in "abc":
         step.partial_fit(x[names == name], y[names == name], classes=["no", "yes"], domain=name)
     assert differences(straight.state_dict(), step.learner_.state_dict()) == []
-    assert made.score(x, y) > 0.9
-    turned = FarshoreClassifier(steps=5, memory=30, domain_order=["c", "a", "b"], **SMALL).fit(
+    assert classifier.score(x, y) > 0.9
+    reordered = FarshoreClassifier(steps=5, memory=30, domain_order=["c", "a", "b"], **SMALL).fit(
         x, y, domain=names
     )
-    assert turned.domains_ == ["c", "a", "b"]
+    assert reordered.domains_ == ["c", "a", "b"]
 
 
-def test_a_copy_goes_on_bit_for_bit(sites) -> None:
+def test_a_copy_continues_bit_for_bit(sites) -> None:
     x, y, _ = sites
     first = FarshoreClassifier(steps=5, memory=30, **SMALL).partial_fit(x[:40], y[:40])
     copy = pickle.loads(pickle.dumps(first))
-    for made in (first, copy):
-        made.partial_fit(x[40:80], y[40:80])
+    for classifier in (first, copy):
+        classifier.partial_fit(x[40:80], y[40:80])
     assert differences(first.learner_.state_dict(), copy.learner_.state_dict()) == []
     assert not hasattr(clone(first), "learner_")
 
@@ -91,8 +89,8 @@ def test_refusals_are_value_errors(sites) -> None:
         FarshoreClassifier(domain_order=["a"]).fit(x, y, domain=names)
     with pytest.raises(ValueError, match="rows"):
         FarshoreClassifier().fit(x, y, domain=names[:-1])
-    made = FarshoreClassifier(steps=2, memory=10, **SMALL).partial_fit(x[:40], y[:40])
+    classifier = FarshoreClassifier(steps=2, memory=10, **SMALL).partial_fit(x[:40], y[:40])
     with pytest.raises(ValueError, match="which the first call did not name"):
-        made.partial_fit(x[40:80], np.where(y[40:80] == "no", "no", "new"))
+        classifier.partial_fit(x[40:80], np.where(y[40:80] == "no", "no", "new"))
     with pytest.raises(ValueError, match="one domain at a time"):
-        made.partial_fit(x, y, domain=names)
+        classifier.partial_fit(x, y, domain=names)

@@ -1,6 +1,4 @@
-"""Exported models answer as the learner does: every network and the methods that change it,
-tables with gaps, images.
-"""
+"""Exported models predict like the learner, for all networks, tables with gaps, and images."""
 
 from __future__ import annotations
 
@@ -51,14 +49,14 @@ def residual() -> farshore.Network:
     return farshore.Network(features, nn.Linear(4, 2), inputs=ImageInputs((0.4,), (0.3,)))
 
 
-def answers(file: Path, inputs: dict[str, torch.Tensor]) -> np.ndarray:
+def predict(file: Path, inputs: dict[str, torch.Tensor]) -> np.ndarray:
     if file.suffix == ".onnx":
         session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
         return session.run(
             ["probabilities"], {name: values.numpy() for name, values in inputs.items()}
         )[0]
-    with open(file, "rb") as opened:
-        return torch.export.load(opened).module()(*inputs.values()).detach().numpy()
+    with open(file, "rb") as stream:
+        return torch.export.load(stream).module()(*inputs.values()).detach().numpy()
 
 
 @pytest.mark.parametrize("method", ["er", "cope", "sarl"])
@@ -66,7 +64,7 @@ def answers(file: Path, inputs: dict[str, torch.Tensor]) -> np.ndarray:
 def test_images(method: str, network: str, pictures, tmp_path: Path) -> None:
     chosen = residual() if network == "residual" else network
     width = {} if network == "residual" else {"width": 8}
-    made = Learner(
+    learner = Learner(
         chosen,
         method,
         12,
@@ -74,33 +72,34 @@ def test_images(method: str, network: str, pictures, tmp_path: Path) -> None:
         network_settings=width,
     )
     for domain in range(2):
-        made.learn(*pictures(domain), domain=f"d{domain}", steps=8)
-    export_model(made, tmp_path / "m.onnx")
+        learner.learn(*pictures(domain), domain=f"d{domain}", steps=8)
+    export_model(learner, tmp_path / "m.onnx")
     for rows in (1, 17):
         x = pictures(3, rows=24)[0][:rows]
         assert (
-            np.abs(answers(tmp_path / "m.onnx", {"images": x}) - made.predict_proba(x)).max() < 1e-5
+            np.abs(predict(tmp_path / "m.onnx", {"images": x}) - learner.predict_proba(x)).max()
+            < 1e-5
         )
 
 
 @pytest.mark.parametrize("method", ["er", "cope", "sarl"])
 def test_resnet18(method: str, tmp_path: Path) -> None:
-    """Colour images with ImageNet's scaling inside, BatchNorm, shortcuts."""
+    """Colour images with ImageNet's scaling, BatchNorm and shortcuts."""
     x = torch.randint(0, 256, (24, 3, 32, 32), generator=torch.Generator().manual_seed(0)).to(
         torch.uint8
     )
     settings = {"batch_size": 4, "learning_rate": 0.001}
-    made = Learner(
+    learner = Learner(
         "resnet18",
         method,
         8,
         settings=settings,
         network_settings={"width": 64 if method == "er" else 8, "weights": "none"},
     )
-    made.learn(x, torch.arange(24) % 2, domain="a", steps=2)
-    export_model(made, tmp_path / "m.onnx")
+    learner.learn(x, torch.arange(24) % 2, domain="a", steps=2)
+    export_model(learner, tmp_path / "m.onnx")
     assert (
-        np.abs(answers(tmp_path / "m.onnx", {"images": x[:5]}) - made.predict_proba(x[:5])).max()
+        np.abs(predict(tmp_path / "m.onnx", {"images": x[:5]}) - learner.predict_proba(x[:5])).max()
         < 1e-5
     )
 
@@ -120,38 +119,40 @@ def test_a_table_with_gaps_and_unknown_categories(suffix: str, tmp_path: Path) -
     frame.loc[::7, "age"] = None
     frame.loc[::5, "ward"] = None
     labels = np.where(frame["dose"] > 1e6, "ill", "well")
-    made = Learner(
+    learner = Learner(
         "mlp",
         "cl-coral",
         20,
         settings={"batch_size": 8, "learning_rate": 0.01},
         network_settings={"width": 16},
     )
-    made.learn(frame, labels, domain="a", steps=30)
-    facts = export_model(made, tmp_path / f"m{suffix}")
+    learner.learn(frame, labels, domain="a", steps=30)
+    facts = export_model(learner, tmp_path / f"m{suffix}")
     assert facts["categories"] == {"ward": {"A": 0, "B": 1, "C": 2, "(other)": 3, "(missing)": -1}}
     new = frame.copy()
     new.loc[3, "ward"] = "Z"
     new.loc[4, "dose"] = 1e308
-    found = answers(tmp_path / f"m{suffix}", encode(made.preprocessing, new))
-    assert np.abs(found - made.predict_proba(new)).max() < 1e-5
+    exported = predict(tmp_path / f"m{suffix}", encode(learner.preprocessing, new))
+    assert np.abs(exported - learner.predict_proba(new)).max() < 1e-5
     if suffix == ".onnx":
         import onnx
 
-        said = {prop.key: prop.value for prop in onnx.load(tmp_path / "m.onnx").metadata_props}
-        assert json.loads(said["farshore"])["classes"] == ["ill", "well"]
+        metadata = {prop.key: prop.value for prop in onnx.load(tmp_path / "m.onnx").metadata_props}
+        assert json.loads(metadata["farshore"])["classes"] == ["ill", "well"]
 
 
 def test_plain_arrays_and_refusals(blobs, tmp_path: Path) -> None:
-    made = Learner("mlp", "er", 20, settings={"batch_size": 8}, network_settings={"width": 16})
+    learner = Learner("mlp", "er", 20, settings={"batch_size": 8}, network_settings={"width": 16})
     with pytest.raises(FarshoreError, match="nothing to export"):
-        export_model(made, tmp_path / "m.onnx")
-    made.learn(*blobs(0), domain="a", steps=3)
+        export_model(learner, tmp_path / "m.onnx")
+    learner.learn(*blobs(0), domain="a", steps=3)
     with pytest.raises(FarshoreError, match="ends in"):
-        export_model(made, tmp_path / "m.pkl")
+        export_model(learner, tmp_path / "m.pkl")
     with pytest.raises(FarshoreError, match="no folder"):
-        export_model(made, tmp_path / "x" / "m.onnx")
-    export_model(made, tmp_path / "m.pt2")
+        export_model(learner, tmp_path / "x" / "m.onnx")
+    export_model(learner, tmp_path / "m.pt2")
     x = blobs(1)[0]
-    assert np.abs(answers(tmp_path / "m.pt2", {"inputs": x}) - made.predict_proba(x)).max() < 1e-5
+    assert (
+        np.abs(predict(tmp_path / "m.pt2", {"inputs": x}) - learner.predict_proba(x)).max() < 1e-5
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["m.pt2"]

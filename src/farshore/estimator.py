@@ -1,7 +1,7 @@
-"""FarshoreClassifier: the scikit-learn face of the learner.
+"""FarshoreClassifier: the learner as a scikit-learn estimator.
 
-`fit(X, y, domain=names)` learns the rows' domains one after the other; `partial_fit` learns one
-more. In Pipeline and GridSearchCV the names travel by metadata routing:
+`fit(X, y, domain=names)` learns the domains of the rows one after another; `partial_fit` learns one
+more. Pipeline and GridSearchCV pass the names on by metadata routing:
 `sklearn.set_config(enable_metadata_routing=True)`, then
 `FarshoreClassifier().set_fit_request(domain=True)`.
 """
@@ -22,12 +22,13 @@ from .networks.network import Network
 
 
 class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """One classifier over a sequence of domains, with numbers as inputs (scale them first, for
-    example by StandardScaler).
+    """A classifier that learns a sequence of domains.
 
-    network, method, memory, settings, network_settings, device: as for `farshore.Learner`. steps:
-    training steps a domain.
-    domain_order: the order in which `fit` learns the domains; otherwise the order in which their
+    The inputs are numbers; scale them first, for example with StandardScaler.
+
+    network, method, memory, settings, network_settings, device: as for `farshore.Learner`.
+    steps: training steps per domain.
+    domain_order: the order in which `fit` learns the domains; by default, the order in which their
     names first appear.
     random_state: the seed.
     """
@@ -56,7 +57,10 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.device = device
 
     def fit(self, X: Any, y: Any, domain: Any = None) -> FarshoreClassifier:
-        """Learn anew. `domain` names the domain of each row; without it all rows are one domain."""
+        """Learn from scratch.
+
+        `domain` is the domain name of each row; without it, all rows belong to one domain.
+        """
         X, y = validate_data(self, X, y, dtype=np.float32)
         check_classification_targets(y)
         names = (
@@ -65,29 +69,33 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             else np.asarray(column_or_1d(domain)).astype(str).astype(object)
         )
         if len(names) != len(y):
-            raise ValueError(f"domain names {len(names)} rows, but X has {len(y)}")
-        found = list(dict.fromkeys(names.tolist()))
-        order = found if self.domain_order is None else [str(name) for name in self.domain_order]
-        absent = [name for name in found if name not in order]
-        if absent:
-            raise ValueError(f"domain_order does not name the domain {absent[0]!r}")
-        self._begin(unique_labels(y))
+            raise ValueError(
+                f"domain has {len(names)} names, but X has {len(y)} rows: give one name per row"
+            )
+        domains = list(dict.fromkeys(names.tolist()))
+        order = domains if self.domain_order is None else [str(name) for name in self.domain_order]
+        unordered = [name for name in domains if name not in order]
+        if unordered:
+            raise ValueError(f"domain_order does not name the domain {unordered[0]!r}")
+        self._start(unique_labels(y))
         for name in order:
-            if name in found:  # a fold of a cross-validation may lack a domain
+            if name in domains:  # a cross-validation fold may lack a domain
                 self._learn(X[names == name], y[names == name], name)
         return self
 
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, domain: Any = None
     ) -> FarshoreClassifier:
-        """Learn one more domain, called `domain` (one name, or the same name for each row). The
-        first call fixes the classes.
+        """Learn one more domain.
+
+        `domain` is its name (one name, or the same name for each row). The first call fixes the
+        classes.
         """
         first = not hasattr(self, "learner_")
         X, y = validate_data(self, X, y, dtype=np.float32, reset=first)
         check_classification_targets(y)
         if first:
-            self._begin(unique_labels(y) if classes is None else np.unique(classes))
+            self._start(unique_labels(y) if classes is None else np.unique(classes))
         names = (
             []
             if domain is None
@@ -96,7 +104,9 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         )
         if len(names) > 1:
-            raise ValueError(f"partial_fit learns one domain at a time, but {len(names)} are named")
+            raise ValueError(
+                f"partial_fit learns one domain at a time, but domain has {len(names)} names"
+            )
         self._learn(X, y, names[0] if names else f"domain {len(self.domains_) + 1}")
         return self
 
@@ -119,10 +129,10 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "learner_")
         return [str(domain["name"]) for domain in self.learner_.domains]
 
-    def _begin(self, classes: np.ndarray) -> None:
+    def _start(self, classes: np.ndarray) -> None:
         if len(classes) < 2:
             raise ValueError(
-                "the data hold one class only: a classifier needs at least 2; name all classes "
+                "the data contain only one class: a classifier needs at least 2; name all classes "
                 "in partial_fit(classes=...)"
             )
         seed = np.random.randint(2**31) if self.random_state is None else int(self.random_state)
@@ -142,10 +152,10 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, self.learner_ = classes, learner
 
     def _learn(self, X: np.ndarray, y: np.ndarray, name: str) -> None:
-        strange = np.setdiff1d(y, self.classes_)
-        if len(strange):
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
             raise ValueError(
-                f"y holds the class {strange[0]!r}, which the first call did not name: give it "
+                f"y contains the class {unknown[0]!r}, which the first call did not name: give it "
                 "in partial_fit(classes=...)"
             )
         try:
@@ -157,9 +167,8 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
-        if (
-            "learner_" in state
-        ):  # generators cannot be copied as they are: the learner goes as its plain state
+        if "learner_" in state:
+            # Random generators cannot be pickled, so the learner is copied as its state_dict.
             state["learner_"] = state["learner_"].state_dict()
         return state
 
@@ -168,7 +177,7 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         saved = state.pop("learner_", None)
         super().__setstate__(state)
         if saved is not None:
-            own = self.network if isinstance(self.network, Network) else None
+            network = self.network if isinstance(self.network, Network) else None
             self.learner_ = from_state_dict(
-                saved, "the copied estimator", network=own, device=self.device
+                saved, "the copied estimator", network=network, device=self.device
             )

@@ -1,9 +1,9 @@
-"""Export: the predictor with its preprocessing inside, as ONNX or as a torch.export program.
+"""Export of a model with its preprocessing, as ONNX or as a torch.export program.
 
-Tables: `numbers` [rows, number columns] as float64, NaN where nothing was measured, and
-`categories` [rows, category columns] as int64 codes. Images: `images` as uint8. Learners of arrays:
-`inputs` as they were learned. The answer is `probabilities`. Class names, column names and the
-codes of the categories are in the file's metadata under `farshore`, as JSON.
+Inputs of table models: `numbers` [rows, number columns] as float64, NaN where nothing was measured,
+and `categories` [rows, category columns] as int64 codes. Image models: `images` as uint8. Array
+models: `inputs` as they were learned. The output is `probabilities`. The file's metadata contain
+class names, column names and the codes of the categories as JSON, under `farshore`.
 """
 
 from __future__ import annotations
@@ -33,23 +33,22 @@ TRIAL_ROWS = 5
 
 
 class TableInputs(nn.Module):
-    """TablePreprocessing as tensor operations: the same numbers from raw columns and category
-    codes.
-    """
+    """TablePreprocessing as tensor operations on raw columns and category codes."""
 
     centre: Tensor
     scale: Tensor
 
     def __init__(self, preprocessing: TablePreprocessing) -> None:
         super().__init__()
-        fixed = [
-            found if found is not None else (0.0, 1.0) for found in preprocessing.numbers.values()
+        scalings = [
+            scaling if scaling is not None else (0.0, 1.0)
+            for scaling in preprocessing.numbers.values()
         ]
         self.register_buffer(
-            "centre", torch.tensor([centre for centre, _ in fixed], dtype=torch.float64)
+            "centre", torch.tensor([centre for centre, _ in scalings], dtype=torch.float64)
         )
         self.register_buffer(
-            "scale", torch.tensor([scale for _, scale in fixed], dtype=torch.float64)
+            "scale", torch.tensor([scale for _, scale in scalings], dtype=torch.float64)
         )
         self.indicators = preprocessing.indicators
         self.known = [len(known or []) for known in preprocessing.categories.values()]
@@ -58,15 +57,14 @@ class TableInputs(nn.Module):
         """Features [rows, width], in the order of the preprocessing."""
         parts = []
         if numbers is not None:
-            missing = numbers.isnan() | (
-                numbers.abs() == torch.inf
-            )  # isinf would be taken in single precision by onnxruntime
-            present = torch.where(missing, self.centre, numbers)
+            # Not isinf, which onnxruntime computes in single precision.
+            missing = numbers.isnan() | (numbers.abs() == torch.inf)
+            filled = torch.where(missing, self.centre, numbers)
             scaled = torch.where(
-                missing, 0.0, ((present - self.centre) / self.scale).clamp(-LIMIT, LIMIT)
+                missing, 0.0, ((filled - self.centre) / self.scale).clamp(-LIMIT, LIMIT)
             )
-            both = torch.stack([scaled, missing.double()], dim=2).flatten(1)
-            parts.append(both if self.indicators else scaled)
+            with_indicators = torch.stack([scaled, missing.double()], dim=2).flatten(1)
+            parts.append(with_indicators if self.indicators else scaled)
         for column, known in enumerate(self.known):
             assert categories is not None
             codes = categories[:, column : column + 1]
@@ -78,7 +76,7 @@ class TableInputs(nn.Module):
 
 
 class Exported(nn.Module):
-    """Raw inputs to probabilities."""
+    """The exported model: raw inputs in, probabilities out."""
 
     def __init__(self, predictor: nn.Module, table: TableInputs | None) -> None:
         super().__init__()
@@ -97,8 +95,9 @@ class Exported(nn.Module):
 
 
 def export_model(learner: Learner, file: str | Path) -> dict[str, Any]:
-    """Write `file` (.onnx or .pt2) and compare its answers with the learner's. Returns what is
-    in its metadata.
+    """Write `file` (.onnx or .pt2) and check its outputs against the learner's.
+
+    Returns the file's metadata.
     """
     file = Path(file)
     if file.suffix not in (".onnx", ".pt2"):
@@ -116,31 +115,30 @@ def export_model(learner: Learner, file: str | Path) -> dict[str, Any]:
     facts = describe(learner, list(trial))
     with torch.no_grad():
         expected = model(*trial.values()).numpy()
-    beside = file.with_name(
-        f".{uuid.uuid4().hex[:8]}{file.name}"
-    )  # a killed export leaves no half file under the name
+    # A temporary name, so that a killed export leaves no incomplete file under the final one.
+    temporary = file.with_name(f".{uuid.uuid4().hex[:8]}{file.name}")
     try:
-        write, answers = (
-            (_write_onnx, _answers_onnx)
+        write, predict = (
+            (_write_onnx, _predict_onnx)
             if file.suffix == ".onnx"
-            else (_write_program, _answers_program)
+            else (_write_program, _predict_program)
         )
-        write(model, trial, facts, beside)
-        difference = float(np.abs(answers(beside, trial) - expected).max())
+        write(model, trial, facts, temporary)
+        difference = float(np.abs(predict(temporary, trial) - expected).max())
         if not difference <= TOLERANCE:
             raise FarshoreError(
-                f"{file} was not written: its answers differ from the learner's by {difference:.2g}"
+                f"{file} was not written: its outputs differ from the learner's by {difference:.2g}"
             )
-        os.replace(beside, file)
+        os.replace(temporary, file)
     except OSError as error:
         raise FarshoreError(f"{file} cannot be written: {error.strerror or error}") from None
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     return facts
 
 
 def describe(learner: Learner, inputs: list[str]) -> dict[str, Any]:
-    """What a program that uses the file has to know."""
+    """The metadata that a program needs to use the file."""
     facts: dict[str, Any] = {
         "farshore": __version__,
         "method": learner.method_type.name,
@@ -166,56 +164,59 @@ def describe(learner: Learner, inputs: list[str]) -> dict[str, Any]:
 
 
 def encode(preprocessing: TablePreprocessing, frame: pd.DataFrame) -> dict[str, Tensor]:
-    """A data frame as the exported model wants it: numbers with NaN, and category codes."""
+    """Convert a data frame to the inputs of the exported model: numbers and category codes."""
     numbers = [
         pd.to_numeric(frame[column]).to_numpy(dtype=float) for column in preprocessing.numbers
     ]
     codes = []
     for column, values in preprocessing.categories.items():
-        number = {value: code for code, value in enumerate(values or [])}
+        code_of = {value: code for code, value in enumerate(values or [])}
         texts, missing = frame[column].astype(str), frame[column].isna()
         codes.append(
             [
-                MISSING if gone else number.get(text, len(number))
-                for text, gone in zip(texts, missing, strict=True)
+                MISSING if is_missing else code_of.get(text, len(code_of))
+                for text, is_missing in zip(texts, missing, strict=True)
             ]
         )
-    found = {"numbers": torch.from_numpy(np.stack(numbers, axis=1))} if numbers else {}
-    return found | (
-        {"categories": torch.tensor(codes, dtype=torch.long).T.contiguous()} if codes else {}
-    )
+    inputs = {}
+    if numbers:
+        inputs["numbers"] = torch.from_numpy(np.stack(numbers, axis=1))
+    if codes:
+        inputs["categories"] = torch.tensor(codes, dtype=torch.long).T.contiguous()
+    return inputs
 
 
 def trial_inputs(learner: Learner) -> dict[str, Tensor]:
-    """A few made-up rows by the names of the inputs, with gaps and unknown categories, to trace
-    and to try the model.
+    """A few random rows to trace and check the model with, including gaps and unknown categories.
+
+    The keys are the names of the inputs.
     """
-    draw = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(0)
     if isinstance(learner.preprocessing, TablePreprocessing):
         table = learner.preprocessing
-        fixed = torch.tensor(
-            [found or (0.0, 1.0) for found in table.numbers.values()], dtype=torch.float64
+        scalings = torch.tensor(
+            [scaling or (0.0, 1.0) for scaling in table.numbers.values()], dtype=torch.float64
         ).reshape(-1, 2)
-        numbers = fixed[:, 0] + fixed[:, 1] * torch.randn(
-            TRIAL_ROWS, len(fixed), generator=draw, dtype=torch.float64
+        numbers = scalings[:, 0] + scalings[:, 1] * torch.randn(
+            TRIAL_ROWS, len(scalings), generator=generator, dtype=torch.float64
         )
         numbers[0] = torch.nan
         counts = torch.tensor([len(known or []) for known in table.categories.values()])
         codes = torch.arange(TRIAL_ROWS)[:, None] % (counts + 2) + MISSING
-        found = {"numbers": numbers} if len(fixed) else {}
-        return found | ({"categories": codes} if len(counts) else {})
+        inputs = {"numbers": numbers} if len(scalings) else {}
+        return inputs | ({"categories": codes} if len(counts) else {})
     assert learner.shape is not None
     if learner.dtype == torch.uint8:
         return {
             "images": torch.randint(
-                256, (TRIAL_ROWS, *learner.shape), generator=draw, dtype=torch.uint8
+                256, (TRIAL_ROWS, *learner.shape), generator=generator, dtype=torch.uint8
             )
         }
-    return {"inputs": torch.randn(TRIAL_ROWS, *learner.shape, generator=draw)}
+    return {"inputs": torch.randn(TRIAL_ROWS, *learner.shape, generator=generator)}
 
 
-def _rows(trial: dict[str, Tensor]) -> Any:
-    """Every input may have any number of rows."""
+def _dynamic_shapes(trial: dict[str, Tensor]) -> Any:
+    """The shapes for the tracer: all inputs have the same, arbitrary number of rows."""
     rows = torch.export.Dim("rows", min=1)
     return (tuple({0: rows} for _ in trial),)
 
@@ -223,15 +224,16 @@ def _rows(trial: dict[str, Tensor]) -> Any:
 def _write_program(
     model: Exported, trial: dict[str, Tensor], facts: dict[str, Any], file: Path
 ) -> None:
-    program = torch.export.export(model, tuple(trial.values()), dynamic_shapes=_rows(trial))
-    with open(file, "wb") as opened:
-        torch.export.save(program, opened, extra_files={"farshore": json.dumps(facts)})
+    shapes = _dynamic_shapes(trial)
+    program = torch.export.export(model, tuple(trial.values()), dynamic_shapes=shapes)
+    with open(file, "wb") as stream:
+        torch.export.save(program, stream, extra_files={"farshore": json.dumps(facts)})
 
 
-def _answers_program(file: Path, trial: dict[str, Tensor]) -> np.ndarray:
-    with open(file, "rb") as opened, torch.no_grad():
-        answers: np.ndarray = torch.export.load(opened).module()(*trial.values()).numpy()
-    return answers
+def _predict_program(file: Path, trial: dict[str, Tensor]) -> np.ndarray:
+    with open(file, "rb") as stream, torch.no_grad():
+        probabilities: np.ndarray = torch.export.load(stream).module()(*trial.values()).numpy()
+    return probabilities
 
 
 def _write_onnx(
@@ -247,35 +249,35 @@ def _write_onnx(
             "an .onnx file needs onnx, onnxscript and onnxruntime",
             otherwise="export to a .pt2 file",
         ) from None
-    # It says at every export that torchvision is not there, which nothing here needs.
+    # It warns at every export that torchvision is not installed, which is not needed here.
     logging.getLogger("torch.onnx._internal.exporter._registration").setLevel(logging.ERROR)
     with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", message="# The axis name: rows will not be used"
-        )  # both inputs have the same rows: it is used
+        # Not true: both inputs share the axis.
+        warnings.filterwarnings("ignore", message="# The axis name: rows will not be used")
+        # PyTorch warns about its own code.
         warnings.filterwarnings(
             "ignore", message=r"`isinstance\(treespec, LeafSpec\)` is deprecated"
-        )  # PyTorch of itself
+        )
         program = torch.onnx.export(
             model,
             tuple(trial.values()),
             dynamo=True,
-            dynamic_shapes=_rows(trial),
+            dynamic_shapes=_dynamic_shapes(trial),
             input_names=list(trial),
             output_names=["probabilities"],
             verbose=False,
         )
     assert program is not None
-    made = program.model_proto
-    onnx.helper.set_model_props(made, {"farshore": json.dumps(facts)})
-    onnx.save(made, str(file))
+    onnx_model = program.model_proto
+    onnx.helper.set_model_props(onnx_model, {"farshore": json.dumps(facts)})
+    onnx.save(onnx_model, str(file))
 
 
-def _answers_onnx(file: Path, trial: dict[str, Tensor]) -> np.ndarray:
+def _predict_onnx(file: Path, trial: dict[str, Tensor]) -> np.ndarray:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
-    answers: np.ndarray = session.run(
+    probabilities: np.ndarray = session.run(
         None, {name: values.numpy() for name, values in trial.items()}
     )[0]
-    return answers
+    return probabilities

@@ -1,6 +1,4 @@
-"""A model in a folder, by its commands: it learns site after site, is refused what does not fit,
-and takes the last one back.
-"""
+"""A model in a folder, through its commands: learning sites, refusing wrong input, undoing."""
 
 from __future__ import annotations
 
@@ -78,7 +76,7 @@ FIRST = [
 ]
 
 
-def test_the_life_of_a_model(typed, tmp_path: Path) -> None:
+def test_all_commands_in_sequence(typed, tmp_path: Path) -> None:
     model = tmp_path / "model"
     for site in range(3):
         table(tmp_path / f"{site}.csv", site)
@@ -112,8 +110,8 @@ def test_the_life_of_a_model(typed, tmp_path: Path) -> None:
     strange = table(tmp_path / "strange.csv", 40, ward="Z")
     code, out = typed("predict", model, strange, "-o", tmp_path / "p.csv")
     assert "unknown categories in 60 rows" in out
-    found = pd.read_csv(tmp_path / "p.csv")
-    assert list(found.columns) == [
+    predictions = pd.read_csv(tmp_path / "p.csv")
+    assert list(predictions.columns) == [
         "row",
         "prediction",
         "p(ill)",
@@ -122,8 +120,8 @@ def test_the_life_of_a_model(typed, tmp_path: Path) -> None:
         "nearest",
         "unknown",
     ]
-    assert (found["strangeness"] > 1).mean() > 0.9
-    assert found["unknown"][0] == "ward=Z"
+    assert (predictions["strangeness"] > 1).mean() > 0.9
+    assert predictions["unknown"][0] == "ward=Z"
     assert typed("predict", model, strange, "--unknown", "refuse")[0] == 2
     known = Model.open(model)
     assert (
@@ -159,7 +157,7 @@ def test_the_life_of_a_model(typed, tmp_path: Path) -> None:
         (["--name", "B", "--checkpoint", "0"], "at least 1"),
     ],
 )
-def test_what_does_not_fit_is_refused_and_nothing_changes(
+def test_options_that_contradict_the_model_are_refused_and_nothing_changes(
     typed, tmp_path: Path, words: list[str], message: str
 ) -> None:
     model = tmp_path / "model"
@@ -190,11 +188,11 @@ def test_other_refusals(typed, tmp_path: Path) -> None:
     assert not (model / "manifest.json").exists()
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").write_text("mine")
-    assert "is no model" in typed("learn", tmp_path / "other", data, "--name", "A", *FIRST)[1]
+    assert "is not a model" in typed("learn", tmp_path / "other", data, "--name", "A", *FIRST)[1]
     assert "no saved learner" in typed("show", tmp_path / "nothing")[1]
     assert not (tmp_path / "nothing").exists()
     assert (
-        "keeps no rows of the past"
+        "keeps no rows of past sites"
         in typed("learn", model, data, "--name", "A", "--method", "ewc", "--max-drop", 0.1, *FIRST)[
             1
         ]
@@ -209,7 +207,7 @@ def test_other_refusals(typed, tmp_path: Path) -> None:
     assert "are ignored: colour" in typed("predict", model, tmp_path / "more.csv")[1]
     pd.read_csv(data).assign(disease="plague").to_csv(tmp_path / "new.csv", index=False)
     assert "unknown label 'plague'" in typed("evaluate", model, tmp_path / "new.csv")[1]
-    assert "begun with a table" in typed("predict", model, tmp_path)[1]
+    assert "created with a table" in typed("predict", model, tmp_path)[1]
 
 
 def test_a_worse_model_is_not_kept(typed, tmp_path: Path) -> None:
@@ -245,7 +243,7 @@ def test_groups_and_time_decide_the_split(tmp_path: Path) -> None:
     )
 
 
-def test_methods_without_a_memory_know_how_strange_a_row_is(tmp_path: Path) -> None:
+def test_methods_without_a_memory_measure_strangeness(tmp_path: Path) -> None:
     new = NewModel(method="finetune", settings=QUICK)
     for site in range(2):
         data = table(tmp_path / f"{site}.csv", site)
@@ -298,10 +296,10 @@ def test_images(typed, tmp_path: Path, pictures) -> None:
 
 
 def test_an_array_model_made_in_python_is_shown_and_undone(typed, tmp_path: Path, blobs) -> None:
-    made = farshore.Learner("mlp", "er", 20, settings=QUICK, network_settings={"width": 8})
+    learner = farshore.Learner("mlp", "er", 20, settings=QUICK, network_settings={"width": 8})
     for number in range(2):
-        made.learn(*blobs(number), domain=f"d{number}", steps=3)
-        made.save(tmp_path, keep_previous=True)
+        learner.learn(*blobs(number), domain=f"d{number}", steps=3)
+        learner.save(tmp_path, keep_previous=True)
     assert "d1" in typed("show", tmp_path)[1]
     assert "it has learned: d0" in typed("undo", tmp_path)[1]
 
@@ -309,7 +307,7 @@ def test_an_array_model_made_in_python_is_shown_and_undone(typed, tmp_path: Path
 def test_saving_a_loaded_model_keeps_its_record_of_columns_sites_and_groups(
     typed, tmp_path: Path
 ) -> None:
-    """`load(folder).save(folder)` writes the learner; the record of sites is not its business."""
+    """`load(folder).save(folder)` writes the learner and does not touch the record of sites."""
     model = tmp_path / "model"
     for number in range(2):
         table(tmp_path / f"{number}.csv", number)
@@ -358,8 +356,8 @@ def process(model: Path, data: Path, name: str, steps: int, every: int = 100) ->
 
 
 def finished(started: subprocess.Popen) -> None:
-    _, said = started.communicate()
-    assert started.returncode == 0, said
+    _, errors = started.communicate()
+    assert started.returncode == 0, errors
 
 
 def test_three_processes_one_of_them_killed_equal_one_process_bit_for_bit(tmp_path: Path) -> None:
@@ -395,9 +393,9 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
     model = tmp_path / "model"
     with exclusive(model):
         second = process(model, data, "s0", 2)
-        _, said = second.communicate()
+        _, errors = second.communicate()
     assert second.returncode != 0
-    assert f"is in use by process {os.getpid()}" in said.decode()
+    assert f"is in use by process {os.getpid()}" in errors.decode()
     assert [path.name for path in model.iterdir()] == [".lock"]
     third = process(model, data, "s0", 2)
     third.communicate()

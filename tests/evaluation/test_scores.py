@@ -1,4 +1,4 @@
-"""Scores against scikit-learn, and transfer measures against hand-worked matrices."""
+"""Scores compared with scikit-learn, and transfer measures with worked examples."""
 
 from __future__ import annotations
 
@@ -18,36 +18,37 @@ def test_scores_equal_scikit_learn(classes: int, rows: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     logits = torch.from_numpy(rng.normal(size=(rows, classes)).round(1))  # rounded: ties occur
     labels = torch.from_numpy(rng.integers(classes, size=rows))
-    found = scores.all_scores(logits, labels)
-    predicted, truth = logits.argmax(dim=1).numpy(), labels.numpy()
+    values = scores.all_scores(logits, labels)
+    predicted, true = logits.argmax(dim=1).numpy(), labels.numpy()
     probability = logits.softmax(dim=1).numpy()
-    assert found["accuracy"] == pytest.approx(metrics.accuracy_score(truth, predicted))
-    assert found["macro_f1"] == pytest.approx(metrics.f1_score(truth, predicted, average="macro"))
-    recalls = metrics.recall_score(truth, predicted, labels=np.unique(truth), average="macro")
-    assert found["balanced_accuracy"] == pytest.approx(recalls)
-    assert found["log_loss"] == pytest.approx(
-        metrics.log_loss(truth, probability, labels=range(classes))
+    assert values["accuracy"] == pytest.approx(metrics.accuracy_score(true, predicted))
+    assert values["macro_f1"] == pytest.approx(metrics.f1_score(true, predicted, average="macro"))
+    recalls = metrics.recall_score(true, predicted, labels=np.unique(true), average="macro")
+    assert values["balanced_accuracy"] == pytest.approx(recalls)
+    assert values["log_loss"] == pytest.approx(
+        metrics.log_loss(true, probability, labels=range(classes))
     )
-    confusion = metrics.confusion_matrix(truth, predicted, labels=range(classes))
+    confusion = metrics.confusion_matrix(true, predicted, labels=range(classes))
     assert np.array_equal(scores.confusion_matrix(logits, labels).numpy(), confusion)
-    present = np.unique(truth)
+    present = np.unique(true)
     if len(present) == 1:
-        assert found["auroc"] is None
+        assert values["auroc"] is None
     elif classes == 2:
-        assert found["auroc"] == pytest.approx(metrics.roc_auc_score(truth, probability[:, 1]))
+        assert values["auroc"] == pytest.approx(metrics.roc_auc_score(true, probability[:, 1]))
     else:
-        each = [metrics.roc_auc_score(truth == c, probability[:, c]) for c in present]
-        assert found["auroc"] == pytest.approx(np.mean(each))
+        areas = [metrics.roc_auc_score(true == c, probability[:, c]) for c in present]
+        assert values["auroc"] == pytest.approx(np.mean(areas))
 
 
 def test_calibration_error_of_a_worked_example() -> None:
-    """Two rows sure to 0.8 (one right), two to 0.6 (both right): |0.5 - 0.8| * 2/4 + |1 - 0.6| *
-    2/4 = 0.35.
+    """Two rows with confidence 0.8 (one correct) and two with 0.6 (both correct).
+
+    |0.5 - 0.8| * 2/4 + |1 - 0.6| * 2/4 = 0.35.
     """
-    sure = torch.log(
+    logits = torch.log(
         torch.tensor([[0.8, 0.2], [0.8, 0.2], [0.6, 0.4], [0.4, 0.6]], dtype=torch.float64)
     )
-    assert scores.calibration_error(sure, torch.tensor([0, 1, 0, 1])) == pytest.approx(0.35)
+    assert scores.calibration_error(logits, torch.tensor([0, 1, 0, 1])) == pytest.approx(0.35)
 
 
 @given(st.integers(1, 80), st.integers(0, 1000))

@@ -1,4 +1,4 @@
-"""Tests of significance against scipy and scikit-posthocs."""
+"""Significance tests, compared with scipy and scikit-posthocs."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ TABLES = arrays(
 
 
 @given(TABLES)
-def test_friedman_is_scipys(table: np.ndarray) -> None:
-    found = friedman(table)
-    assert found is not None
+def test_friedman_equals_scipys(table: np.ndarray) -> None:
+    test = friedman(table)
+    assert test is not None
     if (table == table[0]).all():
-        assert (found.statistic, found.p) == (0, 1)
+        assert (test.statistic, test.p) == (0, 1)
         return
     reference = stats.friedmanchisquare(*table)
-    assert found.statistic == pytest.approx(reference.statistic, abs=1e-9)
-    assert found.p == pytest.approx(reference.pvalue, abs=1e-9)
+    assert test.statistic == pytest.approx(reference.statistic, abs=1e-9)
+    assert test.p == pytest.approx(reference.pvalue, abs=1e-9)
     count = table.shape[1]
-    if math.isfinite(found.iman_davenport):
+    if math.isfinite(test.iman_davenport):
         rest = count * (len(table) - 1) - reference.statistic
-        assert found.iman_davenport == pytest.approx(
+        assert test.iman_davenport == pytest.approx(
             (count - 1) * reference.statistic / rest, rel=1e-6
         )
 
@@ -60,7 +60,7 @@ def test_friedman_at_its_edges() -> None:
     assert (same.iman_davenport, same.iman_davenport_p) == (math.inf, 0.0)
 
 
-def test_nemenyi_is_that_of_scikit_posthocs() -> None:
+def test_nemenyi_equals_scikit_posthocs() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import scikit_posthocs
@@ -70,8 +70,7 @@ def test_nemenyi_is_that_of_scikit_posthocs() -> None:
 
 
 def test_the_critical_difference_is_demsars() -> None:
-    # Table 5(a) of Demšar (2006): q at 0.05 for 2, 5 and 10 methods; and the example of its section
-    # 3.2.2.
+    # Demšar (2006): q at 0.05 for 2, 5 and 10 methods (Table 5a), and the example of section 3.2.2.
     for methods, q in ((2, 1.960), (5, 2.728), (10, 3.164)):
         assert critical_difference(methods, 6) == pytest.approx(
             q * math.sqrt(methods * (methods + 1) / 36), abs=0.002
@@ -85,9 +84,9 @@ def test_the_critical_difference_is_demsars() -> None:
 def test_a_pair_at_the_critical_difference_has_probability_alpha() -> None:
     table = np.random.default_rng(1).normal(size=(4, 7))
     mean = rank_methods(table).arithmetic
-    chance = nemenyi(table)
-    apart = np.abs(mean[:, None] - mean[None, :]) > critical_difference(4, 7)
-    assert ((chance < 0.05) == apart).all()
+    p_values = nemenyi(table)
+    different = np.abs(mean[:, None] - mean[None, :]) > critical_difference(4, 7)
+    assert ((p_values < 0.05) == different).all()
 
 
 def test_cliques() -> None:
@@ -98,30 +97,29 @@ def test_cliques() -> None:
 
 @given(
     some.lists(
-        some.integers(-999, 999).filter(bool).map(lambda each: each / 100),
+        some.integers(-999, 999).filter(bool).map(lambda value: value / 100),
         min_size=3,
         max_size=12,
         unique_by=abs,
     )
 )
 @settings(deadline=None)
-def test_wilcoxon_without_ties_is_scipys_exact_one(differences: list[float]) -> None:
+def test_wilcoxon_without_ties_equals_scipys_exact_test(differences: list[float]) -> None:
     reference = stats.wilcoxon(differences, method="exact").pvalue
     assert wilcoxon(differences, [0.0] * len(differences)) == pytest.approx(reference, abs=1e-9)
 
 
 def test_wilcoxon_with_ties_and_with_many() -> None:
     assert wilcoxon([1.0, 2.0], [1.0, 2.0]) == 1.0
-    assert (
-        wilcoxon([1.0, 1.0, 1.0, 5.0], [0.0, 0.0, 0.0, 5.0]) == 0.25
-    )  # three equal differences: 2 of 8 signs
+    # Three equal differences: 2 of 8 signs.
+    assert wilcoxon([1.0, 1.0, 1.0, 5.0], [0.0, 0.0, 0.0, 5.0]) == 0.25
     many = np.random.default_rng(2).normal(0.4, size=30)
     assert wilcoxon(many, np.zeros(30)) == pytest.approx(
         stats.wilcoxon(many, method="asymptotic").pvalue
     )
 
 
-def test_holm_is_that_of_scikit_posthocs_and_worked() -> None:
+def test_holm_equals_scikit_posthocs_and_a_worked_example() -> None:
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([]) == []
     with warnings.catch_warnings():
@@ -133,7 +131,7 @@ def test_holm_is_that_of_scikit_posthocs_and_worked() -> None:
         assert pair.holm == pytest.approx(reference[pair.first, pair.second], abs=1e-9)
 
 
-def test_how_small_wilcoxon_can_get() -> None:
+def test_the_smallest_possible_p_of_wilcoxon() -> None:
     table = np.arange(3)[:, None] * np.array([1.0, 1.1, 1.2, 1.3, 1.4, 1.5])
     assert min(pair.holm for pair in wilcoxon_holm(table)) == pytest.approx(smallest_wilcoxon(6, 3))
     assert smallest_wilcoxon(6, 153) == 1.0
@@ -154,7 +152,7 @@ def test_the_bootstrap() -> None:
     assert (draws == again).all()
 
 
-def test_the_bootstrap_takes_uneven_seeds_and_refuses_none() -> None:
+def test_the_bootstrap_allows_uneven_seeds_and_refuses_missing_ones() -> None:
     draws = bootstrap_averages(
         [[[1.0, 2.0, 3.0], [7.0]]], np.random.default_rng(0), draws=500, datasets=False
     )

@@ -1,4 +1,4 @@
-"""What holds for any table: only complete rows are ranked, marks, averages, and typed statuses."""
+"""Properties of every table: only complete rows are ranked, marks, averages, statuses."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ ENTRIES = some.integers(1, 4).flatmap(
     lambda width: some.dictionaries(
         some.sampled_from(METHODS).map(lambda name: (name, "")),
         some.lists(CELLS, min_size=width, max_size=width).map(
-            lambda cells: {str(place): each for place, each in enumerate(cells)}
+            lambda cells: {str(index): each for index, each in enumerate(cells)}
         ),
         min_size=1,
     )
 )
 
 
-def made(entries: dict[tuple[str, str], dict[str, Cell]], **frame: object) -> Table:
+def make_table(entries: dict[tuple[str, str], dict[str, Cell]], **frame: object) -> Table:
     width = len(next(iter(entries.values())))
     return assemble(
         Frame("t", "Title", "about", **frame),
-        [Column(str(place), f"set {place}") for place in range(width)],
+        [Column(str(index), f"set {index}") for index in range(width)],
         entries,
         PAPER,
     )
 
 
 @given(ENTRIES)
-def test_a_partial_table_never_looks_whole(entries: dict) -> None:
-    table = made(entries)
+def test_a_partial_table_never_looks_complete(entries: dict) -> None:
+    table = make_table(entries)
     lacking = any(each is MISSING for cells in entries.values() for each in cells.values())
     assert table.partial == lacking
     assert table.whole == (not lacking)
@@ -63,16 +63,16 @@ def test_a_partial_table_never_looks_whole(entries: dict) -> None:
     assert set(table.lacking_rows) == {PAPER.label(method) for method, _ in left_out}
     width = len(next(iter(entries.values())))
     empty = [
-        f"set {place}"
-        for place in range(width)
-        if all(cells[str(place)] is MISSING for cells in entries.values())
+        f"set {index}"
+        for index in range(width)
+        if all(cells[str(index)] is MISSING for cells in entries.values())
     ]
     assert list(table.lacking_columns) == empty
 
 
 @given(ENTRIES)
-def test_only_whole_continual_rows_rank(entries: dict) -> None:
-    table = made(entries)
+def test_only_complete_continual_rows_are_ranked(entries: dict) -> None:
+    table = make_table(entries)
     whole = [
         row
         for row in table.rows
@@ -93,24 +93,24 @@ def test_only_whole_continual_rows_rank(entries: dict) -> None:
 
 
 @given(ENTRIES, some.integers(0, 5))
-def test_the_order_in_which_rows_came_decides_nothing(entries: dict, seed: int) -> None:
+def test_the_order_of_rows_does_not_matter(entries: dict, seed: int) -> None:
     shuffled = list(entries.items())
     random.Random(seed).shuffle(shuffled)
-    first, second = made(entries), made(dict(shuffled))
+    first, second = make_table(entries), make_table(dict(shuffled))
     assert first.rows == second.rows
     assert first.significance == second.significance
 
 
 @given(ENTRIES)
 def test_averages_and_marks(entries: dict) -> None:
-    table = made(entries)
+    table = make_table(entries)
     for row in table.rows:
-        there = [each.mean for each in row.cells.values() if each.mean is not None]
+        means = [each.mean for each in row.cells.values() if each.mean is not None]
         if len(table.columns) > 1:
-            assert row.average.mean == pytest.approx(sum(there) / len(there))
-            assert row.average.over == Over(len(there), len(table.columns))
+            assert row.average.mean == pytest.approx(sum(means) / len(means))
+            assert row.average.over == Over(len(means), len(table.columns))
             assert row.average.status is (
-                Status.DONE if len(there) == len(table.columns) else Status.PARTIAL
+                Status.DONE if len(means) == len(table.columns) else Status.PARTIAL
             )
         else:
             assert row.average is None
@@ -125,8 +125,8 @@ def test_averages_and_marks(entries: dict) -> None:
             assert (each.place == 1) == (each.mean == best and len(marked) > 1)
 
 
-def test_fewer_is_better_where_it_is() -> None:
-    table = made(
+def test_lower_can_be_better() -> None:
+    table = make_table(
         {("finetune", ""): {"0": cell(5.0)}, ("er", ""): {"0": cell(1.0)}}, higher_is_better=False
     )
     assert {row.method: row.cells["0"].place for row in table.rows} == {"finetune": 2, "er": 1}
@@ -157,7 +157,7 @@ def test_the_status_of_a_cell_follows_from_its_counts(cell: Cell, status: Status
 @pytest.mark.parametrize(("cell", "status"), STATES)
 def test_a_table_is_whole_only_if_its_cells_are(cell: Cell, status: Status) -> None:
     other = Cell(1.0, seeds=2, trials=3, **PLAN)
-    table = made({("er", ""): {"0": cell}, ("finetune", ""): {"0": other}})
+    table = make_table({("er", ""): {"0": cell}, ("finetune", ""): {"0": other}})
     assert table.partial == cell.lacking
     assert table.diverged == (cell.diverged > 0)
     assert table.pruned == (cell.pruned > 0)
@@ -169,7 +169,7 @@ def test_facts_about_the_data_are_not_defects() -> None:
     generated = replace(cell(5.0), generated=True, part_of_the_data=True)
     assert generated.status is Status.DONE
     assert generated.notes == ("generated data", "part of the data")
-    assert made({("er", ""): {"0": generated}}).whole
+    assert make_table({("er", ""): {"0": generated}}).whole
 
 
 def test_every_system_has_a_label_a_colour_and_a_section() -> None:

@@ -46,9 +46,9 @@ def row(table: Table, key: str) -> Row:
 
 
 def test_a_real_sweep_gives_the_numbers_of_its_summary(tmp_path: Path) -> None:
-    found = experiment()
-    plan, _ = swept(found, tmp_path)
-    record_experiment(found, tmp_path, make_book(EXPERIMENTS / "none.yaml"))
+    toy = experiment()
+    plan, _ = swept(toy, tmp_path)
+    record_experiment(toy, tmp_path, make_book(EXPERIMENTS / "none.yaml"))
     table = only(build_report(tmp_path))
     assert table.whole
     assert "partial" not in table.title
@@ -59,7 +59,7 @@ def test_a_real_sweep_gives_the_numbers_of_its_summary(tmp_path: Path) -> None:
         assert (cell.seeds, cell.trials, cell.whole, cell.paper) == (2, 2, True, None)
 
 
-def test_kinds_stand_apart_and_only_continual_methods_rank(tmp_path: Path) -> None:
+def test_kinds_are_separate_and_only_continual_methods_are_ranked(tmp_path: Path) -> None:
     filled(tmp_path, experiment(part=BOTH), steady)
     report = build_report(tmp_path)
     table = only(report)
@@ -84,7 +84,7 @@ def test_kinds_stand_apart_and_only_continual_methods_rank(tmp_path: Path) -> No
     assert table.significance.methods == ("cl-coral", "er", "finetune")
 
 
-def test_missing_and_partial_cells_say_so_and_the_title_too(tmp_path: Path) -> None:
+def test_missing_and_partial_cells_are_marked_in_cells_and_title(tmp_path: Path) -> None:
     def score(planned: Planned) -> float | None:
         run = planned.run
         if run.method == "er" and planned.seed == 1:
@@ -179,9 +179,8 @@ def test_of_many_damaged_runs_the_first_are_named_and_the_others_counted(tmp_pat
     names = {each.name for each in plan.runs}
     for name in names:
         (tmp_path / name / "result.sha256").unlink()
-    (tmp_path / plan.runs[0].name / "result.sha256").write_text(
-        "x"
-    )  # so that one run can be read, if not believed
+    # One checksum that can be read but is wrong.
+    (tmp_path / plan.runs[0].name / "result.sha256").write_text("x")
     report = build_report(tmp_path)
     assert len(names) > NAMED
     assert (
@@ -197,18 +196,18 @@ def test_of_many_damaged_runs_the_first_are_named_and_the_others_counted(tmp_pat
     )
 
 
-def test_nothing_is_refused_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(FarshoreError, match="holds no finished run"):
+def test_a_folder_without_runs_is_refused_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(FarshoreError, match="contains no finished run"):
         build_report(tmp_path)
     with pytest.raises(FarshoreError, match="there is no folder"):
         build_report(tmp_path / "nowhere")
     (tmp_path / "anything.json").write_text("{}")
-    with pytest.raises(FarshoreError, match="holds no runs: give a folder") as told:
+    with pytest.raises(FarshoreError, match="contains no runs: give a folder") as error:
         build_report(tmp_path / "anything.json")
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
 
 
-def test_an_experiment_without_runs_is_said(tmp_path: Path) -> None:
+def test_an_experiment_without_runs_is_a_problem(tmp_path: Path) -> None:
     filled(tmp_path, experiment(part=BOTH), lambda planned: NotImplemented)
     report = build_report(tmp_path)
     assert report.tables == ()
@@ -234,7 +233,7 @@ def add_older(runs: Path, name: str, copy: str) -> None:
     (runs / copy / "config.json").write_text(json.dumps(config))
 
 
-def test_runs_of_an_older_results_version_stand_in_no_table(tmp_path: Path) -> None:
+def test_runs_of_an_older_results_version_are_in_no_table(tmp_path: Path) -> None:
     plan = filled(tmp_path, experiment(part=BOTH), steady)
     add_older(tmp_path, plan.runs[0].name, "0123456789abcdef")
     report = build_report(tmp_path)
@@ -245,7 +244,7 @@ def test_runs_of_an_older_results_version_stand_in_no_table(tmp_path: Path) -> N
     assert only(report).whole
 
 
-def test_runs_of_a_changed_experiment_are_said(tmp_path: Path) -> None:
+def test_runs_of_a_changed_experiment_are_a_problem(tmp_path: Path) -> None:
     filled(tmp_path, experiment(part=BOTH, search={"trials": 3, "seeds": 2}), steady)
     record_experiment(experiment(part=BOTH), tmp_path, make_book(EXPERIMENTS / "none.yaml"))
     report = build_report(tmp_path)
@@ -255,14 +254,14 @@ def test_runs_of_a_changed_experiment_are_said(tmp_path: Path) -> None:
 
 def test_two_results_versions_without_a_plan(tmp_path: Path) -> None:
     plan = filled(tmp_path, experiment(part=BOTH), steady, record=False)
-    for number, found in enumerate(plan.runs[:2]):
-        add_older(tmp_path, found.name, f"{number:016x}")
+    for number, run in enumerate(plan.runs[:2]):
+        add_older(tmp_path, run.name, f"{number:016x}")
     report = build_report(tmp_path)
     assert any("older results version than others" in text for text in report.problems)
     assert only(report).whole
 
 
-def test_unplanned_runs_get_a_table_that_says_what_is_not_known(tmp_path: Path) -> None:
+def test_unplanned_runs_get_a_table_that_names_the_missing_plan(tmp_path: Path) -> None:
     filled(
         tmp_path,
         experiment(part=BOTH),
@@ -281,7 +280,7 @@ def test_unplanned_runs_get_a_table_that_says_what_is_not_known(tmp_path: Path) 
     assert "partial" in table.title
 
 
-def test_unplanned_runs_under_two_conditions_are_rows_apart(tmp_path: Path) -> None:
+def test_unplanned_runs_under_two_conditions_are_separate_rows(tmp_path: Path) -> None:
     for memory in (10, 20):
         for seed in (0, 1):
             write(
@@ -327,7 +326,7 @@ def test_a_part_of_the_data_is_named(tmp_path: Path) -> None:
     assert "WM811K: a part of the data (half of it)." in table.remarks
 
 
-def test_the_main_table_beside_the_papers_where_no_data_are(
+def test_the_main_table_next_to_the_papers_without_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FARSHORE_DATA", str(tmp_path / "none"))
@@ -364,9 +363,9 @@ def test_without_an_overlay_no_number_or_label_is_the_papers(tmp_path: Path) -> 
     assert tables["main"].rows[1].difference_to_baseline == pytest.approx(20)
 
 
-def test_an_experiment_asks_for_its_measure(tmp_path: Path) -> None:
-    found = experiment(part=BOTH, table="step time")
-    filled(tmp_path, found, steady)
+def test_an_experiment_chooses_its_measure(tmp_path: Path) -> None:
+    toy = experiment(part=BOTH, table="step time")
+    filled(tmp_path, toy, steady)
     table = only(build_report(tmp_path))
     assert (table.unit, table.higher_is_better, table.ranked) == ("ms", False, False)
     assert row(table, "er").cells["heart-hospitals"].mean == pytest.approx(2.0)
@@ -426,7 +425,7 @@ def test_tables_that_read_others(tmp_path: Path) -> None:
     assert row(tables["naive_vs_tailored"], "naive-cl-coral").cells["covertype"].paper == 8.0
 
 
-def test_a_measure_that_is_not_defined_is_no_divergence(tmp_path: Path) -> None:
+def test_an_undefined_measure_is_not_a_divergence(tmp_path: Path) -> None:
     part = {"benchmarks": ["rotated-digits"], "methods": ["finetune", "urm"]}
     plan = filled(tmp_path, experiment(name="main", part=part), steady)
     for each in plan.runs:
@@ -436,8 +435,8 @@ def test_a_measure_that_is_not_defined_is_no_divergence(tmp_path: Path) -> None:
                 result(each.run, 0.8, matrices={"train": [[0.5]], "validation": [[0.5]]}),
                 each,
             )
-    found = experiment(name="bwt", parts=[], reads=["main"], table="backward transfer")
-    record_experiment(found, tmp_path, make_book(tmp_path / "experiments" / "none.yaml"))
+    toy = experiment(name="bwt", parts=[], reads=["main"], table="backward transfer")
+    record_experiment(toy, tmp_path, make_book(tmp_path / "experiments" / "none.yaml"))
     table = next(each for each in build_report(tmp_path).tables if each.name == "bwt")
     assert row(table, "urm").cells["rotated-digits"].status is Status.UNDEFINED
     assert table.whole
@@ -458,7 +457,7 @@ def test_the_best_seed_alone_gives_no_ranks(tmp_path: Path) -> None:
     assert not any(each.ranked for each in report.tables[1].rows)
 
 
-def test_rows_of_main_stand_beside_an_ablation(tmp_path: Path) -> None:
+def test_rows_of_main_are_shown_with_an_ablation(tmp_path: Path) -> None:
     part = {"benchmarks": ["rotated-mnist", "covertype"], "methods": ["cl-coral"]}
     filled(tmp_path, experiment(name="main", part=part), steady)
     filled(
@@ -509,7 +508,7 @@ def test_varied_settings_are_rows(tmp_path: Path) -> None:
     assert table.rows[0].average is None
 
 
-def test_parts_that_hold_the_same_method_are_set_apart(tmp_path: Path) -> None:
+def test_parts_with_the_same_method_are_distinguished(tmp_path: Path) -> None:
     parts = [
         {"benchmarks": ["heart-hospitals"], "methods": ["er"], "memory": memory}
         for memory in (20, 40)
@@ -522,12 +521,12 @@ def test_parts_that_hold_the_same_method_are_set_apart(tmp_path: Path) -> None:
     }
 
 
-def test_tiny_runs_are_said_to_mean_nothing(tmp_path: Path) -> None:
+def test_tiny_runs_are_marked_as_meaningless(tmp_path: Path) -> None:
     book = make_book(EXPERIMENTS / "main.yaml", tiny)
-    found = tiny(read_experiment(EXPERIMENTS / "main.yaml"))
-    for each in planned(found, tmp_path).unique().values():
+    toy = tiny(read_experiment(EXPERIMENTS / "main.yaml"))
+    for each in planned(toy, tmp_path).unique().values():
         write(tmp_path, result(each.run, steady(each)), each, "main")
-    record_experiment(found, tmp_path, book, ending=TINY)
+    record_experiment(toy, tmp_path, book, ending=TINY)
     table = only(build_report(tmp_path))
     assert table.name == "main.tiny"
     assert "numbers mean nothing" in table.notes[0]
@@ -548,7 +547,7 @@ def test_selection_that_leaves_sources_out_needs_all_its_runs(tmp_path: Path) ->
     assert (cell.status, cell.trials) == (Status.PARTIAL, 1)
 
 
-def test_settings_of_single_runs_are_rows_apart_and_no_trials(tmp_path: Path) -> None:
+def test_settings_of_single_runs_are_separate_rows_not_trials(tmp_path: Path) -> None:
     for batch_size, score in ((8, 0.6), (16, 0.7)):
         run = Run(benchmark="heart-hospitals", method="er", settings={"batch_size": batch_size})
         write(tmp_path, result(run, score))
@@ -576,7 +575,7 @@ def test_a_single_run_has_a_table_of_one_row(file: str, tmp_path: Path) -> None:
 
 
 def test_a_comparison_is_a_table(tmp_path: Path) -> None:
-    found = make_comparison(
+    comparison = make_comparison(
         {"benchmark": "heart-hospitals"},
         ["finetune", "er", "tent"],
         seeds=range(2),
@@ -584,8 +583,8 @@ def test_a_comparison_is_a_table(tmp_path: Path) -> None:
         steps=2,
         settings={"batch_size": 8},
     )
-    plan, _ = swept(found, tmp_path)
-    record_comparison(found, tmp_path)
+    plan, _ = swept(comparison, tmp_path)
+    record_comparison(comparison, tmp_path)
     results = [Store(tmp_path).read(name) for name in plan.unique()]
     report = build_report(tmp_path)
     table = only(report)
@@ -603,7 +602,7 @@ def test_a_comparison_is_a_table(tmp_path: Path) -> None:
     )
 
 
-def test_one_experiment_alone(tmp_path: Path) -> None:
+def test_a_report_of_one_experiment(tmp_path: Path) -> None:
     filled(tmp_path, experiment(part=BOTH), steady)
     compared = make_comparison(
         {"benchmark": "heart-hospitals"}, ["er"], seeds=[0], orders=["listed"]
@@ -617,7 +616,7 @@ def test_one_experiment_alone(tmp_path: Path) -> None:
     assert only(report).name == "compare-heart-hospitals"
     assert report.problems == ()
     assert dict(report.provenance.facts)["runs"].startswith("1;")
-    with pytest.raises(FarshoreError, match="holds no finished run of nothing"):
+    with pytest.raises(FarshoreError, match="contains no finished run of nothing"):
         build_report(tmp_path, experiment="nothing")
 
 
@@ -639,10 +638,10 @@ def test_a_later_comparison_leaves_no_run_of_an_earlier_one_behind(tmp_path: Pat
 
 def test_a_comparison_over_orders_and_at_the_defaults(tmp_path: Path) -> None:
     def compared(orders: list[str], runs: Path) -> Table:
-        found = make_comparison(
+        comparison = make_comparison(
             {"benchmark": "rotated-mnist"}, ["finetune", "cl-coral"], seeds=range(2), orders=orders
         )
-        filled(runs, found, steady)
+        filled(runs, comparison, steady)
         return only(build_report(runs))
 
     table = compared(["listed", "reversed"], tmp_path / "both")

@@ -75,7 +75,7 @@ def test_selection_follows_the_rule_of_the_experiment() -> None:
         result(source=0.5, settings={"learning_rate": 0.2}),
     )
     config = [{"planned": {"experiment": "toy", "seed": 0, "trial": trial}} for trial in (0, 1)]
-    held = [
+    held_out = [
         result(
             target=score, settings={"learning_rate": rate}, left_out=("va",), name="x"
         ).model_copy()
@@ -84,8 +84,8 @@ def test_selection_follows_the_rule_of_the_experiment() -> None:
     stored = [
         ("a", first, config[0]),
         ("b", second, config[1]),
-        ("c", held[0], config[0]),
-        ("d", held[1], config[1]),
+        ("c", held_out[0], config[0]),
+        ("d", held_out[1], config[1]),
     ]
     assert [run.selected for run in from_store(stored)] == [True, False]
     assert [run.selected for run in from_store(stored, rules={"toy": "leave-one-source-out"})] == [
@@ -94,7 +94,7 @@ def test_selection_follows_the_rule_of_the_experiment() -> None:
     ]
 
 
-def test_an_ablation_does_not_mix_with_the_table_that_it_is_of() -> None:
+def test_an_ablation_does_not_mix_with_its_main_table() -> None:
     main = shown(
         result(target=0.6), result("cl-coral", target=0.7), result("finetune"), experiment="main"
     )
@@ -102,8 +102,8 @@ def test_an_ablation_does_not_mix_with_the_table_that_it_is_of() -> None:
         result("cl-coral", target=0.2, settings={"alignment_weight": 0.0}),
         experiment="no_alignment",
     )
-    kept = {run.method: run.result.target_score for run in plain([*main, *ablation])}
-    assert kept["cl-coral"] == 0.7
+    scores = {run.method: run.result.target_score for run in plain([*main, *ablation])}
+    assert scores["cl-coral"] == 0.7
 
 
 def test_in_domain_performance_is_the_mean_over_methods_of_means_over_seeds() -> None:
@@ -143,7 +143,7 @@ def test_adaptations_have_no_in_domain_performance_of_their_own() -> None:
     assert list(frame["group"]) == ["finetune", "replay"]
 
 
-def test_naive_and_tailored_are_paired_where_both_ran() -> None:
+def test_naive_and_tailored_are_paired_if_both_ran() -> None:
     runs = shown(
         result("cl-coral", target=0.7),
         result("naive-cl-coral", target=0.4),
@@ -163,7 +163,7 @@ def test_naive_and_tailored_are_paired_where_both_ran() -> None:
     assert "ahead in 1 of 1 pairs" in draw_one("naive-tailored", runs, PAPER).says
 
 
-def test_memory_is_drawn_over_its_sizes_with_the_largest_as_the_whole() -> None:
+def test_memory_is_drawn_over_its_sizes_with_the_largest_as_100_percent() -> None:
     runs = shown(
         result(memory=100, target=0.8),
         result(memory=50, target=0.7),
@@ -181,7 +181,7 @@ def test_memory_is_drawn_over_its_sizes_with_the_largest_as_the_whole() -> None:
     assert list(line.y) == pytest.approx([80, 70, 50])
 
 
-def test_the_time_of_a_step_stands_by_domain() -> None:
+def test_the_step_time_is_shown_by_domain() -> None:
     frame = step_time.collect(shown(result(), result()))
     assert list(frame["milliseconds_a_step"]) == [1.0, 2.0, 3.0]
     assert list(step_time.draw(frame, PAPER).data[0].x) == [1, 2, 3]
@@ -204,20 +204,23 @@ def varied() -> list[Shown]:
     results = [
         result(
             "cl-coral",
-            target=0.5 + place / 100,
+            target=0.5 + index / 100,
             settings={"penalty_weight": of_penalty, "alignment_weight": of_alignment},
         )
-        for place, (of_penalty, of_alignment) in enumerate(weights)
+        for index, (of_penalty, of_alignment) in enumerate(weights)
     ]
     return mark_selected(
-        [Shown(str(place), each, "sensitivity", 0, 0) for place, each in enumerate(results)]
+        [Shown(str(index), each, "sensitivity", 0, 0) for index, each in enumerate(results)]
     )
 
 
-def test_sensitivity_finds_the_runs_in_which_one_weight_alone_moves() -> None:
+def test_sensitivity_finds_the_runs_that_vary_only_one_weight() -> None:
     frame = sensitivity.collect(varied())
-    found = {name: list(part["value"]) for name, part in frame.groupby("setting")}
-    assert found == {"penalty_weight": [0.1, 1.0, 10.0, 100.0], "alignment_weight": [0.5, 1.0, 2.0]}
+    values = {name: list(part["value"]) for name, part in frame.groupby("setting")}
+    assert values == {
+        "penalty_weight": [0.1, 1.0, 10.0, 100.0],
+        "alignment_weight": [0.5, 1.0, 2.0],
+    }
     views = draw_one("sensitivity", varied(), PAPER).views
     assert {view.label: view.figure.layout.xaxis.type for view in views} == {
         "β (alignment_weight)": None,
@@ -225,10 +228,10 @@ def test_sensitivity_finds_the_runs_in_which_one_weight_alone_moves() -> None:
     }
 
 
-def test_trials_of_a_search_are_no_sensitivity() -> None:
+def test_trials_of_a_search_are_not_sensitivity() -> None:
     results = [
-        result("cl-coral", settings={"penalty_weight": float(place), "learning_rate": 0.1 * place})
-        for place in range(1, 6)
+        result("cl-coral", settings={"penalty_weight": float(index), "learning_rate": 0.1 * index})
+        for index in range(1, 6)
     ]
     assert sensitivity.collect(shown(*results, trials=5)).empty
 
@@ -255,7 +258,7 @@ def test_the_best_continual_method_is_shown_first() -> None:
 
 
 def test_whether_selection_works_is_a_correlation() -> None:
-    rising = [result(source=0.1 * place, target=0.05 * place) for place in range(1, 5)]
+    rising = [result(source=0.1 * index, target=0.05 * index) for index in range(1, 5)]
     runs = shown(*rising, result("finetune", source=0.9, target=0.1), trials=4)
     frame = selection.collect(runs)
     assert selection.within(frame) == pytest.approx(1.0)
@@ -286,26 +289,26 @@ def test_names_of_users_cannot_become_markup() -> None:
     assert "&lt;script&gt;" in json.loads(text)[0]["views"][0]["data"][0]["x"][0]
 
 
-def test_a_score_that_is_no_number_gives_json_all_the_same() -> None:
-    found = json.loads(
+def test_a_nan_score_still_gives_valid_json() -> None:
+    figures = json.loads(
         figure_data(
             draw_all(shown(result(target=math.nan), result("finetune", target=math.inf)), PAPER)
         )
     )
-    assert len(found) >= 2
+    assert len(figures) >= 2
 
 
 def clouds(path: Path, apart: float) -> Path:
     draws = torch.Generator().manual_seed(0)
     tensors = {}
-    for place, name in enumerate(("source 1 a b", "source 2 c", "target d")):
-        tensors[f"{name} features"] = torch.randn(30, 4, generator=draws) + apart * place
+    for index, name in enumerate(("source 1 a b", "source 2 c", "target d")):
+        tensors[f"{name} features"] = torch.randn(30, 4, generator=draws) + apart * index
         tensors[f"{name} labels"] = torch.arange(30) % 3
     save_file(tensors, path)
     return path
 
 
-def test_domains_that_lie_apart_are_distinguishable_and_others_are_not(tmp_path: Path) -> None:
+def test_distant_domains_are_distinguishable_and_others_are_not(tmp_path: Path) -> None:
     apart = measure(read_features(clouds(tmp_path / "apart", 20.0)))
     same = measure(read_features(clouds(tmp_path / "same", 0.0)))
     assert (apart.domain_accuracy, apart.domain_chance) == (1.0, pytest.approx(1 / 3))
@@ -315,8 +318,8 @@ def test_domains_that_lie_apart_are_distinguishable_and_others_are_not(tmp_path:
 
 
 def test_features_name_their_domains_and_damaged_ones_are_left_out(tmp_path: Path) -> None:
-    found = read_features(clouds(tmp_path / "features", 1.0))
-    frame = found.frame()
+    saved = read_features(clouds(tmp_path / "features", 1.0))
+    frame = saved.frame()
     assert list(frame["domain"].unique()) == ["a b", "c", "d"]
     assert set(frame["domain"][frame["target"]]) == {"d"}
     (tmp_path / "features").write_bytes(b"no features")
@@ -331,14 +334,14 @@ def test_accuracy_balances_domains_of_unequal_size_and_needs_some_rows_of_each()
     assert accuracy(rows[:202], labels[:202]) is None
 
 
-def test_few_rows_are_laid_into_the_plane_without_umap() -> None:
+def test_few_rows_are_projected_without_umap() -> None:
     plane, way = project(np.random.default_rng(0).normal(size=(8, 1)).astype(np.float32))
     assert way == "principal components"
     assert plane.shape == (8, 2)
     assert plane.notna().all().all()
 
 
-def test_without_umap_the_plane_is_of_principal_components(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_umap_principal_components_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "umap", None)
     plane, way = project(np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32))
     assert (len(plane), way) == (60, "principal components")
@@ -365,7 +368,7 @@ def judged(**values: object) -> Significance:
     return Significance(**(fields | values))
 
 
-def test_the_diagram_has_a_bar_a_clique_and_a_label_a_method() -> None:
+def test_the_diagram_has_a_bar_per_clique_and_a_label_per_method() -> None:
     drawn = svg(judged())
     assert drawn.count('class="bar"') == 2
     assert drawn.count('class="stem"') == 3

@@ -83,7 +83,7 @@ def report(overlay: Overlay = PAPER) -> Report:
     )
 
 
-def test_every_form_is_found_by_its_ending() -> None:
+def test_every_form_is_found_by_its_suffix() -> None:
     assert set(FORMS) == {".md", ".csv", ".tex"}
     for form in FORMS.values():
         with_paper, without = form(report()), form(report(NO_OVERLAY))
@@ -96,8 +96,8 @@ def test_every_form_is_found_by_its_ending() -> None:
 @pytest.mark.parametrize(("cell", "status"), STATES)
 def test_every_form_shows_the_state_of_a_cell(cell: Cell, status: Status, ending: str) -> None:
     row = Row("er", "ER", "replay", "continual", {"x": cell})
-    made = Report("title", (Table("t", "title", "", (Column("x", "X"),), (row,)),))
-    text = page(made) if ending == ".html" else FORMS[ending](made)
+    shown = Report("title", (Table("t", "title", "", (Column("x", "X"),), (row,)),))
+    text = page(shown) if ending == ".html" else FORMS[ending](shown)
     assert bool(cell.notes) == (status is not Status.DONE)
     for note in cell.notes:
         assert note in text
@@ -134,14 +134,14 @@ def test_times_get_the_decimals_they_need() -> None:
 
 
 def test_csv_reads_back_to_the_same_numbers() -> None:
-    made = report()
-    lines = list(csv.DictReader(io.StringIO(as_csv(made))))
-    found = {(line["table"], line["row"], line["column"]): line for line in lines}
-    assert len(found) == len(lines)
-    for table in made.tables:
+    original = report()
+    lines = list(csv.DictReader(io.StringIO(as_csv(original))))
+    by_key = {(line["table"], line["row"], line["column"]): line for line in lines}
+    assert len(by_key) == len(lines)
+    for table in original.tables:
         for row in table.rows:
             for key, cell in row.cells.items():
-                line = found[table.name, row.key, key]
+                line = by_key[table.name, row.key, key]
                 for name in ("mean", "error", "paper", "paper_error", "difference"):
                     assert (float(line[name]) if line[name] else None) == getattr(cell, name)
                 assert tuple(float(value) for value in line["values"].split()) == cell.values
@@ -150,14 +150,14 @@ def test_csv_reads_back_to_the_same_numbers() -> None:
                 assert line["generated"] == str(cell.generated)
                 assert line["whole"] == str(table.whole)
             if row.average is not None and row.average.mean is not None:
-                assert float(found[table.name, row.key, "average"]["mean"]) == row.average.mean
+                assert float(by_key[table.name, row.key, "average"]["mean"]) == row.average.mean
             for name in RANKS:
                 if row.ranked:
-                    assert float(found[table.name, row.key, name]["mean"]) == getattr(row, name)
+                    assert float(by_key[table.name, row.key, name]["mean"]) == getattr(row, name)
     assert "paper" not in next(csv.reader(io.StringIO(as_csv(report(NO_OVERLAY)))))
 
 
-def test_markdown_tables_are_rectangular_and_hold_every_row() -> None:
+def test_markdown_tables_are_rectangular_and_contain_every_row() -> None:
     text = as_markdown(report())
     blocks = [block for block in text.split("\n\n") if block.startswith("| Method")]
     assert len(blocks) == 3
@@ -203,7 +203,7 @@ def test_markdown_without_the_papers_numbers() -> None:
 
 
 @given(some.text())
-def test_markdown_escapes_what_a_table_would_take_for_its_own(text: str) -> None:
+def test_markdown_escapes_characters_with_a_meaning_in_tables(text: str) -> None:
     shown = markdown_form.escape(text)
     assert "\n" not in shown
     assert re.search(r"(?<!\\)(\\\\)*\|", shown) is None
@@ -259,17 +259,17 @@ def test_latex_escapes_anything(text: str) -> None:
     shown = latex_form.escape(text)
     assert shown.isascii()
     assert braces(shown) == 0
-    plain = re.sub(r"\$[^$]*\$", "", shown)  # what stands for Greek letters and the like
+    plain = re.sub(r"\$[^$]*\$", "", shown)  # symbols such as Greek letters
     assert re.search(r"(?<!\\)[%&#_$^~]", plain) is None
 
 
-def test_commands_that_latex_cannot_set_are_left_to_the_other_forms() -> None:
-    made = replace(report(), provenance=Provenance((), ("echo naïve",)))
-    assert "verbatim" not in as_latex(made)
-    assert "echo naïve" in as_markdown(made)
+def test_commands_that_latex_cannot_typeset_are_left_out() -> None:
+    shown = replace(report(), provenance=Provenance((), ("echo naïve",)))
+    assert "verbatim" not in as_latex(shown)
+    assert "echo naïve" in as_markdown(shown)
 
 
-def test_a_report_without_tables_is_still_one() -> None:
+def test_a_report_without_tables_works() -> None:
     empty = Report("nothing", problems=("all is damaged",))
     assert "all is damaged" in as_markdown(empty)
     assert "all is damaged" in as_latex(empty)

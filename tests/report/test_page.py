@@ -38,9 +38,11 @@ class Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
-        found = dict(attrs)
-        self.ids += [found["id"]] if found.get("id") else []
-        self.links += [found["href"][1:]] if (found.get("href") or "").startswith("#") else []
+        attributes = dict(attrs)
+        self.ids += [attributes["id"]] if attributes.get("id") else []
+        self.links += (
+            [attributes["href"][1:]] if (attributes.get("href") or "").startswith("#") else []
+        )
         self.loaded += [
             value
             for name, value in attrs
@@ -64,38 +66,38 @@ MISSING = Cell(None, seeds_planned=3, trials_planned=2)
 
 
 def table(label: str = "Toy", **cells: dict[str, Cell]) -> Table:
-    found = {
+    entries = {
         ("finetune", ""): {"x": cell(50.0), "y": cell(40.0)},
         ("cl-coral", ""): {"x": cell(70.0), "y": cell(45.0)},
     }
-    found |= {(name, ""): of for name, of in cells.items()}
+    entries |= {(name, ""): of for name, of in cells.items()}
     return assemble(
-        Frame("toy", "A toy", "about it"), [Column("x", label), Column("y", "Why")], found, PAPER
+        Frame("toy", "A toy", "about it"), [Column("x", label), Column("y", "Why")], entries, PAPER
     )
 
 
-def text_of(found: str) -> str:
+def text_of(html: str) -> str:
     """What a reader sees of a page without scripts and styles."""
-    bare = re.sub(r"<(script|style)\b.*?</\1>", "", found, flags=re.DOTALL)
+    bare = re.sub(r"<(script|style)\b.*?</\1>", "", html, flags=re.DOTALL)
     return " ".join(re.sub(r"<[^>]+>", " ", bare).split())
 
 
-def test_the_page_loads_nothing_and_its_links_lead_somewhere() -> None:
-    found = page(
+def test_the_page_loads_nothing_and_its_links_have_targets() -> None:
+    html = page(
         Report("a title", (printed_table("main"),)),
         draw_all(shown(result(), result("finetune")), PAPER),
         source="runs",
     )
-    read = Reader(found)
+    read = Reader(html)
     assert read.loaded == []
     assert set(read.links) <= set(read.ids)
     assert len(read.ids) == len(set(read.ids))
-    assert found.count("plotly.js v") == 1
-    assert len(found) < 8_000_000
-    assert "default-src 'none'" in found
+    assert html.count("plotly.js v") == 1
+    assert len(html) < 8_000_000
+    assert "default-src 'none'" in html
 
 
-def test_a_page_without_figures_is_without_the_plotting_script() -> None:
+def test_a_page_without_figures_has_no_plotting_script() -> None:
     assert len(page(Report("a title", (table(),)))) < 100_000
 
 
@@ -107,18 +109,18 @@ def test_names_of_users_are_escaped_everywhere() -> None:
         Provenance(((HOSTILE, HOSTILE),), (HOSTILE,)),
         (HOSTILE,),
     )
-    found = page(hostile, drawings, source=HOSTILE)
-    assert "<script>alert" not in found
-    assert Reader(found).tags.count("script") == 3
-    assert text_of(found).count("&lt;script&gt;alert") >= 8
+    html = page(hostile, drawings, source=HOSTILE)
+    assert "<script>alert" not in html
+    assert Reader(html).tags.count("script") == 3
+    assert text_of(html).count("&lt;script&gt;alert") >= 8
 
 
-def test_every_number_of_the_papers_main_table_is_there_with_its_difference() -> None:
-    found = page_table(printed_table("main"))
-    cells = [cell for _, rows in found.sections for row in rows for cell in row.cells if cell.error]
+def test_every_number_of_the_papers_main_table_is_shown_with_its_difference() -> None:
+    shown = page_table(printed_table("main"))
+    cells = [cell for _, rows in shown.sections for row in rows for cell in row.cells if cell.error]
     assert len(cells) == 113
     assert all(cell.paper and cell.difference == "0.0" for cell in cells)
-    assert [column.label for column in found.columns][-5:] == [
+    assert [column.label for column in shown.columns][-5:] == [
         "Average",
         "Rank",
         "Rank",
@@ -127,7 +129,7 @@ def test_every_number_of_the_papers_main_table_is_there_with_its_difference() ->
     ]
 
 
-def test_without_the_paper_neither_its_numbers_nor_the_switch_are_there() -> None:
+def test_without_the_paper_its_numbers_and_the_switch_are_missing() -> None:
     without = page(Report("a title", (printed_table("main", NO_OVERLAY),)))
     assert 'id="paper"' in page(Report("a title", (printed_table("main"),)))
     assert "cl-coral" in text_of(without)
@@ -136,84 +138,84 @@ def test_without_the_paper_neither_its_numbers_nor_the_switch_are_there() -> Non
     assert "the paper’s" not in text_of(without)
 
 
-def test_rows_that_never_rank_stand_apart() -> None:
-    found = page_table(
+def test_rows_that_are_never_ranked_have_their_own_section() -> None:
+    shown = page_table(
         table(tent={"x": cell(90.0), "y": cell(90.0)}, urm={"x": cell(95.0), "y": cell(95.0)})
     )
-    assert [(label, [row.method for row in rows]) for label, rows in found.sections] == [
+    assert [(label, [row.method for row in rows]) for label, rows in shown.sections] == [
         ("", ["finetune", "cl-coral"]),
         ("Trained on all sources at once (never ranked)", ["urm"]),
         ("Adapted to the target's inputs (never ranked)", ["tent"]),
     ]
-    assert [cell.place for cell in found.sections[1][1][0].cells[:2]] == ["", ""]
+    assert [cell.place for cell in shown.sections[1][1][0].cells[:2]] == ["", ""]
 
 
-def test_missing_and_partial_cells_say_so() -> None:
+def test_missing_and_partial_cells_are_marked() -> None:
     partial = table(er={"x": cell(60.0, seeds=2), "y": MISSING})
-    found = page_table(partial)
-    of_er = next(row for _, rows in found.sections for row in rows if row.method == "er")
+    shown = page_table(partial)
+    of_er = next(row for _, rows in shown.sections for row in rows if row.method == "er")
     assert (of_er.cells[0].partial, of_er.cells[0].notes) == (True, ("a",))
     assert (of_er.cells[1].text, of_er.cells[1].missing) == ("missing", True)
-    assert ("a", "2 of 3 seeds") in found.notes
+    assert ("a", "2 of 3 seeds") in shown.notes
     text = text_of(page(Report("a title", (partial,))))
     assert "partial" in text
     assert "the table is incomplete" in text
 
 
-def test_a_mean_that_is_no_number_is_sorted_as_missing() -> None:
-    made = table(er={"x": cell(2.0), "y": cell(1.0)})
+def test_a_nan_mean_is_sorted_as_missing() -> None:
+    toy = table(er={"x": cell(2.0), "y": cell(1.0)})
     rows = [
         replace(row, cells={**row.cells, "x": cell(float("nan"))}) if row.method == "er" else row
-        for row in made.rows
+        for row in toy.rows
     ]
-    found = page_table(replace(made, rows=tuple(rows)))
-    of_er = next(row for _, rows in found.sections for row in rows if row.method == "er")
+    shown = page_table(replace(toy, rows=tuple(rows)))
+    of_er = next(row for _, rows in shown.sections for row in rows if row.method == "er")
     assert (of_er.cells[0].text, of_er.cells[0].value) == ("–", None)
 
 
-def test_generated_data_are_said_once_in_the_head() -> None:
+def test_generated_data_are_noted_once_in_the_head() -> None:
     entries = {(name, ""): {"x": cell(50.0, generated=True)} for name in ("finetune", "er")}
-    made = assemble(Frame("toy", "A toy", ""), [Column("x", "X", generated=True)], entries, PAPER)
+    toy = assemble(Frame("toy", "A toy", ""), [Column("x", "X", generated=True)], entries, PAPER)
     assert all(
-        not of.notes for _, rows in page_table(made).sections for row in rows for of in row.cells
+        not of.notes for _, rows in page_table(toy).sections for row in rows for of in row.cells
     )
-    assert "generated data" in text_of(page(Report("a title", (made,))))
+    assert "generated data" in text_of(page(Report("a title", (toy,))))
 
 
 def test_one_data_set_has_one_rank() -> None:
     entries = {(name, ""): {"x": cell(score)} for name, score in (("finetune", 50.0), ("er", 60.0))}
-    found = page_table(assemble(Frame("toy", "A toy", ""), [Column("x", "X")], entries, PAPER))
-    assert [column.label for column in found.columns].count("Rank") == 1
-    for _, rows in found.sections:
-        assert all(len(row.cells) == len(found.columns) for row in rows)
+    shown = page_table(assemble(Frame("toy", "A toy", ""), [Column("x", "X")], entries, PAPER))
+    assert [column.label for column in shown.columns].count("Rank") == 1
+    for _, rows in shown.sections:
+        assert all(len(row.cells) == len(shown.columns) for row in rows)
 
 
 def test_the_answer_says_who_leads_by_how_much() -> None:
-    found = answer(Report("a title", (table(er={"x": cell(69.0), "y": cell(44.0)}),)))
+    answered = answer(Report("a title", (table(er={"x": cell(69.0), "y": cell(44.0)}),)))
     assert (
-        found.headline
+        answered.headline
         == "★-CL-CORAL leads on average over 2 data sets: 57.5%, 1.0 points ahead of ER and 12.5 "
         "points above Finetune."
     )
-    assert not found.certain
+    assert not answered.certain
 
 
 def test_the_answer_of_the_papers_main_table() -> None:
-    found = answer(Report("a title", (printed_table("main"),)))
-    assert found.headline.startswith(
+    answered = answer(Report("a title", (printed_table("main"),)))
+    assert answered.headline.startswith(
         "★-CL-CORAL leads on average over 6 data sets: 64.7%, 1.3 points ahead of ★-CL-VREX"
     )
-    assert found.verdict is Verdict.NOT_SIGNIFICANT
+    assert answered.verdict is Verdict.NOT_SIGNIFICANT
 
 
 def test_a_row_without_all_data_sets_cannot_lead() -> None:
-    found = answer(Report("a title", (table(er={"x": cell(99.0), "y": MISSING}),)))
-    assert found.headline.startswith("★-CL-CORAL leads")
+    answered = answer(Report("a title", (table(er={"x": cell(99.0), "y": MISSING}),)))
+    assert answered.headline.startswith("★-CL-CORAL leads")
 
 
 def test_level_methods_are_called_level() -> None:
-    found = answer(Report("a title", (table(er={"x": cell(70.0), "y": cell(45.0)}),)))
-    assert "are level on average over 2 data sets: 57.5%" in found.headline
+    answered = answer(Report("a title", (table(er={"x": cell(70.0), "y": cell(45.0)}),)))
+    assert "are level on average over 2 data sets: 57.5%" in answered.headline
 
 
 def test_a_table_that_is_not_ranked_answers_without_a_test() -> None:
@@ -227,24 +229,24 @@ def test_a_table_that_is_not_ranked_answers_without_a_test() -> None:
         entries,
         PAPER,
     )
-    found = answer(Report("a title", (orders,)))
+    answered = answer(Report("a title", (orders,)))
     assert (
-        found.headline
+        answered.headline
         == "ER leads on average over 2 columns: 60.0%, 10.0 points ahead of Finetune."
     )
-    assert found.verdict is Verdict.NOT_INDEPENDENT
+    assert answered.verdict is Verdict.NOT_INDEPENDENT
 
 
-def test_a_lead_is_certain_only_if_the_table_is_whole() -> None:
+def test_a_lead_is_certain_only_if_the_table_is_complete() -> None:
     scores = {"finetune": 10.0, "er": 20.0, "cl-coral": 90.0}
-    columns = [Column(str(place), str(place)) for place in range(20)]
+    columns = [Column(str(index), str(index)) for index in range(20)]
     entries = {
         (name, ""): {column.key: cell(score) for column in columns}
         for name, score in scores.items()
     }
     whole = assemble(Frame("toy", "A toy", ""), columns, entries, PAPER)
-    found = answer(Report("a title", (whole,)))
-    assert (found.verdict, found.certain) == (Verdict.SIGNIFICANT, True)
+    answered = answer(Report("a title", (whole,)))
+    assert (answered.verdict, answered.certain) == (Verdict.SIGNIFICANT, True)
     partial = answer(Report("a title", (replace(whole, partial=True),)))
     assert (partial.verdict, partial.certain) == (Verdict.SIGNIFICANT, False)
     assert "incomplete" in partial.verdict_text
@@ -256,8 +258,8 @@ def test_the_headline_of_times_counts_downwards() -> None:
         for name, value in (("finetune", 5.0), ("er", 2.0), ("si", 1.0))
     }
     frame = Frame("toy", "A toy", "", unit="minutes", higher_is_better=False)
-    found = answer(Report("a title", (assemble(frame, [Column("x", "X")], entries, PAPER),)))
-    assert found.headline == (
+    answered = answer(Report("a title", (assemble(frame, [Column("x", "X")], entries, PAPER),)))
+    assert answered.headline == (
         "SI leads on X: 1.0 minutes, 1.0 minutes ahead of ER and 4.0 minutes below Finetune."
     )
 
@@ -285,9 +287,9 @@ def test_numbers_are_written_as_readers_expect(
     assert number(value, sign=sign) == expected
 
 
-def test_letters_go_on_after_z() -> None:
+def test_letters_continue_after_z() -> None:
     notes = Notes()
-    letters = [notes.letter(str(place)) for place in range(54)]
+    letters = [notes.letter(str(index)) for index in range(54)]
     assert (letters[0], letters[25], letters[26], letters[27], letters[52]) == (
         "a",
         "z",
@@ -298,7 +300,7 @@ def test_letters_go_on_after_z() -> None:
     assert notes.letter("0") == "a"
 
 
-def test_what_the_page_needs_is_named_where_it_is_not_installed(
+def test_missing_packages_of_the_page_are_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "plotly", None)
@@ -306,7 +308,7 @@ def test_what_the_page_needs_is_named_where_it_is_not_installed(
         page(Report("a title"))
 
 
-def test_the_files_of_the_page_are_there_and_packaged() -> None:
+def test_the_files_of_the_page_exist_and_are_packaged() -> None:
     assert {path.name for path in module.FILES.iterdir()} >= {
         "page.html",
         "table.html",

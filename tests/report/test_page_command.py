@@ -32,9 +32,9 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eight tiny runs and the experiment that planned them."""
     folder = tmp_path_factory.mktemp("swept")
-    found = experiment()
-    swept(found, folder)
-    record_experiment(found, folder, make_book(EXPERIMENTS / "none.yaml"))
+    toy = experiment()
+    swept(toy, folder)
+    record_experiment(toy, folder, make_book(EXPERIMENTS / "none.yaml"))
     return folder
 
 
@@ -51,9 +51,7 @@ def test_the_page_and_the_other_forms_are_written(command, runs: Path, tmp_path:
     assert 'id="figure-features"' not in page
 
 
-def test_without_the_paper_labels_are_the_names_that_are_typed(
-    command, runs: Path, tmp_path: Path
-) -> None:
+def test_without_the_paper_labels_are_the_typed_names(command, runs: Path, tmp_path: Path) -> None:
     for ending in ("html", "md", "csv", "tex"):
         path = tmp_path / f"report.{ending}"
         assert command("report", runs, "--no-paper", "-o", path)[0] == 0
@@ -66,7 +64,7 @@ def test_without_the_paper_labels_are_the_names_that_are_typed(
     assert "CL-CORAL" not in page.read_text()
 
 
-def test_the_page_lies_in_the_present_folder_unless_told_otherwise(
+def test_the_page_is_written_to_the_current_folder_by_default(
     command, runs: Path, tmp_path: Path, monkeypatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -87,15 +85,15 @@ def test_a_figure_alone_as_page_numbers_and_json(command, runs: Path, tmp_path: 
 
 
 def test_the_diagram_of_ranks_alone(command, tmp_path: Path) -> None:
-    found = experiment(
+    toy = experiment(
         part={
             "benchmarks": ["heart-hospitals", "rotated-digits"],
             "methods": ["er", "finetune", "si"],
         },
         search={"trials": 1, "seeds": 1},
     )
-    swept(found, tmp_path)
-    record_experiment(found, tmp_path, make_book(EXPERIMENTS / "none.yaml"))
+    swept(toy, tmp_path)
+    record_experiment(toy, tmp_path, make_book(EXPERIMENTS / "none.yaml"))
     for ending in ("svg", "csv"):
         assert (
             command(
@@ -121,10 +119,10 @@ def test_wrong_input_is_one_clear_line(command, runs: Path, tmp_path: Path) -> N
     empty.mkdir()
     blocked = tmp_path / "file"
     blocked.write_text("")
-    for words, said in (
+    for words, message in (
         ((tmp_path / "none",), "there is no folder"),
-        ((EXPERIMENTS / "main.yaml",), "holds no runs: give a folder"),
-        ((empty,), "holds no finished run"),
+        ((EXPERIMENTS / "main.yaml",), "contains no runs: give a folder"),
+        ((empty,), "contains no finished run"),
         ((runs, "-o", "report.pdf"), "end it in .html, .md, .csv, .tex"),
         (
             (runs, "--figure", "orders", "-o", tmp_path / "a.html"),
@@ -140,14 +138,14 @@ def test_wrong_input_is_one_clear_line(command, runs: Path, tmp_path: Path) -> N
     ):
         code, _, err = command("report", *words)
         assert code == 2, words
-        assert said in err
+        assert message in err
         assert err.count("\n") == 1
 
 
 def test_a_damaged_run_is_named_and_left_out(command, tmp_path: Path) -> None:
-    found = experiment(search={"trials": 1, "seeds": 2})
-    swept(found, tmp_path)
-    record_experiment(found, tmp_path, make_book(EXPERIMENTS / "none.yaml"))
+    toy = experiment(search={"trials": 1, "seeds": 2})
+    swept(toy, tmp_path)
+    record_experiment(toy, tmp_path, make_book(EXPERIMENTS / "none.yaml"))
     broken = sorted(tmp_path.glob("*/result.json"))[0]
     broken.write_text("{}")
     code, out, _ = command("report", tmp_path, "-o", tmp_path / "report.html")
@@ -186,9 +184,7 @@ def test_compare_ends_with_a_page_of_its_own_experiment(command, tmp_path: Path)
     assert ">SI<" not in page
 
 
-def test_figures_show_all_runs_of_a_comparison_whoever_carried_them_out(
-    command, tmp_path: Path
-) -> None:
+def test_figures_show_all_runs_of_a_comparison_from_any_command(command, tmp_path: Path) -> None:
     assert command("run", "heart-hospitals", "er", "--steps", 2, "--out", tmp_path)[0] == 0
     assert command(*COMPARE, "--methods", "er", "--seeds", 2, "--runs", tmp_path)[0] == 0
     for only in (None, "compare-heart-hospitals"):

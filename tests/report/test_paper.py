@@ -1,6 +1,4 @@
-"""The paper's numbers: as printed but for two misprints, and its own main table gives its
-printed averages and ranks.
-"""
+"""The paper's numbers: as printed except for two misprints, with its averages and ranks."""
 
 from __future__ import annotations
 
@@ -81,14 +79,14 @@ def test_the_main_table_marks_what_the_paper_marks() -> None:
 
 
 @pytest.mark.parametrize("experiment", ["memory_50", "memory_25"])
-def test_the_swapped_columns_are_put_right(experiment: str) -> None:
+def test_the_swapped_columns_are_corrected(experiment: str) -> None:
     table = printed_table(experiment)
     assert SWAP_NOTE in table.notes
     for row in table.rows:
         assert row.cells["covertype"].mean < 50 < row.cells["cifar10-c"].mean
 
 
-def test_naive_methods_are_held_against_finetune_as_printed() -> None:
+def test_naive_methods_are_compared_with_finetune_as_printed() -> None:
     gains = {
         row.method: round(row.difference_to_baseline, 1) for row in printed_table("naive").rows
     }
@@ -111,13 +109,13 @@ def test_every_printed_cell_is_there() -> None:
 
 @pytest.mark.parametrize("experiment", sorted(SOURCES))
 def test_every_source_has_numbers(experiment: str) -> None:
-    found = PAPER.numbers(experiment)
-    assert found is not None
-    assert found.title == TABLES[found.name]
+    numbers = PAPER.numbers(experiment)
+    assert numbers is not None
+    assert numbers.title == TABLES[numbers.name]
     assert printed_table(experiment).whole
 
 
-def test_variants_are_rows_apart() -> None:
+def test_variants_are_separate_rows() -> None:
     table = printed_table("no_alignment")
     assert {row.variant for row in table.rows} == {"", "with alignment"}
     assert (
@@ -136,7 +134,7 @@ def test_the_fastest_is_the_best_of_the_run_times() -> None:
     assert table.significance is None
 
 
-def test_what_the_paper_has_not() -> None:
+def test_experiments_without_numbers_in_the_paper() -> None:
     assert PAPER.numbers("small") is None
     with pytest.raises(FarshoreError, match="small"):
         printed_table("small")
@@ -163,7 +161,7 @@ def test_labels_and_orders_of_the_paper() -> None:
     assert PAPER.tables_in_order(given) == ordered
 
 
-def test_without_an_overlay_everything_keeps_the_name_that_is_typed() -> None:
+def test_without_an_overlay_everything_keeps_its_typed_name() -> None:
     assert NO_OVERLAY.label("naive-cl-coral") == "naive-cl-coral"
     assert NO_OVERLAY.dataset_label("heart-hospitals") == "heart-hospitals"
     assert NO_OVERLAY.group_label("latent-replay") == "Latent replay"
@@ -171,7 +169,7 @@ def test_without_an_overlay_everything_keeps_the_name_that_is_typed() -> None:
     assert NO_OVERLAY.example("orders") == ""
 
 
-def test_another_project_can_bring_its_own_overlay() -> None:
+def test_another_project_can_define_its_own_overlay() -> None:
     class Mine(Overlay):
         baseline = "er"
 

@@ -23,20 +23,20 @@ def facts(runs: Path) -> dict[str, str]:
     return dict(build_report(runs).provenance.facts)
 
 
-def test_a_result_says_what_it_ran_on_and_with_which_data() -> None:
-    found = execute(Run(benchmark="heart-hospitals", method="finetune", steps=1))
-    assert found.hardware["processor"]
-    assert "gpu" not in found.hardware
-    assert found.data == {"set": "heart-hospitals", "origin": "embedded in farshore"}
+def test_a_result_records_its_hardware_and_data() -> None:
+    outcome = execute(Run(benchmark="heart-hospitals", method="finetune", steps=1))
+    assert outcome.hardware["processor"]
+    assert "gpu" not in outcome.hardware
+    assert outcome.data == {"set": "heart-hospitals", "origin": "embedded in farshore"}
 
 
-def test_old_results_without_them_are_read(tmp_path: Path) -> None:
+def test_results_without_hardware_and_data_are_read(tmp_path: Path) -> None:
     plan = filled(tmp_path, experiment(part=PART), lambda planned: 0.5)
     text = (tmp_path / plan.runs[0].name / "result.json").read_text()
     assert '"hardware": {}' in text  # as made by hand; one without the keys reads the same
-    found = facts(tmp_path)
-    assert found["processor"] == "not recorded"
-    assert found["data of heart-hospitals"] == "manifest not recorded"
+    values = facts(tmp_path)
+    assert values["processor"] == "not recorded"
+    assert values["data of heart-hospitals"] == "manifest not recorded"
 
 
 def test_the_facts(tmp_path: Path) -> None:
@@ -46,25 +46,25 @@ def test_the_facts(tmp_path: Path) -> None:
     plan = filled(tmp_path, experiment(part=PART), lambda planned: 0.5, change=change)
     first = plan.runs[0]
     write(tmp_path, result(first.run, 0.5, versions={**VERSIONS, "torch": "2.8"}, **change), first)
-    found = facts(tmp_path)
-    assert found["runs"].startswith("16;")
-    assert found["version of farshore"] == "0.1.0"
-    assert found["PyTorch"] == "2.7 (15 runs); 2.8 (1 run)"
-    assert found["commit"] == "c0ffee"
-    assert (found["processor"], found["GPU"]) == ("abacus", "big")
-    assert found["results versions"] == "all 1"
+    values = facts(tmp_path)
+    assert values["runs"].startswith("16;")
+    assert values["version of farshore"] == "0.1.0"
+    assert values["PyTorch"] == "2.7 (15 runs); 2.8 (1 run)"
+    assert values["commit"] == "c0ffee"
+    assert (values["processor"], values["GPU"]) == ("abacus", "big")
+    assert values["results versions"] == "all 1"
     assert (
-        found["experiment toy"]
+        values["experiment toy"]
         == "2 trials for each of 2 seeds, search seed 0, scenario seed 0, selected by "
         "source-validation"
     )
-    assert found["data of cifar10-c"] == f"cifar10-c-seed-0 (sha256 {'ab' * 8}); {note}"
+    assert values["data of cifar10-c"] == f"cifar10-c-seed-0 (sha256 {'ab' * 8}); {note}"
 
 
-def test_the_commands_give_the_same_runs_again(tmp_path: Path) -> None:
-    found = experiment()
-    swept(found, tmp_path / "runs")
-    record_experiment(found, tmp_path / "runs", make_book(EXPERIMENTS / "none.yaml"))
+def test_the_commands_reproduce_the_same_runs(tmp_path: Path) -> None:
+    toy = experiment()
+    swept(toy, tmp_path / "runs")
+    record_experiment(toy, tmp_path / "runs", make_book(EXPERIMENTS / "none.yaml"))
     commands = list(build_report(tmp_path / "runs").provenance.commands)
     assert commands[0] == "pip install '.[report]'  # in a checkout of farshore 0.1.0"
     assert commands[-2:] == [
@@ -75,10 +75,10 @@ def test_the_commands_give_the_same_runs_again(tmp_path: Path) -> None:
         ["bash", "-e"], input="\n".join(commands[1:-2]), text=True, cwd=tmp_path, check=True
     )
     again = read_experiment(tmp_path / "again" / "toy.yaml")
-    assert again == found
+    assert again == toy
 
 
-def test_what_others_need_is_swept_first_and_data_are_prepared(tmp_path: Path) -> None:
+def test_required_experiments_come_first_and_data_are_prepared(tmp_path: Path) -> None:
     main = experiment(name="main", part={"benchmarks": ["rotated-mnist"], "methods": ["finetune"]})
     filled(tmp_path, main, lambda planned: 0.5, change={"versions": VERSIONS})
     record_experiment(
@@ -107,7 +107,7 @@ def test_runs_without_a_recorded_experiment_name_it(tmp_path: Path) -> None:
 
 
 def test_the_commands_of_a_comparison() -> None:
-    found = make_comparison(
+    comparison = make_comparison(
         {"benchmark": "rotated-digits"},
         ["er", "finetune"],
         seeds=range(2),
@@ -117,7 +117,7 @@ def test_the_commands_of_a_comparison() -> None:
         memory=50,
         settings={"batch_size": 8},
     )
-    assert compare_commands(found, " --runs again") == [
+    assert compare_commands(comparison, " --runs again") == [
         "farshore compare rotated-digits --methods er,finetune --seeds 2 --orders "
         "reversed,45/30/75/15 --target 0 --memory 50 --scenario-seed 3 --set batch_size=8 "
         "--runs again"
@@ -125,8 +125,10 @@ def test_the_commands_of_a_comparison() -> None:
 
 
 def test_a_recorded_comparison_prints_its_command_and_no_file(tmp_path: Path) -> None:
-    found = make_comparison({"benchmark": "heart-hospitals"}, ["er"], seeds=[0], orders=["listed"])
-    filled(tmp_path, found, lambda planned: 0.5)
+    comparison = make_comparison(
+        {"benchmark": "heart-hospitals"}, ["er"], seeds=[0], orders=["listed"]
+    )
+    filled(tmp_path, comparison, lambda planned: 0.5)
     commands = list(build_report(tmp_path).provenance.commands)
     assert commands[1:] == [
         "farshore compare heart-hospitals --methods er --seeds 1 --orders listed --runs runs-again",
@@ -134,7 +136,7 @@ def test_a_recorded_comparison_prints_its_command_and_no_file(tmp_path: Path) ->
     ]
 
 
-def test_the_command_of_a_single_run_has_all_that_decides_it() -> None:
+def test_the_command_of_a_single_run_has_all_its_options() -> None:
     run = Run(
         benchmark="cifar10-c",
         method="cl-coral",
@@ -161,7 +163,7 @@ def test_the_command_of_a_run_on_own_data() -> None:
     )
 
 
-def test_single_runs_are_given_again_by_their_own_commands(tmp_path: Path) -> None:
+def test_single_runs_are_repeated_by_their_own_commands(tmp_path: Path) -> None:
     for seed in (0, 1):
         write(tmp_path, result(Run(benchmark="heart-hospitals", method="er", seed=seed), 0.5))
     commands = build_report(tmp_path).provenance.commands

@@ -1,3 +1,1 @@
-"""A model in the field: a folder on disk that goes on learning, with the data of one site at a
-time.
-"""
+"""A deployed model: a folder on disk that keeps learning, from the data of one site at a time."""

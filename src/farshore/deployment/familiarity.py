@@ -1,14 +1,14 @@
-"""How strange a row is: its distance from every site that the model has learned, in the space of
-the features.
+"""How strange a row is: the distance of its features from every site the model has learned.
 
-For each past domain the mean μ and the covariance Σ of its features are at hand: by the present
-model from the rows that the memory keeps or, where the method keeps none, as they were when the
-domain ended. The distance is Mahalanobis', sqrt((f - μ)ᵀ Σ⁻¹ (f - μ) / d), with Σ drawn towards a
-multiple of the identity by d / (d + n), since there are few rows. It is divided by the distance
-that 95% of the domain's own rows, held back from μ and Σ, stay below. So a strangeness above
-1 means: further out than nearly all rows of that domain. A row's strangeness is the least over the
-domains. (Lee et al., "A Simple Unified Framework for Detecting Out-of-Distribution Samples",
-NeurIPS 2018, use one such distance a class.)
+Each past domain is described by the mean μ and the covariance Σ of its features. They are computed
+with the current model from the rows in the memory. For methods that keep no rows, they are those
+from the end of the domain. The distance is the Mahalanobis distance
+sqrt((f - μ)ᵀ Σ⁻¹ (f - μ) / d), with Σ shrunk towards a multiple of the identity by d / (d + n)
+because there are few rows. It is divided by the 95% quantile of the distances of the domain's own
+rows, which are held out from μ and Σ. A strangeness above 1 therefore means: further out than
+nearly all rows of that domain. A row's strangeness is the minimum over the domains. (Lee et al.,
+"A Simple Unified Framework for Detecting Out-of-Distribution Samples", NeurIPS 2018, use one such
+distance per class.)
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ FEWEST_ROWS = 4
 
 @dataclass(frozen=True)
 class Moments:
-    """Mean [d], inverse covariance [d, d], and the distance that most of the domain's rows stay
-    below.
-    """
+    """Mean [d], inverse covariance [d, d], and the usual distance of a domain's own rows."""
 
     mean: Tensor
     precision: Tensor
@@ -38,42 +36,42 @@ class Moments:
 
     def distance(self, features: Tensor) -> Tensor:
         """Mahalanobis distance per dimension, [n]."""
-        away = features.double() - self.mean.double()
+        centred = features.double() - self.mean.double()
         return (
-            (away @ self.precision.double() * away).sum(dim=1).clamp(min=0) / len(self.mean)
+            (centred @ self.precision.double() * centred).sum(dim=1).clamp(min=0) / len(self.mean)
         ).sqrt()
 
     def state_dict(self) -> dict[str, Tensor]:
-        """All three."""
+        """The three tensors by name."""
         return {"mean": self.mean, "precision": self.precision, "limit": self.limit}
 
 
-def moments(features: Tensor, held: Tensor) -> Moments:
-    """Mean and covariance of `features`; the usual distance from the `held` rows, or from the
-    same ones where there are none.
+def moments(features: Tensor, held_out: Tensor) -> Moments:
+    """Mean and covariance of `features`, and the usual distance of the `held_out` rows.
+
+    Without held-out rows, the usual distance is that of `features` themselves.
     """
     features = features.double()
     rows, width = features.shape
-    away = features - features.mean(dim=0)
-    covariance = away.T @ away / max(1, rows - 1)
-    drawn = width / (width + rows)
-    spread = (covariance.diagonal().mean() * drawn).clamp(min=1e-12)
-    matrix = (1 - drawn) * covariance + spread * torch.eye(
+    centred = features - features.mean(dim=0)
+    covariance = centred.T @ centred / max(1, rows - 1)
+    shrinkage = width / (width + rows)
+    spread = (covariance.diagonal().mean() * shrinkage).clamp(min=1e-12)
+    matrix = (1 - shrinkage) * covariance + spread * torch.eye(
         width, dtype=torch.float64, device=features.device
     )
-    found = Moments(
+    unscaled = Moments(
         features.mean(dim=0).float(),
         torch.cholesky_inverse(torch.linalg.cholesky(matrix)).float(),
         torch.ones(()),
     )
-    usual = found.distance(held if len(held) else features).quantile(USUAL).clamp(min=1e-6)
-    return Moments(found.mean, found.precision, usual.float())
+    distances = unscaled.distance(held_out if len(held_out) else features)
+    limit = distances.quantile(USUAL).clamp(min=1e-6)
+    return Moments(unscaled.mean, unscaled.precision, limit.float())
 
 
 def past_rows(learner: Learner) -> dict[str, tuple[Tensor, Tensor]]:
-    """Copies of the inputs and labels that are kept of past domains, per domain where they can be
-    told apart.
-    """
+    """Copies of the inputs and labels in the memory, by domain if the method distinguishes them."""
     if learner.shape is None:
         return {}
     return {
@@ -83,23 +81,23 @@ def past_rows(learner: Learner) -> dict[str, tuple[Tensor, Tensor]]:
 
 
 def known_sites(learner: Learner, stored: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Moments]:
-    """The moments of every past domain: from the memory, else those that were stored."""
-    found = {}
+    """The moments of every past domain: computed from the memory, or the stored ones."""
+    from_memory = {}
     for name, (inputs, _) in past_rows(learner).items():
         if len(inputs) >= FEWEST_ROWS:
-            # The rows of a partition are in random order: its halves are alike.
+            # The rows of a partition are in random order, so both halves are alike.
             features = learner.system.features(inputs)
-            found[name] = moments(features[0::2], features[1::2])
-    return found or {name: Moments(**parts) for name, parts in stored.items()}
+            from_memory[name] = moments(features[0::2], features[1::2])
+    return from_memory or {name: Moments(**parts) for name, parts in stored.items()}
 
 
 def strangeness(
     learner: Learner, sites: Mapping[str, Moments], inputs: Tensor
 ) -> tuple[np.ndarray, list[str]]:
-    """For each row its strangeness and the site that it is nearest to."""
+    """The strangeness of each row, and the name of the nearest site."""
     features = learner.system.features(inputs)
     scaled = torch.stack([site.distance(features) / site.limit for site in sites.values()])
-    least, place = scaled.min(dim=0)
+    smallest, nearest = scaled.min(dim=0)
     names = list(sites)
-    values: np.ndarray = least.cpu().numpy()
-    return values, [names[number] for number in place.tolist()]
+    values: np.ndarray = smallest.cpu().numpy()
+    return values, [names[index] for index in nearest.tolist()]

@@ -1,10 +1,9 @@
-"""A model that lives in a folder: it is created by its first site, learns the next ones as they
-come, and can take the last one back.
+"""A model in a folder: the first site creates it, later sites extend it, the last can be undone.
 
-The folder is a learner's folder (`farshore.load` reads it) with a record of its sites beside: when
-each was learned, from how many rows and by which versions, and which columns are no inputs. One
-process at a time may change it. A training that was interrupted goes on from its last checkpoint
-when the same command is given again.
+The folder is a learner's folder (`farshore.load` reads it) plus a record of its sites: when each
+was learned, from how many rows, with which versions, and which columns are not inputs. Only one
+process at a time may change it. An interrupted training resumes from its last checkpoint when the
+same command is given again.
 """
 
 from __future__ import annotations
@@ -38,15 +37,13 @@ from .familiarity import known_sites, moments, past_rows, strangeness
 from .site import Columns, Site, order_classes, read_site
 
 CHECKPOINT = "checkpoint"
-# The name of the record of sites, in files of its own that `Learner.save` leaves alone.
+# Name of the record of sites. It has its own files, which `Learner.save` does not touch.
 RECORD = "sites"
 
 
 @dataclass(frozen=True)
 class NewModel:
-    """How a model is made at its first site. What is None has its default, and may be left out
-    later.
-    """
+    """How the first site creates a model. None means the default; later sites may leave it out."""
 
     method: str | None = None
     network: str | None = None
@@ -58,7 +55,7 @@ class NewModel:
     metric: str | None = None
 
     def make(self, *, images: bool, device: str, observer: Observer | None) -> Learner:
-        """A learner that has learned nothing yet."""
+        """Create an untrained learner."""
         return Learner(
             network=self.network or ("cnn" if images else "mlp"),
             method=self.method or "er",
@@ -73,30 +70,31 @@ class NewModel:
         )
 
     def check(self, learner: Learner, folder: Path) -> None:
-        """Refuse options that contradict what the model is."""
+        """Raise an error for options that contradict an existing model."""
         config = learner.config
         for name in ("method", "network", "memory", "classes", "seed", "metric"):
-            asked = getattr(self, name)
-            if asked is not None and asked != config[name]:
+            value = getattr(self, name)
+            if value is not None and value != config[name]:
                 raise FarshoreError(
-                    f"--{name} {asked}: {folder} was created with {config[name]}; leave the "
+                    f"--{name} {value}: {folder} was created with {config[name]}; leave the "
                     "option out, or create another model"
                 )
-        same = Learner(method=config["method"], settings=self.settings).state_dict()["config"][
-            "settings"
-        ]
+        checked = Learner(method=config["method"], settings=self.settings).state_dict()
+        settings = checked["config"]["settings"]
         for name in self.settings:
-            if same.get(name) != config["settings"].get(name):
+            if settings.get(name) != config["settings"].get(name):
                 raise FarshoreError(
-                    f"--set {name} is for the first site: the settings of {folder} are fixed; "
-                    "leave the option out"
+                    f"--set {name} is only allowed for the first site: the settings of {folder} "
+                    "are fixed; leave the option out"
                 )
 
 
 @dataclass
 class Learned:
-    """What came of learning one site: scores of its rows, and the model's accuracy on the kept
-    rows of the past, before and after.
+    """The outcome of learning one site.
+
+    `scores` are those on its own rows; `before` and `after` are those on the kept rows of past
+    sites.
     """
 
     name: str
@@ -109,7 +107,7 @@ class Learned:
 
 
 class Model:
-    """A learner with its record, as read from a folder."""
+    """A learner and its record of sites, as read from a folder."""
 
     def __init__(self, folder: Path, learner: Learner, record: Mapping[str, Any] | None) -> None:
         record = record or {}
@@ -126,7 +124,7 @@ class Model:
     def open(
         cls, folder: str | Path, *, device: str = "cpu", observer: Observer | None = None
     ) -> Model:
-        """The model in `folder`."""
+        """Read the model in `folder`."""
         folder = Path(folder)
         parts = load_parts(folder, kind="learner")
         try:
@@ -138,7 +136,7 @@ class Model:
             ) from error
 
     def save(self, *, keep_previous: bool = True) -> None:
-        """Write everything; the version before stays for `undo`."""
+        """Write the model; the previous version is kept for `undo`."""
         record = {
             "columns": self.columns.model_dump(mode="json"),
             "sites": self.sites,
@@ -156,7 +154,7 @@ class Model:
     # ---- prediction ------------------------------------------------------------------------------
 
     def read(self, data: str | Path, *, labelled: bool, label: str | None = None) -> Site:
-        """A site's data in the form of this model."""
+        """Read a site's data in the form that this model needs."""
         if self.learner.shape is None:
             raise FarshoreError(
                 f"{self.folder} has not learned a site yet: type `farshore learn {self.folder} "
@@ -170,19 +168,17 @@ class Model:
         )
 
     def inputs(self, site: Site) -> Tensor:
-        """Inputs for the network."""
+        """The inputs of the network for a site."""
         if isinstance(site.inputs, Tensor):
             return site.inputs
         if not isinstance(self.learner.preprocessing, TablePreprocessing):
             raise FarshoreError(
-                f"{self.folder} was begun with arrays, not with a table: use it in Python"
+                f"{self.folder} was created with arrays, not with a table: use it in Python"
             )
         return self.learner.preprocessing.transform(site.inputs)
 
     def predict(self, site: Site) -> pd.DataFrame:
-        """One row for each: the label, the probabilities, how strange it is and to which site it
-        is nearest, unknown categories.
-        """
+        """One line per row: label, probabilities, strangeness, nearest site, unknown categories."""
         inputs = self.inputs(site)
         probabilities = self.learner.logits(inputs).softmax(dim=1).cpu().numpy()
         classes = [str(label) for label in self.learner.classes or []]
@@ -192,8 +188,8 @@ class Model:
                 "prediction": np.asarray(classes, dtype=object)[probabilities.argmax(axis=1)],
             }
         )
-        for place, label in enumerate(classes):
-            table[f"p({label})"] = probabilities[:, place]
+        for index, label in enumerate(classes):
+            table[f"p({label})"] = probabilities[:, index]
         sites = known_sites(self.learner, self.moments)
         if sites:
             table["strangeness"], table["nearest"] = strangeness(self.learner, sites, inputs)
@@ -203,13 +199,13 @@ class Model:
         return table
 
     def outputs(self, site: Site) -> tuple[Tensor, Tensor]:
-        """Logits and class numbers of a labelled site."""
+        """Logits and class indices of a labelled site."""
         assert site.labels is not None
         labels = encode_labels(site.labels, self.learner.classes or [], domain="DATA")
         return self.learner.logits(self.inputs(site)), labels.to(self.learner.device)
 
     def standing(self, past: Mapping[str, tuple[Tensor, Tensor]] | None = None) -> dict[str, float]:
-        """The score on the kept rows of each past domain, or on these rows."""
+        """The score on each past domain's rows: those in `past`, or the kept rows."""
         past = past_rows(self.learner) if past is None else past
         return {
             name: self.learner.score(Rows(x, y, torch.arange(len(y), device=y.device)))
@@ -228,24 +224,24 @@ class Model:
         validation: float,
         checkpoints: Checkpoints | None = None,
     ) -> dict[str, float]:
-        """Train on a site's rows. Nothing is written but checkpoints."""
+        """Train on a site's rows. Writes nothing but checkpoints."""
         learner = self.learner
         assert site.labels is not None
-        known = list(learner.classes or order_classes(site.labels))
-        labels = encode_labels(site.labels, known, domain=name)
-        train, held = self._split(site, name, labels, validation)
+        classes = list(learner.classes or order_classes(site.labels))
+        labels = encode_labels(site.labels, classes, domain=name)
+        train, held_out = self._split(site, name, labels, validation)
         preprocessing = learner.preprocessing
         if isinstance(site.inputs, pd.DataFrame):
             preprocessing = learn_columns(site.inputs, train, preprocessing)
             inputs = preprocessing.transform(site.inputs)
         else:
             preprocessing, inputs = site.preprocessing, site.inputs
-        domain = Domain(name, inputs, labels, train, held)
-        learner.learn_domain(domain, steps=steps, classes=known, checkpoints=checkpoints)
+        domain = Domain(name, inputs, labels, train, held_out)
+        learner.learn_domain(domain, steps=steps, classes=classes, checkpoints=checkpoints)
         learner.preprocessing = preprocessing
         self.columns = columns
-        if not past_rows(learner):  # nothing is kept that could say later what this site was like
-            features = [learner.system.features(inputs[rows]) for rows in (train, held)]
+        if not past_rows(learner):  # without kept rows, this site's features are gone later
+            features = [learner.system.features(inputs[rows]) for rows in (train, held_out)]
             self.moments[name] = moments(features[0], features[1]).state_dict()
         versions = {"farshore": __version__, "torch": str(torch.__version__)}
         self.sites[name] = {
@@ -257,8 +253,9 @@ class Model:
         return {part: learner.score(rows) for part, rows in splits.items() if len(rows)}
 
     def _split(self, site: Site, name: str, labels: Tensor, share: float) -> tuple[Tensor, Tensor]:
-        """Training and validation rows: at random, or by time and groups. Groups are remembered
-        as checksums, not by name.
+        """Split into training and validation rows, at random or by time and groups.
+
+        Groups are stored as checksums, not by name.
         """
         if not 0 <= share < 1:
             raise FarshoreError(
@@ -266,10 +263,10 @@ class Model:
             )
         seed = derive(self.learner.seed, "split", len(self.learner.domains))
         if (site.times is None and site.groups is None) or share == 0:
-            whole = Domain.divided(
+            divided = Domain.divided(
                 name, torch.empty(len(site), 0), labels, validation=float(share), seed=seed
             )
-            return whole.train, whole.validation
+            return divided.train, divided.validation
         groups = None
         if site.groups is not None:
             groups = np.array(
@@ -301,39 +298,40 @@ def learn(
     device: str = "cpu",
     observer: Observer | None = None,
 ) -> Learned:
-    """Learn one further site into `folder`, which is made if it is not there. A worse model than
-    `max_drop` allows is not kept.
+    """Learn one more site into the model in `folder`, which is created if it does not exist.
+
+    If the score on a past site drops by more than `max_drop`, the folder stays as it was.
     """
     folder = Path(folder)
-    strangers = (
+    visible_files = (
         [path for path in folder.glob("*") if not path.name.startswith(".")]
         if folder.is_dir()
         else []
     )
     if (folder.exists() and not folder.is_dir()) or (
-        strangers and not (folder / MANIFEST).is_file()
+        visible_files and not (folder / MANIFEST).is_file()
     ):
-        raise FarshoreError(f"{folder} is there and is no model: name another folder")
+        raise FarshoreError(f"{folder} exists and is not a model: name another folder")
     with exclusive(folder):
         model = (
             Model.open(folder, device=device, observer=observer)
             if (folder / MANIFEST).is_file()
             else None
         )
-        begun = model is not None and (
+        started = model is not None and (
             bool(model.learner.domains) or (folder / CHECKPOINT).is_dir()
         )
-        if model is not None and begun:
+        if model is not None and started:
             new.check(model.learner, folder)
-        said = columns.or_else(model.columns) if model is not None else columns
+        columns = columns.or_else(model.columns) if model is not None else columns
         site = read_site(
             data,
-            said,
+            columns,
             model.learner.preprocessing if model is not None else None,
             labelled=True,
             size=size,
         )
-        if model is None or not begun:
+        if model is None or not started:
             model = Model(
                 folder,
                 new.make(images=isinstance(site.inputs, Tensor), device=device, observer=observer),
@@ -342,8 +340,8 @@ def learn(
             model.save(keep_previous=False)
         if max_drop is not None and not model.learner.method_type.keeps_rows():
             raise FarshoreError(
-                f"--max-drop: method {model.learner.method_type.name!r} keeps no rows of the "
-                "past to measure a drop on"
+                f"--max-drop: method {model.learner.method_type.name!r} keeps no rows of past "
+                "sites to measure a drop on; leave the option out"
             )
         past = dict(past_rows(model.learner))
         before = model.standing(past)
@@ -351,25 +349,24 @@ def learn(
             folder / CHECKPOINT, base=current_tag(folder, kind="learner"), every=every
         )
         scores = model.learn(
-            site, name, said, steps=steps, validation=validation, checkpoints=checkpoints
+            site, name, columns, steps=steps, validation=validation, checkpoints=checkpoints
         )
         after = model.standing(past)
-        worst = max(before, key=lambda each: before[each] - after[each]) if before else None
+        worst = max(before, key=lambda past: before[past] - after[past], default=None)
         if max_drop is not None and worst is not None and before[worst] - after[worst] > max_drop:
             checkpoints.clear()
             raise FarshoreError(
                 f"{name!r} was not kept: on {worst!r} the {model.learner.metric} fell from "
-                f"{before[worst]:.3f} to {after[worst]:.3f}, by "
-                f"more than --max-drop {max_drop}; {folder} is as it was (more --memory, fewer "
-                "--steps or another method may help)"
+                f"{before[worst]:.3f} to {after[worst]:.3f}, by more than --max-drop {max_drop}; "
+                f"{folder} is unchanged (more --memory, fewer --steps or another method may help)"
             )
         model.save()
         checkpoints.clear()
-    return Learned(name, not begun, len(site), scores, before, after, site.notes)
+    return Learned(name, not started, len(site), scores, before, after, site.notes)
 
 
 def take_back(folder: str | Path) -> Model:
-    """Return to the version before the last change. Returns what is there now."""
+    """Return to the version before the last change, and open it."""
     with exclusive(_existing(folder)):
         undo(folder, kind="learner")
         Checkpoints(Path(folder) / CHECKPOINT, base="").clear()
@@ -377,8 +374,9 @@ def take_back(folder: str | Path) -> Model:
 
 
 def forget(folder: str | Path, name: str) -> Model:
-    """Delete what is kept of a domain, in the version before too: it has to be gone, so this
-    cannot be undone.
+    """Delete everything that is kept of a domain, also from the previous version.
+
+    This cannot be undone.
     """
     with exclusive(_existing(folder)):
         model = Model.open(folder)
@@ -391,6 +389,6 @@ def forget(folder: str | Path, name: str) -> Model:
 
 
 def _existing(folder: str | Path) -> Path:
-    """A folder that holds a model; another one is refused before a lock is put into it."""
+    """The path of a model's folder; an error for any other folder, before it gets a lock file."""
     current_tag(folder, kind="learner")
     return Path(folder)

@@ -1,9 +1,8 @@
-"""The data of one site: a table (the whole file is one domain) or a folder of images,
-class/file.
-"""
+"""The data of one site: a table, or a folder of images `class/file`. All of it is one domain."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +22,7 @@ SIZE = 32
 
 
 class Columns(BaseModel):
-    """Which columns of a table are no inputs, and why. A model remembers it from its first site."""
+    """The columns of a table that are not inputs. A model stores those of its first site."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -33,15 +32,13 @@ class Columns(BaseModel):
     drop: tuple[str, ...] = ()
 
     def or_else(self, known: Columns) -> Columns:
-        """What is said here, and otherwise what is known."""
+        """These columns, with those of `known` where nothing is given."""
         return Columns(**{name: value or getattr(known, name) for name, value in self})
 
 
 @dataclass
 class Site:
-    """Rows with what is known of them. `inputs` is a data frame, or images as uint8 [n,
-    channels, size, size].
-    """
+    """The rows of a site. `inputs` is a data frame, or uint8 images [n, channels, size, size]."""
 
     inputs: pd.DataFrame | Tensor
     names: list[str]
@@ -63,31 +60,29 @@ def read_site(
     labelled: bool,
     size: int | None = None,
 ) -> Site:
-    """Read a site's data in the form that the model wants (`known`), or in its own form if the
-    model is new.
-    """
+    """Read a site's data in the form that the model expects (`known`; None for a new model)."""
     path = Path(path).expanduser()
     if not path.exists():
         raise FarshoreError(f"there is no file or folder {str(path)!r}: check the path")
     if path.is_dir():
         if isinstance(known, TablePreprocessing):
             raise FarshoreError(
-                f"{path} is a folder, but this model was begun with a table: give a CSV or "
+                f"{path} is a folder, but this model was created with a table: give a CSV or "
                 "Parquet file"
             )
         return _read_folder(path, columns, known, labelled=labelled, size=size)
     if isinstance(known, ImagePreprocessing):
         raise FarshoreError(
-            f"{path} is a file, but this model was begun with images: give a folder class/file"
+            f"{path} is a file, but this model was created with images: give a folder class/file"
         )
     return _read_file(path, columns, known, labelled=labelled)
 
 
 def order_classes(labels: list[str]) -> list[str]:
-    """The distinct labels in order; whole numbers by their value."""
-    found = set(labels)
-    whole = all(text.lstrip("-").isdigit() for text in found)
-    return sorted(found, key=int) if whole else sorted(found)
+    """The distinct labels, sorted; integers are sorted by value."""
+    distinct = set(labels)
+    integers = all(text.lstrip("-").isdigit() for text in distinct)
+    return sorted(distinct, key=int) if integers else sorted(distinct)
 
 
 def _read_file(
@@ -98,7 +93,7 @@ def _read_file(
     if labelled:
         if columns.label is None:
             raise FarshoreError(
-                f"--label is not given: say which column of {path.name} holds the class, one of "
+                f"--label is not given: name the column of {path.name} with the class, one of "
                 f"{_some(frame.columns)}"
             )
         site.labels = as_classes(
@@ -112,37 +107,39 @@ def _read_file(
         site.groups = (
             as_texts(need_column(frame, columns.group, "--group")) if columns.group else None
         )
+    not_inputs = {columns.label, columns.time, columns.group, *columns.drop}
     if isinstance(known, TablePreprocessing):
         used = [*known.numbers, *known.categories]
-        said = {columns.label, columns.time, columns.group, *columns.drop}
-        extra = [column for column in frame.columns if column not in used and column not in said]
+        extra = [
+            column for column in frame.columns if column not in used and column not in not_inputs
+        ]
         if extra:
             site.notes.append(
                 f"note: columns that this model does not know are ignored: {_some(extra)}"
             )
-        absent = [column for column in used if column not in frame.columns]
-        if absent:
+        missing = [column for column in used if column not in frame.columns]
+        if missing:
             raise FarshoreError(
-                f"{path.name} lacks columns that this model needs: {_some(absent)}; add them, "
-                "empty where nothing was measured"
+                f"{path.name} lacks columns that this model needs: {_some(missing)}; add them, "
+                "with empty cells where nothing was measured"
             )
         site.inputs = frame[used]
         return site
     for column in columns.drop:
         if column not in frame.columns:
             raise unknown("column in --drop", column, frame.columns)
-    said = {columns.label, columns.time, columns.group, *columns.drop}
-    site.inputs = frame[[column for column in frame.columns if column not in said]]
+    site.inputs = frame[[column for column in frame.columns if column not in not_inputs]]
     return site
 
 
 def _read_folder(
     path: Path, columns: Columns, known: Preprocessing | None, *, labelled: bool, size: int | None
 ) -> Site:
-    wrong = [f"--{name}" for name, value in columns if value]
-    if wrong:
+    table_options = [f"--{name}" for name, value in columns if value]
+    if table_options:
         raise FarshoreError(
-            f"{wrong[0]} is for tables: a folder of images says it by its layout class/file"
+            f"{table_options[0]} is only allowed for tables: in a folder of images, the layout "
+            "class/file gives the classes; leave the option out"
         )
     notes: list[str] = []
     labels = None
@@ -150,7 +147,7 @@ def _read_folder(
         listed, notes = list_images(path)
         if "domain" in listed:
             raise FarshoreError(
-                f"{path} holds domain/class/file: give the folder of one domain, for example "
+                f"{path} has the layout domain/class/file: give the folder of one domain, such as "
                 f"{path}/{listed['domain'].iloc[0]}"
             )
         files, labels = listed["file"].tolist(), listed["class"].tolist()
@@ -161,12 +158,12 @@ def _read_folder(
             if file.is_file() and file.suffix.lower() in SUFFIXES
         )
         if not files:
-            raise FarshoreError(f"{path} holds no image file")
+            raise FarshoreError(f"{path} contains no image files: check the path")
     if isinstance(known, ImagePreprocessing):
         if size not in (None, known.size):
             raise FarshoreError(
-                f"--size {size}: this model was begun with images of {known.size} pixels a side; "
-                "leave the option out"
+                f"--size {size}: this model was created with images of {known.size} x "
+                f"{known.size} pixels; leave the option out"
             )
         images, preprocessing = read_images(files, known.size, known.channels)
     else:
@@ -177,6 +174,7 @@ def _read_folder(
     )
 
 
-def _some(names: object) -> str:
-    listed = [str(name) for name in names]  # type: ignore[attr-defined]
-    return ", ".join(listed[:20]) + (f" and {len(listed) - 20} more" if len(listed) > 20 else "")
+def _some(names: Iterable[object]) -> str:
+    """The first 20 names, and how many more there are."""
+    texts = [str(name) for name in names]
+    return ", ".join(texts[:20]) + (f" and {len(texts) - 20} more" if len(texts) > 20 else "")

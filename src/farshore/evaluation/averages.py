@@ -8,13 +8,11 @@ import numpy as np
 
 
 def mean(values: Sequence[float | None]) -> float | None:
-    """Mean of the values that are there."""
-    there = [value for value in values if value is not None]
-    return float(np.mean(there)) if there else None
+    """Mean of the values that are not None; None if there are none."""
+    numbers = [value for value in values if value is not None]
+    return float(np.mean(numbers)) if numbers else None
 
 
 def standard_error(values: Sequence[float]) -> float | None:
-    """Standard deviation (divisor n, as in DomainBed's tables) over the root of n; not defined
-    for one value.
-    """
+    """Standard deviation (divisor n, as in DomainBed's tables) over √n; None for one value."""
     return float(np.std(values) / np.sqrt(len(values))) if len(values) > 1 else None

@@ -1,6 +1,4 @@
-"""Ranks of methods over data sets: pure functions of a table of scores, a row a method, a column
-a data set.
-"""
+"""Ranks of methods over data sets: pure functions of a table of scores [methods, data sets]."""
 
 from __future__ import annotations
 
@@ -13,38 +11,40 @@ from scipy.stats import rankdata
 from ..errors import FarshoreError
 
 Floats = NDArray[np.float64]
-# Means of the same numbers, summed in another order, differ in their last digits: digits beyond
-# these never decide a rank.
+# Means of the same numbers differ in their last digits if they are summed in another order. Digits
+# beyond these never decide a rank.
 DECIMALS = 9
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Ranks [methods, data sets], 1 the best, equals sharing the mean of their places; and three
-    ways to sum them up.
+    """Ranks [methods, data sets] and three summaries of them.
+
+    The best rank is 1; equal scores share the mean of their ranks.
     """
 
     by_dataset: Floats
 
     @property
     def arithmetic(self) -> Floats:
-        """Mean rank of each method: what Friedman's test looks at."""
+        """Mean rank of each method, on which the Friedman test is based."""
         return np.asarray(self.by_dataset.mean(axis=1))
 
     @property
     def geometric(self) -> Floats:
-        """Geometric mean: first places count more, last places less."""
+        """Geometric mean rank of each method: good ranks count more, bad ranks less."""
         return np.asarray(np.exp(np.log(self.by_dataset).mean(axis=1)))
 
     @property
     def median(self) -> Floats:
-        """Median: one bad data set costs nothing."""
+        """Median rank of each method: not affected by one bad data set."""
         return np.asarray(np.median(self.by_dataset, axis=1))
 
 
 def rank_methods(scores: ArrayLike, *, higher_is_better: bool = True) -> Ranks:
-    """Rank the methods on each data set. Every method needs a number everywhere: a rank among
-    fewer is another rank.
+    """Rank the methods on each data set.
+
+    Every method needs a score on every data set: ranks among fewer methods are not comparable.
     """
     table = checked(scores)
     return Ranks(
@@ -56,21 +56,19 @@ def rank_methods(scores: ArrayLike, *, higher_is_better: bool = True) -> Ranks:
 
 
 def checked(scores: ArrayLike) -> Floats:
-    """The scores as a table of finite numbers, rounded so that what is equal but for the order
-    of a sum is equal.
-    """
+    """The scores as a table of finite numbers, rounded to `DECIMALS`."""
     table: Floats = np.asarray(
         np.round(np.asarray(scores, dtype=np.float64), DECIMALS), dtype=np.float64
     )
     if table.ndim != 2 or 0 in table.shape:
         raise FarshoreError(
-            f"scores of shape {table.shape} cannot be ranked: give a row a method and a column a "
-            "data set"
+            f"scores of shape {table.shape} cannot be ranked: give one row per method and one "
+            "column per data set"
         )
     if not np.isfinite(table).all():
         raise FarshoreError(
-            "scores with missing or infinite numbers cannot be ranked: leave out methods that "
-            "lack a data set"
+            "scores with missing or infinite numbers cannot be ranked: leave out methods without "
+            "a score on every data set"
         )
     return table
 
@@ -78,13 +76,14 @@ def checked(scores: ArrayLike) -> Floats:
 def places(
     means: ArrayLike, errors: ArrayLike | None = None, *, higher_is_better: bool = True
 ) -> list[int | None]:
-    """1 for the best, 2 and 3; None below. Of equal means the one with the smaller error comes
-    first, as in the paper's tables.
+    """1, 2 and 3 for the best three means, None for the others.
+
+    Of equal means, the one with the smaller error comes first, as in the paper's tables.
     """
     keys = np.round(np.asarray(means, dtype=np.float64), DECIMALS) * (-1 if higher_is_better else 1)
     spread = np.zeros_like(keys)
     if errors is not None:
         spread = np.nan_to_num(np.round(np.asarray(errors, dtype=np.float64), DECIMALS), nan=np.inf)
     pairs = list(zip(keys.tolist(), spread.tolist(), strict=True))
-    found = [1 + sum(other < pair for other in pairs) for pair in pairs]
-    return [place if place <= 3 else None for place in found]
+    ranks = [1 + sum(other < pair for other in pairs) for pair in pairs]
+    return [rank if rank <= 3 else None for rank in ranks]

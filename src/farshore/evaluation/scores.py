@@ -1,7 +1,6 @@
 """Scores of predictions against labels, as pure functions of tensors.
 
-All take logits [n, C] and labels [n]. A score that is not defined for the labels at hand is None,
-never a made-up number.
+All take logits [n, C] and labels [n]. A score that is not defined for the given labels is None.
 """
 
 from __future__ import annotations
@@ -13,21 +12,19 @@ CALIBRATION_BINS = 15
 
 
 def confusion_matrix(logits: Tensor, labels: Tensor) -> Tensor:
-    """[C, C]: rows are true classes, columns predicted ones."""
+    """Counts [C, C]: rows are true classes, columns are predicted classes."""
     classes = logits.shape[1]
     cell = labels * classes + logits.argmax(dim=1)
     return torch.bincount(cell, minlength=classes * classes).reshape(classes, classes)
 
 
 def accuracy(confusion: Tensor) -> float:
-    """Share of rows that are predicted right."""
+    """Share of rows with a correct prediction."""
     return float(confusion.diagonal().sum().double() / confusion.sum())
 
 
 def macro_f1(confusion: Tensor) -> float:
-    """Mean over classes of 2 TP / (2 TP + FP + FN), over the classes that occur as label or as
-    prediction.
-    """
+    """Mean of 2 TP / (2 TP + FP + FN) over the classes that occur as label or prediction."""
     hits = confusion.diagonal().double()
     total = confusion.sum(dim=0) + confusion.sum(dim=1)
     occurs = total > 0
@@ -47,10 +44,9 @@ def log_loss(logits: Tensor, labels: Tensor) -> float:
 
 
 def auroc(logits: Tensor, labels: Tensor) -> float | None:
-    """Area under the ROC curve: for two classes of p(class 1), for more the mean of one class
-    against the rest.
+    """Area under the ROC curve: of p(class 1) for two classes, else the mean of one-vs-rest areas.
 
-    Only classes that have both positive and negative rows count; None if there is none.
+    Only classes with both positive and negative rows count; None if there are none.
     """
     probability = logits.double().softmax(dim=1)
     columns = [1] if logits.shape[1] == 2 else range(logits.shape[1])
@@ -60,35 +56,34 @@ def auroc(logits: Tensor, labels: Tensor) -> float | None:
 
 
 def _area(score: Tensor, positive: Tensor) -> float | None:
-    """Mann-Whitney: the share of (positive, negative) pairs in the right order, ties counted
-    half.
-    """
+    """Mann-Whitney: share of (positive, negative) pairs in the right order; ties count half."""
     count = int(positive.sum())
     if count == 0 or count == len(positive):
         return None
-    _, place, size = score.unique(return_inverse=True, return_counts=True)
+    _, distinct_index, size = score.unique(return_inverse=True, return_counts=True)
     upper = size.cumsum(0).double()
-    rank = (upper - (size.double() - 1) / 2)[place]
+    rank = (upper - (size.double() - 1) / 2)[distinct_index]
     return float(
         (rank[positive].sum() - count * (count + 1) / 2) / (count * (len(positive) - count))
     )
 
 
 def calibration_error(logits: Tensor, labels: Tensor, bins: int = CALIBRATION_BINS) -> float:
-    """Expected calibration error: mean over rows of |accuracy - confidence| of the row's bin;
-    equal-width bins of confidence.
+    """Expected calibration error: mean over rows of |accuracy - confidence| of the row's bin.
+
+    The bins of confidence have equal width.
     """
     confidence, predicted = logits.double().softmax(dim=1).max(dim=1)
-    right = (predicted == labels).double()
+    correct = (predicted == labels).double()
     bin_of = (confidence * bins).ceil().long().clamp(1, bins) - 1
     gap = torch.zeros(bins, dtype=torch.float64).index_add_(
-        0, bin_of.cpu(), (right - confidence).cpu()
+        0, bin_of.cpu(), (correct - confidence).cpu()
     )
     return float(gap.abs().sum() / len(labels))
 
 
 def all_scores(logits: Tensor, labels: Tensor) -> dict[str, float | None]:
-    """Every score of a domain by name."""
+    """All scores by name."""
     confusion = confusion_matrix(logits, labels)
     return {
         "accuracy": accuracy(confusion),

@@ -1,12 +1,15 @@
-"""Are methods different over data sets, or is it chance? Pure functions of a table of scores, a row
-a method, a column a data set.
+"""Tests of differences between methods: pure functions of a table of scores [methods, data sets].
 
-Friedman asks whether any method differs at all (with the F form of Iman and Davenport, which is
-less timid); Nemenyi says how far two mean ranks must be apart; Wilcoxon's signed ranks with Holm's
-correction compare pairs by the sizes of the differences; the bootstrap gives intervals for
-averages. Demšar, "Statistical Comparisons of Classifiers over Multiple Data Sets", JMLR 7, 2006,
-has all but the last. A data set is one observation: seeds are not, so they never enter the first
-three.
+- The Friedman test: does any method differ at all? Its F form by Iman and Davenport is less
+  conservative.
+- The Nemenyi test: how far apart must two mean ranks be?
+- The Wilcoxon signed-rank test with Holm's correction compares pairs by the sizes of their
+  differences.
+- The bootstrap gives intervals for averages.
+
+All but the last are described in Demšar, "Statistical Comparisons of Classifiers over Multiple Data
+Sets", JMLR 7, 2006. The first three treat each data set as one observation; seeds are not
+observations, so they do not enter.
 """
 
 from __future__ import annotations
@@ -23,14 +26,14 @@ from scipy import stats
 from ..errors import FarshoreError
 from .ranks import DECIMALS, Floats, checked, rank_methods
 
-# Up to so many differences Wilcoxon's distribution is enumerated, so that ties need no
+# Up to this many differences, Wilcoxon's distribution is enumerated, so that ties need no
 # approximation.
 ENUMERATED = 14
 
 
 @dataclass(frozen=True)
 class Friedman:
-    """The statistic (corrected for ties) with its χ² probability, and the F form with its own."""
+    """The statistic (corrected for ties) and the F form, each with its p-value."""
 
     statistic: float
     p: float
@@ -40,9 +43,7 @@ class Friedman:
 
 @dataclass(frozen=True)
 class Pair:
-    """Wilcoxon's test of two methods, by their rows; `holm` is p corrected for all pairs that
-    were tested.
-    """
+    """Wilcoxon test of two methods, given by their rows; `holm` is p corrected for all pairs."""
 
     first: int
     second: int
@@ -51,9 +52,7 @@ class Pair:
 
 
 def friedman(scores: ArrayLike, *, higher_is_better: bool = True) -> Friedman | None:
-    """Friedman's test; None for fewer than three methods or two data sets, for which it is not
-    defined.
-    """
+    """The Friedman test; None for fewer than three methods or two data sets."""
     table = checked(scores)
     methods, datasets = table.shape
     if methods < 3 or datasets < 2:
@@ -79,55 +78,51 @@ def friedman(scores: ArrayLike, *, higher_is_better: bool = True) -> Friedman | 
 
 
 def critical_difference(methods: int, datasets: int, alpha: float = 0.05) -> float:
-    """Nemenyi: mean ranks further apart than this are different at level alpha, over all pairs
-    together.
-    """
+    """Nemenyi: mean ranks further apart than this differ at level alpha, over all pairs."""
     if methods < 2 or datasets < 1:
         raise FarshoreError(
-            f"{methods} methods on {datasets} data sets have no critical difference: at least 2 "
-            "and 1"
+            f"{methods} methods on {datasets} data sets have no critical difference: give at "
+            "least 2 methods and 1 data set"
         )
     quantile = float(stats.studentized_range.ppf(1 - alpha, methods, np.inf)) / math.sqrt(2)
     return quantile * math.sqrt(methods * (methods + 1) / (6 * datasets))
 
 
 def nemenyi(scores: ArrayLike, *, higher_is_better: bool = True) -> Floats:
-    """The probability of each pair's difference of mean ranks under Nemenyi's test, [methods,
-    methods].
-    """
+    """p-values of the Nemenyi test for each pair, [methods, methods]."""
     table = checked(scores)
     methods, datasets = table.shape
     mean = rank_methods(table, higher_is_better=higher_is_better).arithmetic
-    apart = np.abs(mean[:, None] - mean[None, :]) / math.sqrt(
+    statistic = np.abs(mean[:, None] - mean[None, :]) / math.sqrt(
         methods * (methods + 1) / (6 * datasets)
     )
     return np.asarray(
-        np.clip(stats.studentized_range.sf(apart * math.sqrt(2), methods, np.inf), 0.0, 1.0)
+        np.clip(stats.studentized_range.sf(statistic * math.sqrt(2), methods, np.inf), 0.0, 1.0)
     )
 
 
 def cliques(mean_ranks: Sequence[float], difference: float) -> list[tuple[int, ...]]:
-    """The largest groups, best rank first, whose best and worst mean ranks are no further apart
-    than `difference`.
+    """Maximal groups of methods, best rank first, with mean ranks at most `difference` apart.
 
-    A method that is told apart from all others stands in no group.
+    A method that is distinguishable from all others is in no group.
     """
-    order = sorted(range(len(mean_ranks)), key=lambda place: mean_ranks[place])
-    found: list[tuple[int, ...]] = []
-    reached = 0
+    order = sorted(range(len(mean_ranks)), key=lambda index: mean_ranks[index])
+    groups: list[tuple[int, ...]] = []
+    last_end = 0
     for start in range(len(order)):
         end = start
         while end < len(order) and mean_ranks[order[end]] - mean_ranks[order[start]] <= difference:
             end += 1
-        if end > reached and end - start > 1:
-            found.append(tuple(order[start:end]))
-            reached = end
-    return found
+        if end > last_end and end - start > 1:
+            groups.append(tuple(order[start:end]))
+            last_end = end
+    return groups
 
 
 def wilcoxon(first: ArrayLike, second: ArrayLike) -> float:
-    """Two-sided probability of Wilcoxon's signed-rank test; equal pairs are left out, as he did,
-    and all equal gives 1.
+    """Two-sided p-value of the Wilcoxon signed-rank test.
+
+    Equal pairs are left out, as in Wilcoxon's paper; if all are equal, p is 1.
     """
     difference = np.round(
         np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64), DECIMALS
@@ -145,34 +140,29 @@ def wilcoxon(first: ArrayLike, second: ArrayLike) -> float:
 
 
 def holm(probabilities: Sequence[float]) -> list[float]:
-    """Holm's correction: the smallest times n, the next times n - 1, ..., never falling and at
-    most 1.
-    """
+    """Holm's correction: the smallest p times n, the next times n - 1, ..., monotone, at most 1."""
     corrected = [1.0] * len(probabilities)
     highest = 0.0
-    for place, number in enumerate(
-        sorted(range(len(probabilities)), key=lambda each: probabilities[each])
-    ):
-        highest = max(highest, min(1.0, probabilities[number] * (len(probabilities) - place)))
-        corrected[number] = highest
+    ascending = sorted(range(len(probabilities)), key=lambda index: probabilities[index])
+    for smaller, index in enumerate(ascending):
+        highest = max(highest, min(1.0, probabilities[index] * (len(probabilities) - smaller)))
+        corrected[index] = highest
     return corrected
 
 
 def wilcoxon_holm(scores: ArrayLike) -> list[Pair]:
-    """Every pair of methods, corrected for all of them."""
+    """Wilcoxon tests of every pair of methods, corrected for the number of pairs."""
     table = checked(scores)
     pairs = list(itertools.combinations(range(len(table)), 2))
-    plain = [wilcoxon(table[first], table[second]) for first, second in pairs]
+    p_values = [wilcoxon(table[first], table[second]) for first, second in pairs]
     return [
-        Pair(first, second, p, after)
-        for (first, second), p, after in zip(pairs, plain, holm(plain), strict=True)
+        Pair(first, second, p, corrected)
+        for (first, second), p, corrected in zip(pairs, p_values, holm(p_values), strict=True)
     ]
 
 
 def smallest_wilcoxon(datasets: int, pairs: int) -> float:
-    """What the smallest corrected probability can be at all: with few data sets no difference is
-    large enough.
-    """
+    """The smallest corrected p that is possible; it is not small if there are few data sets."""
     return min(1.0, pairs * 2.0 ** (1 - datasets))
 
 
@@ -183,12 +173,11 @@ def bootstrap_averages(
     draws: int = 2000,
     datasets: bool = True,
 ) -> Floats:
-    """Averages over data sets of resampled data, [draws, methods], from values[method][data
-    set][seed].
+    """Averages over resampled data sets and seeds, [draws, methods].
 
-    A draw takes as many data sets as there are, with replacement and the same for all methods, and
-    in each as many seeds as the method has there. With `datasets=False` the data sets stay as they
-    are and only seeds are drawn.
+    `values[method][data set][seed]` are the scores. Each draw samples as many data sets as there
+    are, with replacement and the same ones for all methods, and in each of them as many seeds as
+    the method has there. With `datasets=False`, only seeds are sampled.
     """
     count = len(values[0]) if values else 0
     if count == 0 or any(
@@ -203,19 +192,20 @@ def bootstrap_averages(
         else np.tile(np.arange(count), (draws, 1))
     )
     averages = np.empty((draws, len(values)))
-    for number, row in enumerate(values):
+    for method, row in enumerate(values):
         sizes = np.array([len(seeds) for seeds in row])
         padded = np.zeros((count, sizes.max()))
-        for place, seeds in enumerate(row):
-            padded[place, : len(seeds)] = seeds
-        here = sizes[chosen]
-        picked = (generator.random((draws, count, sizes.max())) * here[:, :, None]).astype(np.int64)
-        drawn = padded[chosen[:, :, None], picked] * (np.arange(sizes.max()) < here[:, :, None])
-        averages[:, number] = (drawn.sum(axis=2) / here).mean(axis=1)
+        for dataset, seeds in enumerate(row):
+            padded[dataset, : len(seeds)] = seeds
+        drawn_sizes = sizes[chosen]
+        picked = generator.random((draws, count, sizes.max())) * drawn_sizes[:, :, None]
+        drawn = padded[chosen[:, :, None], picked.astype(np.int64)]
+        drawn = drawn * (np.arange(sizes.max()) < drawn_sizes[:, :, None])
+        averages[:, method] = (drawn.sum(axis=2) / drawn_sizes).mean(axis=1)
     return averages
 
 
 def interval(draws: ArrayLike, alpha: float = 0.05) -> tuple[float, float]:
-    """The middle 1 - alpha of the draws."""
+    """The central 1 - alpha interval of the draws."""
     low, high = np.quantile(np.asarray(draws, dtype=np.float64), [alpha / 2, 1 - alpha / 2])
     return float(low), float(high)

@@ -1,8 +1,7 @@
-"""Transfer measures: pure functions of an accuracy matrix R[i][j], the score on domain j after
-learning domain i.
+"""Transfer measures: pure functions of an accuracy matrix.
 
-Both indices follow the order of training. R is square, and R[i][j] is there for j > i too (domains
-not yet learned).
+R[i][j] is the score on domain j after learning domain i. Both indices follow the order of training.
+R is square and includes domains that are not learned yet (j > i).
 """
 
 from __future__ import annotations
@@ -13,15 +12,14 @@ Matrix = Sequence[Sequence[float]]
 
 
 def average(matrix: Matrix) -> float:
-    """Mean of the last row: how the final model stands on all sources."""
+    """Mean of the last row: the final model's score over all sources."""
     return sum(matrix[-1]) / len(matrix[-1])
 
 
 def backward_transfer(matrix: Matrix) -> float | None:
-    """BWT = 1/(k-1) Σ_{i<k} (R[k][i] - R[i][i]) (Lopez-Paz and Ranzato, 2017, Eq. 3); negative
-    means forgetting.
+    """BWT = 1/(k-1) Σ_{i<k} (R[k][i] - R[i][i]) (Lopez-Paz and Ranzato, 2017, Eq. 3).
 
-    Not defined for one domain.
+    Negative values mean forgetting. None for one domain.
     """
     last = len(matrix) - 1
     if last < 1:
@@ -30,8 +28,9 @@ def backward_transfer(matrix: Matrix) -> float | None:
 
 
 def forgetting(matrix: Matrix) -> float | None:
-    """1/(k-1) Σ_{i<k} max_{l<k} (R[l][i] - R[k][i]) (Chaudhry et al., 2018); not defined for one
-    domain.
+    """1/(k-1) Σ_{i<k} max_{l<k} (R[l][i] - R[k][i]) (Chaudhry et al., 2018).
+
+    None for one domain.
     """
     last = len(matrix) - 1
     if last < 1:
@@ -42,8 +41,8 @@ def forgetting(matrix: Matrix) -> float | None:
     )
 
 
-# The paper's three ways to report source performance: (split that selects a run, split that is
-# reported).
+# The paper's three options of reporting source performance, as (split for selecting a run, split
+# to report).
 SOURCE_OPTIONS = {
     1: ("validation", "validation"),
     2: ("validation", "train"),
@@ -52,7 +51,8 @@ SOURCE_OPTIONS = {
 
 
 def source_performance(matrices: dict[str, Matrix], option: int = 2) -> float:
-    """Mean source score at the end of the sequence, on the split that the option reports. The
-    paper uses option 2.
+    """Mean source score of the final model, on the split that the option reports.
+
+    The paper uses option 2.
     """
     return average(matrices[SOURCE_OPTIONS[option][1]])

@@ -10,7 +10,7 @@ from .table import Report, Row, Table
 
 
 class Verdict(StrEnum):
-    """What the test on ranks says of the lead; the text is what readers see."""
+    """The result of the test on ranks for the lead; the values are what readers see."""
 
     SIGNIFICANT = "the lead is significant"
     NOT_SIGNIFICANT = "the lead is not significant"
@@ -31,7 +31,7 @@ class Answer:
 
     @property
     def certain(self) -> bool:
-        """Whether the lead is significant in a table that is whole."""
+        """Whether the lead is significant and the table is complete."""
         return self.verdict is Verdict.SIGNIFICANT and self.table.whole
 
     @property
@@ -41,13 +41,13 @@ class Answer:
 
 
 def answer(report: Report) -> Answer | None:
-    """For the largest ranked table, or else for the largest with averages; None without either."""
+    """The answer of the largest ranked table, or else of the largest with averages; else None."""
     tables = [
         table for table in report.tables if len({row.method for row, _ in standings(table)}) > 1
     ]
     if not tables:
         return None
-    table = max(tables, key=lambda each: (each.ranked, len(each.rows) * len(each.columns)))
+    table = max(tables, key=lambda table: (table.ranked, len(table.rows) * len(table.columns)))
     rows = standings(table)
     return Answer(
         headline=_headline(table, rows),
@@ -58,16 +58,17 @@ def answer(report: Report) -> Answer | None:
 
 
 def standings(table: Table) -> list[tuple[Row, float]]:
-    """The ranked rows with their averages, best first. Rows that lack a data set are left out:
-    their averages are not comparable.
+    """The ranked rows with their averages, best first.
+
+    Rows without a number on every data set are left out: their averages are not comparable.
     """
     rows = []
     for row in table.rows:
         cell = row.average
         if cell is None and len(table.columns) == 1:
             cell = next(iter(row.cells.values()), None)
-        full = row.kind == "continual" and row.complete(table.columns)
-        if full and cell is not None and cell.mean is not None:
+        complete = row.kind == "continual" and row.complete(table.columns)
+        if complete and cell is not None and cell.mean is not None:
             rows.append((row, cell.mean))
     return sorted(rows, key=lambda pair: -pair[1] if table.higher_is_better else pair[1])
 

@@ -1,6 +1,4 @@
-"""From cells to a table: published numbers, best three, averages, ranks, difference to the
-baseline, significance.
-"""
+"""From cells to a table: published numbers, best three, averages, ranks, gains, significance."""
 
 from __future__ import annotations
 
@@ -20,17 +18,17 @@ Entries = Mapping[tuple[str, str], Mapping[str, Cell]]
 
 @dataclass(frozen=True)
 class Frame:
-    """All of a table but its numbers."""
+    """Everything about a table except its numbers."""
 
     name: str
     title: str
     about: str
     unit: str = "%"
     higher_is_better: bool = True
-    # Whether an average over the columns means something, and ranks over them too.
+    # Whether an average over the columns makes sense, and whether ranks do.
     averaged: bool = True
     ranked: bool = True
-    # Whether something is known to be missing that has no cell.
+    # Whether something without a cell is missing.
     partial: bool = False
     remarks: tuple[str, ...] = ()
 
@@ -42,39 +40,41 @@ def assemble(
     overlay: Overlay,
     paper: PaperTable | None = None,
 ) -> Table:
-    """A table of these cells. Rows and columns in which nothing has run are left out and named,
-    and the table counts as partial.
+    """Build a table of these cells.
+
+    Rows and columns in which nothing has run are left out and named, and the table counts as
+    partial.
     """
-    kept = {key: cells for key, cells in entries.items() if any(c.ran for c in cells.values())}
-    there = tuple(
+    with_runs = {key: cells for key, cells in entries.items() if any(c.ran for c in cells.values())}
+    shown_columns = tuple(
         column
         for column in columns
-        if any(cells[column.key].ran for cells in kept.values() if column.key in cells)
+        if any(cells[column.key].ran for cells in with_runs.values() if column.key in cells)
     )
-    rows = [_row(key, kept[key], there, overlay, paper) for key in _ordered(kept)]
+    rows = [_row(key, with_runs[key], shown_columns, overlay, paper) for key in _ordered(with_runs)]
     shown = [cell for row in rows for cell in row.cells.values()]
     ranked = frame.ranked and frame.averaged
-    rows = _placed(rows, there, frame.higher_is_better)
+    rows = _placed(rows, shown_columns, frame.higher_is_better)
     if frame.averaged:
-        rows = _averaged(rows, there, frame, overlay.baseline, paper)
+        rows = _averaged(rows, shown_columns, frame, overlay.baseline, paper)
     if ranked:
-        rows = _ranked(rows, there, frame.higher_is_better)
+        rows = _ranked(rows, shown_columns, frame.higher_is_better)
     table = Table(
         name=frame.name,
         title=frame.title,
         about=frame.about,
-        columns=there,
+        columns=shown_columns,
         rows=tuple(rows),
         remarks=frame.remarks,
         paper_remarks=paper.notes if paper is not None and rows else (),
         partial=frame.partial
-        or len(kept) < len(entries)
-        or len(there) < len(columns)
+        or len(with_runs) < len(entries)
+        or len(shown_columns) < len(columns)
         or any(cell.lacking for cell in shown),
         diverged=any(cell.diverged for cell in shown),
         pruned=any(cell.pruned for cell in shown),
-        lacking_columns=tuple(column.label for column in columns if column not in there),
-        lacking_rows=tuple(_label(*key, overlay) for key in entries if key not in kept),
+        lacking_columns=tuple(column.label for column in columns if column not in shown_columns),
+        lacking_rows=tuple(_label(*key, overlay) for key in entries if key not in with_runs),
         higher_is_better=frame.higher_is_better,
         unit=frame.unit,
         ranked=ranked,
@@ -89,7 +89,7 @@ def assemble(
 
 
 def _title(table: Table) -> str:
-    """The title, which says so where the table is not whole."""
+    """The title, with a note in brackets if the table is incomplete."""
     endings = [
         words
         for words, applies in (
@@ -151,24 +151,24 @@ def _placed(rows: Sequence[Row], columns: Sequence[Column], higher: bool) -> lis
     """Mark the best three of each column among the continual rows."""
     marked: dict[tuple[str, str], int] = {}
     for column in columns:
-        there = [
+        with_number = [
             row
             for row in rows
             if row.kind == "continual"
             and column.key in row.cells
             and row.cells[column.key].mean is not None
         ]
-        if len(there) < 2:
+        if len(with_number) < 2:
             continue
-        cells = [row.cells[column.key] for row in there]
-        by_place = places(
+        cells = [row.cells[column.key] for row in with_number]
+        by_row = places(
             [_mean(cell) for cell in cells],
             [_error(cell) for cell in cells],
             higher_is_better=higher,
         )
         marked |= {
             (row.key, column.key): place
-            for row, place in zip(there, by_place, strict=True)
+            for row, place in zip(with_number, by_row, strict=True)
             if place is not None
         }
     return [
@@ -190,96 +190,90 @@ def _averaged(
     baseline: str,
     paper: PaperTable | None,
 ) -> list[Row]:
-    """Averages over the columns, with the paper's over the same columns, and their difference to
-    the baseline's.
-    """
+    """Add averages over the columns, the paper's averages, and differences to the baseline."""
     averages = [_average(row, columns, paper) for row in rows]
-    full = [
-        number
-        for number, row in enumerate(rows)
-        if row.kind == "continual" and row.complete(columns)
+    complete = [
+        index for index, row in enumerate(rows) if row.kind == "continual" and row.complete(columns)
     ]
-    if len(full) > 1:
-        for number, place in zip(
-            full,
-            places([_mean(averages[n]) for n in full], higher_is_better=frame.higher_is_better),
-            strict=True,
-        ):
-            averages[number] = replace(averages[number], place=place)
+    if len(complete) > 1:
+        means = [_mean(averages[index]) for index in complete]
+        by_row = places(means, higher_is_better=frame.higher_is_better)
+        for index, place in zip(complete, by_row, strict=True):
+            averages[index] = replace(averages[index], place=place)
     base = next(
-        (averages[number].mean for number in full if rows[number].key == baseline),
+        (averages[index].mean for index in complete if rows[index].key == baseline),
         None,
     )
     return [
         replace(
             row,
-            # The average of one column would be the column again.
-            average=averages[number] if len(columns) > 1 else None,
-            difference_to_baseline=_mean(averages[number]) - base
+            # The average over one column would only repeat the column.
+            average=averages[index] if len(columns) > 1 else None,
+            difference_to_baseline=_mean(averages[index]) - base
             if base is not None and row.complete(columns)
             else None,
             paper_ranks=paper.ranks.get(row.method) if paper is not None else None,
         )
-        for number, row in enumerate(rows)
+        for index, row in enumerate(rows)
     ]
 
 
 def _average(row: Row, columns: Sequence[Column], paper: PaperTable | None) -> Cell:
     cells = [row.cells[column.key] for column in columns if column.key in row.cells]
-    there = [cell for cell in cells if cell.mean is not None]
-    over = Over(len(there), len(columns))
-    if not there:
+    with_number = [cell for cell in cells if cell.mean is not None]
+    over = Over(len(with_number), len(columns))
+    if not with_number:
         return Cell(None, over=over)
-    published = [cell.paper for cell in there if cell.paper is not None]
-    theirs = sum(published) / len(published) if len(published) == len(there) else None
-    if theirs is not None and paper is not None and len(there) == len(paper.datasets()):
-        theirs = paper.averages.get(row.method, theirs)
+    published = [cell.paper for cell in with_number if cell.paper is not None]
+    papers = sum(published) / len(published) if len(published) == len(with_number) else None
+    if papers is not None and paper is not None and len(with_number) == len(paper.datasets()):
+        papers = paper.averages.get(row.method, papers)
     return Cell(
-        sum(_mean(cell) for cell in there) / len(there),
-        paper=theirs,
-        seeds=min(cell.seeds for cell in there),
+        sum(_mean(cell) for cell in with_number) / len(with_number),
+        paper=papers,
+        seeds=min(cell.seeds for cell in with_number),
         seeds_planned=max(cell.seeds_planned for cell in cells),
-        trials=min(cell.trials for cell in there),
+        trials=min(cell.trials for cell in with_number),
         trials_planned=max(cell.trials_planned for cell in cells),
         over=over,
     )
 
 
 def _ranked(rows: Sequence[Row], columns: tuple[Column, ...], higher: bool) -> list[Row]:
-    """Ranks of the continual rows that have a number in every column."""
-    chosen = [row for row in rows if row.kind == "continual" and row.complete(columns)]
-    if len(chosen) < 2 or not columns:
+    """Add the ranks of the continual rows that have a number in every column."""
+    complete = [row for row in rows if row.kind == "continual" and row.complete(columns)]
+    if len(complete) < 2 or not columns:
         return list(rows)
     ranks = rank_methods(
-        [[_mean(row.cells[column.key]) for column in columns] for row in chosen],
+        [[_mean(row.cells[column.key]) for column in columns] for row in complete],
         higher_is_better=higher,
     )
-    summed = {
+    summaries = {
         row.key: (
-            float(ranks.arithmetic[number]),
-            float(ranks.geometric[number]),
-            float(ranks.median[number]),
+            float(ranks.arithmetic[index]),
+            float(ranks.geometric[index]),
+            float(ranks.median[index]),
         )
-        for number, row in enumerate(chosen)
+        for index, row in enumerate(complete)
     }
     return [
-        replace(row, rank_arithmetic=of[0], rank_geometric=of[1], rank_median=of[2])
-        if (of := summed.get(row.key)) is not None
+        replace(row, rank_arithmetic=own[0], rank_geometric=own[1], rank_median=own[2])
+        if (own := summaries.get(row.key)) is not None
         else row
         for row in rows
     ]
 
 
 def _ordered(entries: Entries) -> list[tuple[str, str]]:
-    """Ranked kinds first, then in the order of the catalog; variants of a method as they came."""
+    """By kind (ranked first), then in the order of the catalog; variants keep their order."""
     methods = methods_in_order(method for method, _ in entries)
-    given = list(entries)
+    keys = list(entries)
     return sorted(
-        given,
+        keys,
         key=lambda key: (
             KINDS.index(method_group(key[0])[1]),
             methods.index(key[0]),
-            given.index(key),
+            keys.index(key),
         ),
     )
 

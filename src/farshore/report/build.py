@@ -1,4 +1,4 @@
-"""From a folder of runs, one run of it, or one recorded experiment to a report."""
+"""Builds the report of a folder of runs, of one run, or of one recorded experiment."""
 
 from __future__ import annotations
 
@@ -22,40 +22,38 @@ from .unplanned import NO_EXPERIMENT, UnplannedRun, unplanned_tables
 
 
 def build_report(path: Path, overlay: Overlay = PAPER, *, experiment: str | None = None) -> Report:
-    """All tables of a folder of runs, or those of one recorded experiment; of the folder of one run
-    or of its result.json, this run alone.
+    """Build the report of a folder of runs, or of one experiment that is recorded in it.
 
-    What is wrong with some of it is in the report's `problems`; where there is nothing at all to
-    show, one error says so.
+    If `path` is the folder of one run or its result.json, the report shows this run alone. Errors
+    in some of the runs are listed in the report's `problems`; if there is nothing to show, an error
+    is raised.
     """
-    asked = find_runs(path, experiment)
-    store = ReadingStore(asked.folder, asked.run)
-    swept = swept_tables(store, overlay, asked.experiment) if asked.run is None else Swept()
+    requested = find_runs(path, experiment)
+    store = ReadingStore(requested.folder, requested.run)
+    swept = swept_tables(store, overlay, requested.experiment) if requested.run is None else Swept()
     unplanned: list[UnplannedRun] = []
     used: list[Used] = []
     for name, result, config in store.all():
         if name in swept.names:
             used.append(Used(result, config))
-        elif asked.run is not None:  # on its own, whatever planned it
+        elif requested.run is not None:  # shown on its own, even if an experiment planned it
             unplanned.append(UnplannedRun(name, result, {**config, "planned": {}}))
-        elif asked.experiment is None:
+        elif requested.experiment is None:
             unplanned.append(UnplannedRun(name, result, config))
     problems = [*store.problems, *swept.problems]
     tables = list(swept.tables)
-    kept, leftovers = _sort_unplanned(unplanned, {table.name for table in tables})
-    problems += leftovers
-    tables += unplanned_tables(kept, overlay)
-    used += [
-        Used(each.result, each.config, alone=each.experiment == NO_EXPERIMENT) for each in kept
-    ]
+    tabled, left_out = _sort_unplanned(unplanned, {table.name for table in tables})
+    problems += left_out
+    tables += unplanned_tables(tabled, overlay)
+    used += [Used(run.result, run.config, alone=run.experiment == NO_EXPERIMENT) for run in tabled]
     if not tables and not problems:
         raise FarshoreError(
-            f"{path} holds no finished run{f' of {experiment}' if experiment else ''}: give a "
+            f"{path} contains no finished run{f' of {experiment}' if experiment else ''}: give a "
             "folder that `farshore run --out`, `farshore compare` or `farshore sweep` wrote into"
         )
     problems += [*mixed_versions(used), *_missing(tables)]
     return Report(
-        title=_title(tables, asked.folder),
+        title=_title(tables, requested.folder),
         tables=tuple(tables),
         provenance=provenance(used, swept.experiments),
         problems=tuple(problems),
@@ -66,36 +64,39 @@ def build_report(path: Path, overlay: Overlay = PAPER, *, experiment: str | None
 def _sort_unplanned(
     runs: Sequence[UnplannedRun], tabled: set[str]
 ) -> tuple[list[UnplannedRun], list[str]]:
-    """Runs that no plan names: those of an experiment without a table get one, of the newest
-    results version of each system.
+    """The runs of no plan that get a table, and sentences about the others.
 
-    The others are named in sentences: a changed experiment or a raised results version leaves such
-    runs behind.
+    Runs of an experiment without a table get one, with the newest results version of each system.
+    The others are left over from a changed experiment or an older results version.
     """
     newest: dict[tuple[str, str], int] = {}
     for run in runs:
         for key, version in _versions(run).items():
             newest[key] = max(version, newest.get(key, 0))
-    now = {key: _current(*key) for key in newest}
-    old = [
+    installed = {key: _installed_version(*key) for key in newest}
+    superseded = [
         run for run in runs if any(version < newest[key] for key, version in _versions(run).items())
     ]
-    behind = [
-        run for run in runs if any(version < now[key] for key, version in _versions(run).items())
+    outdated = [
+        run
+        for run in runs
+        if any(version < installed[key] for key, version in _versions(run).items())
     ]
-    older, lagging = {run.name for run in old}, {run.name for run in behind}
-    behind = [run for run in behind if run.name not in older]
-    kept = [run for run in runs if run.name not in older and run.experiment not in tabled]
-    stray = [run for run in runs if run.name not in older | lagging and run.experiment in tabled]
+    superseded_names = {run.name for run in superseded}
+    outdated_names = {run.name for run in outdated}
+    outdated = [run for run in outdated if run.name not in superseded_names]
+    current = [run for run in runs if run.name not in superseded_names]
+    shown = [run for run in current if run.experiment not in tabled]
+    stray = [run for run in current if run.name not in outdated_names and run.experiment in tabled]
     sentences = []
-    if old:
+    if superseded:
         sentences.append(
-            f"{_listing(old)} of an older results version than others of the same system are in "
-            "no table."
+            f"{_listing(superseded)} of an older results version than others of the same system "
+            "are in no table."
         )
-    if behind:
+    if outdated:
         sentences.append(
-            f"{_listing(behind)} of an older results version than the installed farshore has; "
+            f"{_listing(outdated)} of an older results version than the installed farshore has; "
             "the same command would repeat them."
         )
     if stray:
@@ -103,17 +104,19 @@ def _sort_unplanned(
             f"{_listing(stray)} of no recorded plan (the experiment has changed since) are in no "
             "table."
         )
-    return kept, sentences
+    return shown, sentences
 
 
 def _versions(run: UnplannedRun) -> dict[tuple[str, str], int]:
+    """The results versions that a run was made with, by (kind, name) of the system."""
     named: Any = run.config.get("named_by")
     versions = named.get("results_versions", {}) if isinstance(named, Mapping) else {}
     names = {"method": run.result.run.method, "benchmark": run.result.run.benchmark}
     return {(kind, name): int(versions[kind]) for kind, name in names.items() if kind in versions}
 
 
-def _current(kind: str, name: str) -> int:
+def _installed_version(kind: str, name: str) -> int:
+    """The results version of the installed system; 0 if it is not installed."""
     if kind == "method":
         return catalog.find(name).results_version if name in catalog.names() else 0
     return BENCHMARKS.get(name).results_version if name in BENCHMARKS else 0
@@ -126,9 +129,7 @@ def _listing(runs: Sequence[UnplannedRun]) -> str:
 
 
 def _missing(tables: Sequence[Table]) -> list[str]:
-    """Data sets on which nothing has run are problems too: without their columns a table looks
-    whole.
-    """
+    """Sentences about data sets without runs: a table that leaves them out looks complete."""
     return [f"{table.name}: {text}" for table in tables for text in table.lacking_sentences]
 
 

@@ -1,6 +1,4 @@
-"""Recorded comparisons in a report: which of the paper's tables is beside them, and the command
-that was typed.
-"""
+"""Recorded comparisons: the paper's table to compare them with, and the commands to repeat them."""
 
 from __future__ import annotations
 
@@ -16,34 +14,36 @@ COMPARED = "All methods ran at their defaults or at the settings given, without 
 
 
 def paper_name(experiment: Experiment) -> str:
-    """The name under which the paper's numbers are looked for. A comparison is held against the
-    paper only under the paper's own conditions.
+    """The name under which the paper's numbers are looked up.
+
+    A comparison is shown with the paper's numbers only if it ran under the paper's conditions.
     """
     if experiment.command != "compare":
         return experiment.name
-    usual = all(
+    default = all(
         part.orders == ["listed"]
-        and not _given(part)
+        and not _conditions(part)
         and not any(data.options for data in part.data)
         for part in experiment.parts
     )
-    return COMPARISON if usual else ""
+    return COMPARISON if default else ""
 
 
 def compare_commands(experiment: Experiment, options: str = "") -> list[str]:
-    """What to type for the same comparison: one line for each group of methods with equal seeds
-    and orders. `options` are added to each.
+    """The commands that repeat a comparison: one per group of methods with equal seeds and orders.
+
+    `options` are added to each command.
     """
     return [_command(experiment, part) + options for part in experiment.parts]
 
 
 def _command(experiment: Experiment, part: Part) -> str:
     seeds = (part.search or experiment.search).run_seeds
-    # Seeds count from 0; those of one comparison always do.
     data = part.data[0]
     words = ["farshore", "compare", data.benchmark, "--methods", ",".join(part.methods)]
+    # The seeds of a comparison count from 0.
     words += ["--seeds", str(max(seeds) + 1), "--orders", ",".join(part.orders)]
-    for name, value in _given(part).items():
+    for name, value in _conditions(part).items():
         if name not in ("settings", "network_settings"):
             words += [f"--{name.replace('_', '-')}", str(value)]
     words += assignments("--option", data.options)
@@ -54,7 +54,7 @@ def _command(experiment: Experiment, part: Part) -> str:
 
 
 def run_options(run: Run) -> list[str]:
-    """What a run asks of its benchmark, network and method, as a command line gives it."""
+    """The options of a run's benchmark, network and method, as typed on the command line."""
     return [
         *assignments("--option", run.options),
         *assignments("--network-set", run.network_settings),
@@ -63,7 +63,7 @@ def run_options(run: Run) -> list[str]:
 
 
 def assignments(flag: str, values: Mapping[str, object]) -> list[str]:
-    """`FLAG name=value` for each value; lists with commas."""
+    """`FLAG name=value` for each value; lists are joined by commas."""
     texts = {
         name: ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
         for name, value in values.items()
@@ -71,6 +71,6 @@ def assignments(flag: str, values: Mapping[str, object]) -> list[str]:
     return [word for name, text in texts.items() for word in (flag, f"{name}={text}")]
 
 
-def _given(part: Part) -> dict[str, object]:
-    """The conditions of a part that are not the usual ones."""
+def _conditions(part: Part) -> dict[str, object]:
+    """The conditions of a part that differ from the defaults."""
     return part.model_dump(mode="json", exclude={"benchmarks", *EXTENDED}, exclude_defaults=True)

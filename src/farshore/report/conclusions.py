@@ -1,6 +1,4 @@
-"""What the differences in a table show and what they do not: tests of significance, and plain
-sentences about them.
-"""
+"""What the differences in a table show: significance tests, and plain sentences about them."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ from .table import Cell, Significance
 
 ALPHA = 0.05
 DRAWS = 2000
-# With fewer data sets than this, not finding a difference says little.
+# With fewer data sets than this, a test that finds no difference means little.
 FEW = 6
 # How many methods or pairs a sentence names.
 NAMED = 6
@@ -41,7 +39,7 @@ def judge(
     higher_is_better: bool = True,
     seed: int = 0,
 ) -> Significance | None:
-    """Test the ranked rows, each with one cell per data set; None for fewer than two methods."""
+    """Test the ranked rows, which have one cell per data set; None for fewer than two methods."""
     methods = [
         key for key, cells in rows.items() if cells and all(cell.mean is not None for cell in cells)
     ]
@@ -65,7 +63,7 @@ def judge(
         if draws is None
         else {key: interval(draws[:, index]) for index, key in enumerate(methods)}
     )
-    against = (
+    differences = (
         {}
         if draws is None or base is None
         else {
@@ -80,7 +78,7 @@ def judge(
         *_of_nemenyi(test, difference, ranks, names, order),
         *_of_pairs(pairs, names, len(datasets)),
         *_of_bootstrap(
-            against, intervals, labels, labels.get(baseline, baseline), many, higher_is_better
+            differences, intervals, labels, labels.get(baseline, baseline), many, higher_is_better
         ),
     ]
     groups = cliques(ranks, difference) if difference is not None else []
@@ -99,7 +97,7 @@ def judge(
             (methods[pair.first], methods[pair.second], pair.p, pair.holm) for pair in pairs
         ),
         bootstrap=intervals,
-        bootstrap_difference=against,
+        bootstrap_difference=differences,
         sentences=tuple(sentences),
         labels={key: labels[key] for key in methods},
     )
@@ -108,8 +106,9 @@ def judge(
 def _draws(
     rows: Mapping[str, Sequence[Cell]], methods: Sequence[str], many: bool, seed: int
 ) -> np.ndarray | None:
-    """Resampled averages; None where there is nothing to resample: one data set with one seed, or
-    numbers without seeds.
+    """Resampled averages; None if there is nothing to resample.
+
+    That is one data set with one seed, or numbers without seeds.
     """
     values = [[cell.values for cell in rows[key]] for key in methods]
     if any(not seeds for row in values for seeds in row):
@@ -165,47 +164,52 @@ def _of_nemenyi(
     if difference is None or test is None or test.iman_davenport_p >= ALPHA:
         return []
     best = order[0]
-    apart = [names[index] for index in order if ranks[index] - ranks[best] > difference]
-    close = [names[index] for index in order[1:] if ranks[index] - ranks[best] <= difference]
+    different = [names[index] for index in order if ranks[index] - ranks[best] > difference]
+    similar = [names[index] for index in order[1:] if ranks[index] - ranks[best] <= difference]
     text = (
         f"Nemenyi test: methods are distinguishable if their mean ranks differ by more than "
         f"{difference:.1f}. {names[best]} has the best mean rank ({ranks[best]:.1f})"
     )
-    if not apart:
+    if not different:
         return [f"{text}, but is not distinguishable from any other method."]
-    text += f" and is distinguishable from {listing(apart, NAMED)}"
-    return [f"{text}, but not from {listing(close, NAMED)}." if close else f"{text}: all others."]
+    text += f" and is distinguishable from {listing(different, NAMED)}"
+    if not similar:
+        return [f"{text}: all others."]
+    return [f"{text}, but not from {listing(similar, NAMED)}."]
 
 
 def _of_pairs(pairs: Sequence[Pair], names: Sequence[str], datasets: int) -> list[str]:
     if not pairs:
         return []
-    least = smallest_wilcoxon(datasets, len(pairs))
-    if least >= ALPHA:
-        given = f"{several(datasets, 'data set')} and {several(len(pairs), 'pair')}"
+    smallest = smallest_wilcoxon(datasets, len(pairs))
+    if smallest >= ALPHA:
+        counts = f"{several(datasets, 'data set')} and {several(len(pairs), 'pair')}"
         return [
-            f"Wilcoxon tests with Holm's correction: with {given}, no corrected p can be below "
-            f"{_p(least)}, however large the differences. Comparing pairs needs more data sets or "
-            "fewer methods."
+            f"Wilcoxon tests with Holm's correction: with {counts}, no corrected p can be below "
+            f"{_p(smallest)}, however large the differences. Comparing pairs needs more data sets "
+            "or fewer methods."
         ]
-    shown = sorted((pair for pair in pairs if pair.holm < ALPHA), key=lambda pair: pair.holm)
-    if not shown:
+    significant = sorted((pair for pair in pairs if pair.holm < ALPHA), key=lambda pair: pair.holm)
+    if not significant:
         return [
             f"Wilcoxon tests with Holm's correction: none of {several(len(pairs), 'pair')} differs "
             f"at p < {ALPHA}."
         ]
     listed = listing(
-        [f"{names[pair.first]} and {names[pair.second]} (p = {_p(pair.holm)})" for pair in shown],
+        [
+            f"{names[pair.first]} and {names[pair.second]} (p = {_p(pair.holm)})"
+            for pair in significant
+        ],
         NAMED,
     )
     return [
-        f"Wilcoxon tests with Holm's correction: {len(shown)} of {several(len(pairs), 'pair')} "
-        f"differ at p < {ALPHA}: {listed}."
+        f"Wilcoxon tests with Holm's correction: {len(significant)} of "
+        f"{several(len(pairs), 'pair')} differ at p < {ALPHA}: {listed}."
     ]
 
 
 def _of_bootstrap(
-    against: Mapping[str, tuple[float, float]],
+    differences: Mapping[str, tuple[float, float]],
     intervals: Mapping[str, object],
     labels: Mapping[str, str],
     baseline: str,
@@ -215,10 +219,10 @@ def _of_bootstrap(
     if not intervals:
         return ["There is one number per cell and no seeds behind it, so there are no intervals."]
     drawn = "data sets and seeds" if many else "seeds"
-    if not against:
+    if not differences:
         return []
-    above = [labels[key] for key, (low, _) in against.items() if low > 0]
-    below = [labels[key] for key, (_, high) in against.items() if high < 0]
+    above = [labels[key] for key, (low, _) in differences.items() if low > 0]
+    below = [labels[key] for key, (_, high) in differences.items() if high < 0]
     better, worse = (above, below) if higher else (below, above)
     head = (
         f"95% bootstrap intervals over {drawn} of the difference to {baseline} (indicative only: "

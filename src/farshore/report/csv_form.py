@@ -47,8 +47,10 @@ AVERAGE, GAIN = "average", "difference_to_baseline"
 
 
 def as_csv(report: Report) -> str:
-    """All tables, one below the other. Averages, ranks and differences to the baseline have lines
-    of their own, named in `column`; the paper's columns are there if it has any number.
+    """All tables, one after another.
+
+    Averages, ranks and differences to the baseline have their own lines, named in `column`. The
+    paper's columns are included if it has any number.
     """
     text = io.StringIO()
     writer = csv.DictWriter(
@@ -71,13 +73,13 @@ def _lines(table: Table) -> Iterator[dict[str, Any]]:
         if row.average is not None:
             yield _line(table, row, Column(AVERAGE, "Average", ""), row.average)
         if row.ranked:
-            theirs = row.paper_ranks or (None, None, None)
-            for name, other in zip(RANKS, theirs, strict=True):
+            paper_ranks = row.paper_ranks or (None, None, None)
+            for name, paper_rank in zip(RANKS, paper_ranks, strict=True):
                 yield _line(
                     table,
                     row,
                     Column(name, name, ""),
-                    Cell(getattr(row, name), paper=other),
+                    Cell(getattr(row, name), paper=paper_rank),
                     unit="rank",
                 )
         if row.difference_to_baseline is not None:
@@ -124,5 +126,5 @@ def _line(
 
 
 def _exact(value: float | None) -> str:
-    """All digits of a number; empty where there is none."""
+    """All digits of a number; an empty text for None."""
     return "" if value is None else repr(float(value))

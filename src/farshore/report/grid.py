@@ -24,14 +24,14 @@ class Entry:
 
 @dataclass(frozen=True)
 class Grid:
-    """Heads, and the rows by section; a row has one entry per head except the first."""
+    """Column heads, and the rows by section. A row has one entry per head except the first."""
 
     heads: list[str]
     sections: list[tuple[str, list[tuple[Row, list[Entry]]]]]
 
 
 def make_grid(table: Table) -> Grid:
-    """The numbers of a table as they are shown."""
+    """The numbers of a table as text."""
     averaged = any(row.average is not None for row in table.rows)
     ranked = any(row.ranked for row in table.rows)
     compared = any(row.difference_to_baseline is not None for row in table.rows)
@@ -62,15 +62,15 @@ def make_grid(table: Table) -> Grid:
 
 
 def number(value: float | None, decimals: int = 1, *, sign: bool = False) -> str:
-    """A number with this many decimals; a dash where there is none."""
+    """A number with this many decimals; a dash for None."""
     if value is None:
         return NOTHING
-    shown = round(value, decimals) + 0.0  # no minus before a zero
+    shown = round(value, decimals) + 0.0  # turns -0.0 into 0.0
     return f"{shown:+.{decimals}f}" if sign else f"{shown:.{decimals}f}"
 
 
 def _entry(cell: Cell | None, decimals: int) -> Entry:
-    if cell is None:  # never planned
+    if cell is None:  # not planned
         return Entry(NOTHING)
     published = ""
     if cell.paper is not None:
@@ -88,11 +88,11 @@ def _entry(cell: Cell | None, decimals: int) -> Entry:
 
 
 def _ranks(row: Row) -> list[Entry]:
-    theirs = row.paper_ranks if row.paper_ranks is not None else (None, None, None)
-    ours = (row.rank_arithmetic, row.rank_geometric, row.rank_median)
+    paper_ranks = row.paper_ranks if row.paper_ranks is not None else (None, None, None)
+    ranks = (row.rank_arithmetic, row.rank_geometric, row.rank_median)
     return [
-        Entry(number(mine), paper=number(other) if other is not None else "")
-        for mine, other in zip(ours, theirs, strict=True)
+        Entry(number(rank), paper=number(paper_rank) if paper_rank is not None else "")
+        for rank, paper_rank in zip(ranks, paper_ranks, strict=True)
     ]
 
 

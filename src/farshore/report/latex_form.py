@@ -1,7 +1,6 @@
-"""A report as LaTeX: a document that compiles on its own, whose tables can be copied one by one.
+"""A report as LaTeX: a document that compiles on its own, with tables that can be copied.
 
-Tables use booktabs and are coloured by group; best, second and third are bold, underlined and
-dotted.
+Tables use booktabs and are coloured by group. The best three are bold, underlined and dotted.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ def as_latex(report: Report) -> str:
         parts.append(_items("Read this first", report.problems))
     for table in report.tables:
         parts.append(latex_table(table))
-        if len(table.rows) > LONG:  # it floats to a page of its own: its conclusions come after
+        if len(table.rows) > LONG:  # it floats to its own page, and its conclusions come after it
             parts.append(r"\clearpage")
         if table.significance is not None:
             parts.append(_items(f"Conclusions: {table.title}", table.significance.sentences))
@@ -83,7 +82,7 @@ def as_latex(report: Report) -> str:
             )
         )
     commands = "\n".join(report.provenance.commands)
-    # What LaTeX cannot set verbatim is left to the page and to Markdown.
+    # Commands that LaTeX cannot typeset verbatim are only in the page and in Markdown.
     if commands and commands.isascii() and r"\end{verbatim}" not in commands:
         parts.append(
             "\n".join(
@@ -99,7 +98,7 @@ def as_latex(report: Report) -> str:
 
 
 def latex_table(table: Table) -> str:
-    """One table. It needs the packages and colours at the head of the document."""
+    """One table, for a document with `PACKAGES` and the colours of the groups."""
     grid = make_grid(table)
     caption = [table.title.rstrip(".") + ".", table.about]
     if table.has_paper:
@@ -139,8 +138,9 @@ def latex_table(table: Table) -> str:
 
 
 def _lines(grid: Grid) -> tuple[dict[str, str], list[str]]:
-    """Texts of notes with their letters, and the lines of the rows: a rule between groups, a
-    heading above a section of its own.
+    """The notes with their letters, and the lines of the rows.
+
+    There is a rule between groups and a heading above each named section.
     """
     notes: dict[str, str] = {}
     lines: list[str] = []
@@ -183,7 +183,7 @@ def _cell(entry: Entry, notes: dict[str, str]) -> str:
 
 
 def _letter(index: int) -> str:
-    """a to z, then aa, ab, ..."""
+    """The letters of a note by its index: a to z, then aa, ab, ..."""
     letters = ""
     while index >= 0:
         letters = chr(ord("a") + index % 26) + letters
@@ -208,20 +208,20 @@ def colour_name(group: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Plain text as LaTeX: special characters are escaped, others become what every engine can
-    typeset.
-    """
-    return "".join(SPECIAL.get(sign) or _plain(sign) for sign in " ".join(text.split()))
+    """Escape plain text for LaTeX; the result is ASCII, which every engine can typeset."""
+    characters = " ".join(text.split())
+    return "".join(SPECIAL.get(character) or _ascii(character) for character in characters)
 
 
-def _plain(sign: str) -> str:
-    if sign.isascii():
-        return sign
+def _ascii(character: str) -> str:
+    """A character without accents, or `?` if it has no ASCII form."""
+    if character.isascii():
+        return character
     return (
         "".join(
-            SPECIAL.get(each, each)
-            for each in unicodedata.normalize("NFKD", sign)
-            if each.isascii()
+            SPECIAL.get(part, part)
+            for part in unicodedata.normalize("NFKD", character)
+            if part.isascii()
         )
         or "?"
     )

@@ -45,15 +45,14 @@ def as_markdown(report: Report) -> str:
 
 def markdown_table(table: Table) -> str:
     """One table with its notes and conclusions."""
-    shown = table.has_paper
     grid = make_grid(table)
     parts = [
         f"## {escape(table.title)}",
         escape(table.about),
         _lines(grid),
-        LEGEND + (LEGEND_PAPER if shown else ""),
+        LEGEND + (LEGEND_PAPER if table.has_paper else ""),
     ]
-    if shown and table.paper_title:
+    if table.has_paper and table.paper_title:
         parts[-1] += f" The paper's table: {escape(table.paper_title)}."
     if table.notes:
         parts.append("\n".join(f"- {escape(note)}" for note in table.notes))
@@ -95,7 +94,7 @@ def _cell(entry: Entry) -> str:
 
 
 def escape(text: str) -> str:
-    """Plain text as Markdown: special characters are escaped."""
-    for sign in "\\`*_|<>[]":
-        text = text.replace(sign, f"\\{sign}")
+    """Escape plain text for Markdown."""
+    for character in "\\`*_|<>[]":
+        text = text.replace(character, f"\\{character}")
     return " ".join(text.split())

@@ -1,4 +1,4 @@
-"""Small things that every part of the report needs: counts in words, orders, groups of methods."""
+"""Helpers for names in a report: counts in words, lists, the order and group of methods."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def listing(names: Sequence[str], most: int | None = None) -> str:
 
 
 def in_order(names: Iterable[str], known: Iterable[str]) -> list[str]:
-    """Each name once: the known ones first, in their order, then the others as they came."""
-    given, order = list(dict.fromkeys(names)), list(known)
+    """Each name once: the known ones first, in their order, then the others in the given order."""
+    unique, order = list(dict.fromkeys(names)), list(known)
     return sorted(
-        given,
-        key=lambda name: (order.index(name) if name in order else len(order), given.index(name)),
+        unique,
+        key=lambda name: (order.index(name) if name in order else len(order), unique.index(name)),
     )
 
 
 def method_group(method: str) -> tuple[str, str]:
-    """Group and kind. A method that is not installed here counts as continual, group `other`."""
-    if method not in _GROUPS:  # searching the registry for plugins takes milliseconds
+    """Group and kind of a method; one that is not installed is continual, in the group `other`."""
+    if method not in _GROUPS:  # cached, because looking for plugins takes milliseconds
         try:
             system = catalog.find(method)
         except FarshoreError:
@@ -43,12 +43,12 @@ def method_group(method: str) -> tuple[str, str]:
 
 
 def methods_in_order(names: Iterable[str]) -> list[str]:
-    """By group, in the order of the catalog."""
+    """Each method once, by group, in the order of the catalog."""
     return in_order(
         names, [system.name for members in catalog.grouped().values() for system in members]
     )
 
 
 def groups_in_order(groups: Iterable[str]) -> list[str]:
-    """In the order of the catalog."""
+    """Each group once, in the order of the catalog."""
     return in_order(groups, catalog.GROUPS)

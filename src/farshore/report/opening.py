@@ -1,4 +1,4 @@
-"""What a report is asked for: a folder of runs, a single run in it, or one recorded experiment."""
+"""What a report shows: a folder of runs, a single run in it, or one recorded experiment."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from ..store.folder import is_run_folder
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The folder of runs; the only run of it that is shown, or the only experiment."""
+class Requested:
+    """The folder of runs, and the only run or the only experiment of it to show."""
 
     folder: Path
     run: str | None = None
     experiment: str | None = None
 
 
-def find_runs(path: Path, experiment: str | None = None) -> Asked:
-    """What lies at this path: a folder of runs, the folder of one run, or its result.json."""
+def find_runs(path: Path, experiment: str | None = None) -> Requested:
+    """Resolve a path to a folder of runs, the folder of one run, or its result.json."""
     if path.is_file():
         if path.name != "result.json":
             raise FarshoreError(
-                f"{str(path)!r} holds no runs: give a folder that `farshore run --out`, `farshore "
-                "compare` or `farshore sweep` wrote into, the folder of one run in it, or its "
-                "result.json"
+                f"{str(path)!r} contains no runs: give a folder that `farshore run --out`, "
+                "`farshore compare` or `farshore sweep` wrote into, the folder of one run in it, "
+                "or its result.json"
             )
         path = path.parent
     if not path.is_dir():
@@ -34,5 +34,5 @@ def find_runs(path: Path, experiment: str | None = None) -> Asked:
             "compare` or `farshore sweep` wrote into"
         )
     if is_run_folder(path):
-        return Asked(path.parent, run=path.name if path.name else path.resolve().name)
-    return Asked(path, experiment=experiment)
+        return Requested(path.parent, run=path.name if path.name else path.resolve().name)
+    return Requested(path, experiment=experiment)

@@ -1,6 +1,4 @@
-"""Saved features: read, projected onto a plane, and measured for how well they distinguish the
-domains.
-"""
+"""Saved features: how to read and project them, and how well they distinguish the domains."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 FOLDS = 5
-# UMAP and the classifier are seeded, so that the same features give the same picture.
+# UMAP and the classifier are seeded so that the same features give the same picture.
 SEED = 0
 NEIGHBOURS = 15
 LEAST_ROWS = 2 * NEIGHBOURS
@@ -23,7 +21,7 @@ LEAST_ROWS = 2 * NEIGHBOURS
 
 @dataclass(frozen=True)
 class Features:
-    """Rows of features with their domain, whether that is the target, and their class."""
+    """Rows of features with their domains, whether these are the target, and their classes."""
 
     features: np.ndarray[Any, np.dtype[np.float32]]
     domains: list[str]
@@ -31,14 +29,15 @@ class Features:
     classes: np.ndarray[Any, np.dtype[np.int64]]
 
     def frame(self) -> pd.DataFrame:
-        """One line per row, without the features themselves."""
+        """One line per row, without the features."""
         return pd.DataFrame({"domain": self.domains, "target": self.target, "class": self.classes})
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """Cross-validated balanced accuracy of a linear classifier that predicts which domain a row
-    comes from, and whether it comes from the target.
+    """How well a linear classifier predicts the domain of a row, and whether it is the target.
+
+    Both are cross-validated balanced accuracies.
     """
 
     domain_accuracy: float | None
@@ -58,9 +57,7 @@ class Overlap:
 
 
 def read_features(path: Path) -> Features | None:
-    """The features that a run saved; None for a damaged file, because one figure should not make
-    the report fail.
-    """
+    """The features that a run saved; None if the file is damaged: the report works without it."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -95,8 +92,9 @@ def read_features(path: Path) -> Features | None:
 
 
 def project(features: np.ndarray[Any, np.dtype[np.float32]]) -> tuple[pd.DataFrame, str]:
-    """Two coordinates per row, and the method: UMAP, or principal components where it is not
-    installed or there are too few rows for it.
+    """Two coordinates per row, and the name of the projection.
+
+    It is UMAP, or principal components if UMAP is not installed or there are too few rows.
     """
     with warnings.catch_warnings(), _same_threads():
         # umap and numba warn about versions and threads, which readers cannot change.
@@ -112,19 +110,15 @@ def project(features: np.ndarray[Any, np.dtype[np.float32]]) -> tuple[pd.DataFra
             return pd.DataFrame(plane, columns=["x", "y"]), "UMAP"
     from sklearn.decomposition import PCA
 
-    wide = np.column_stack(
-        [features, np.zeros_like(features)]
-    )  # two components exist even of one feature
-    return pd.DataFrame(
-        PCA(2, random_state=SEED).fit_transform(wide), columns=["x", "y"]
-    ), "principal components"
+    # Zero columns, so that two components exist even for a single feature.
+    padded = np.column_stack([features, np.zeros_like(features)])
+    plane = PCA(2, random_state=SEED).fit_transform(padded)
+    return pd.DataFrame(plane, columns=["x", "y"]), "principal components"
 
 
 @contextmanager
 def _same_threads() -> Iterator[None]:
-    """Numba, which compiles UMAP, changes the number of threads that PyTorch uses in this
-    process: restore it.
-    """
+    """Restore PyTorch's number of threads, which Numba changes when it compiles UMAP."""
     import torch
 
     before = torch.get_num_threads()
@@ -135,7 +129,7 @@ def _same_threads() -> Iterator[None]:
 
 
 def measure(saved: Features) -> Overlap:
-    """How distinguishable the domains are, from the features themselves, not from the plane."""
+    """How distinguishable the domains are in the space of the features, not in the plane."""
     names = sorted(set(saved.domains))
     numbers = np.array([names.index(name) for name in saved.domains])
     return Overlap(
@@ -148,10 +142,10 @@ def measure(saved: Features) -> Overlap:
 def accuracy(
     features: np.ndarray[Any, np.dtype[np.float32]], labels: np.ndarray[Any, np.dtype[np.int64]]
 ) -> float | None:
-    """Cross-validated balanced accuracy of shrunk linear discriminants; domains count equally,
-    whatever their sizes.
+    """Cross-validated balanced accuracy of a linear discriminant classifier with shrinkage.
 
-    None where a domain has fewer rows than there are folds, or there is only one domain.
+    Domains count equally, whatever their sizes. None if a domain has fewer rows than there are
+    folds, or if there is only one domain.
     """
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
     from sklearn.metrics import balanced_accuracy_score
@@ -164,5 +158,5 @@ def accuracy(
         solver="lsqr", shrinkage="auto", priors=np.full(len(counts), 1 / len(counts))
     )
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=SEED)
-    guessed = cross_val_predict(classifier, features.astype(np.float64), labels, cv=folds)
-    return float(balanced_accuracy_score(labels, guessed))
+    predicted = cross_val_predict(classifier, features.astype(np.float64), labels, cv=folds)
+    return float(balanced_accuracy_score(labels, predicted))

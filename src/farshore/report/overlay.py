@@ -1,7 +1,7 @@
 """What a report knows beyond its runs: labels, orders, colours, and published numbers.
 
 Everything that builds tables or figures receives an `Overlay`. The plain one adds nothing: methods
-and data sets keep the names that a user types. `farshore.report.paper` is the paper's.
+and data sets keep the names that users type. The paper's overlay is in `farshore.report.paper`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from .. import catalog
 from ..benchmarks import BENCHMARKS
 from .names import in_order
 
-# The method that others are compared with: training without any protection against forgetting.
+# The method that the others are compared with: training without protection against forgetting.
 BASELINE = "finetune"
-# What an overlay calls the numbers of a comparison at the defaults, which may hold any method.
+# An overlay's name for the numbers of a comparison at the defaults, with any methods.
 COMPARISON = "compare"
 WHITE, GREY = "#ffffff", "#8a8a8a"
 # Colours that people with any colour vision can distinguish, in the order of the catalog's groups;
@@ -43,16 +43,15 @@ class PaperTable:
     name: str
     title: str
     numbers: Mapping[tuple[str, str, str], Number]
-    # What the paper prints at the end of a row: the average, and mean, geometric mean and median of
-    # the ranks.
+    # The end of the paper's rows: the average, and mean, geometric mean and median of the ranks.
     averages: Mapping[str, float] = field(default_factory=dict)
     ranks: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    # Trials and seeds of the search behind the numbers; None where there was no search.
+    # Trials and seeds of the search behind the numbers; None without a search.
     search: tuple[int, int] | None = None
 
     def number(self, method: str, dataset: str, variant: str = "") -> Number | None:
-        """Mean and standard error, where they were published."""
+        """Mean and standard error, if they were published."""
         return self.numbers.get((method, variant, dataset))
 
     def datasets(self) -> list[str]:
@@ -75,44 +74,44 @@ class Overlay:
     baseline: str = BASELINE
 
     def numbers(self, experiment: str) -> PaperTable | None:
-        """Published numbers to show beside those of an experiment."""
+        """Published numbers to show next to those of an experiment."""
         return None
 
     def beside(self, experiment: str) -> Beside | None:
-        """Rows of another experiment that belong into this one's table."""
+        """Rows of another experiment to show in this experiment's table."""
         return None
 
     def label(self, method: str) -> str:
-        """A method as readers see it."""
+        """The name of a method for readers."""
         return method
 
     def dataset_label(self, benchmark: str) -> str:
-        """A data set as readers see it."""
+        """The name of a data set for readers."""
         return benchmark
 
     def group_label(self, group: str) -> str:
-        """A group of methods as readers see it."""
+        """The name of a group of methods for readers."""
         return group.replace("-", " ").capitalize()
 
     def datasets_in_order(self, names: Iterable[str]) -> list[str]:
-        """The columns of a table."""
+        """The columns of a table in order."""
         return in_order(names, BENCHMARKS.names())
 
     def tables_in_order(self, stems: Iterable[str]) -> list[str]:
-        """The tables of a report, by the names under which their experiments are recorded."""
+        """The tables of a report in order, by the names of their recorded experiments."""
         return list(stems)
 
     def fill(self, group: str) -> str:
-        """The background of a group's rows and bars."""
+        """The background colour of a group's rows and bars."""
         line = self.line(group)
         return WHITE if line == GREY else _lighter(line)
 
     def line(self, group: str) -> str:
-        """A group's lines and points, visible on white and on black."""
+        """The colour of a group's lines and points, visible on white and on black."""
         return SERIES[catalog.GROUPS.index(group)] if group in catalog.GROUPS else GREY
 
     def example(self, figure: str) -> str:
-        """An experiment file whose runs a figure can be drawn from, if there is one to suggest."""
+        """An experiment file to suggest for the data of a figure, or an empty text."""
         return ""
 
 

@@ -1,4 +1,4 @@
-"""The page: one HTML file with its tables, figures, style and scripts; it loads nothing."""
+"""The page: one HTML file with tables, figures, style and scripts; it loads no other files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FILES = Path(__file__).parent / "files"
 
 
 def needed() -> None:
-    """Refuse, with the command to type, where plotly or Jinja2 is not installed."""
+    """Raise an error with the command to type if plotly or Jinja2 is not installed."""
     try:
         import jinja2  # noqa: F401
         import plotly  # noqa: F401
@@ -33,7 +33,7 @@ def needed() -> None:
 
 @dataclass(frozen=True)
 class PageDrawing:
-    """A figure as the template shows it; `choices` are its views by what they show."""
+    """A figure as the template shows it; `choices` are the views by their heading."""
 
     name: str
     title: str
@@ -58,21 +58,22 @@ class ShownTable:
 
 
 def page(report: Report, drawings: Sequence[Drawing] = (), *, source: str = "") -> str:
-    """The whole page as text. `source` is what to type for the runs, quoted, for the
-    commands below the figures.
+    """The whole page as text.
+
+    `source` names the runs in the commands below the figures, quoted for the shell.
     """
     needed()
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
     answered = answer(report)
-    if answered is not None:  # its table comes first
+    if answered is not None:  # the answer's table comes first
         report = replace(
             report,
             tables=tuple(sorted(report.tables, key=lambda table: table is not answered.table)),
         )
     tables = [_table(page_table(table), Markup) for table in report.tables]
-    if answered is not None:  # its sentences are at the top already
+    if answered is not None:  # the answer's sentences are already at the top
         for shown in tables:
             shown.sentences = () if shown.page.table is answered.table else shown.sentences
     environment = Environment(
@@ -99,9 +100,7 @@ def page(report: Report, drawings: Sequence[Drawing] = (), *, source: str = "") 
 
 
 def figure_data(drawings: Iterable[Drawing]) -> str:
-    """The figures as JSON for use inside a page: no NaN, and no character that could end the
-    script.
-    """
+    """The figures as JSON inside a page: no NaN, and no characters that could end the script."""
     figures = [
         {
             "name": drawing.name,
@@ -113,8 +112,8 @@ def figure_data(drawings: Iterable[Drawing]) -> str:
         for drawing in drawings
     ]
     text = json.dumps(figures, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
     return text
 
 
@@ -124,13 +123,13 @@ def _plain(figure: dict[str, Any]) -> dict[str, Any]:
 
 
 def _finite(value: Any) -> Any:
-    """Without NaN and infinity, which JSON does not have."""
+    """Replace NaN and infinity, which JSON does not have, by None."""
     if isinstance(value, float):
         return float(f"{value:.6g}") if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
+        return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_finite(each) for each in value]
+        return [_finite(item) for item in value]
     return value
 
 
@@ -154,9 +153,12 @@ def _table(shown: PageTable, markup: Any) -> ShownTable:
     significance = shown.table.significance
     if significance is None:
         return ShownTable(shown)
-    drawn = svg(significance)
+    diagram = svg(significance)
     return ShownTable(
-        shown, markup(drawn) if drawn else None, significance.sentences, _intervals(significance)
+        shown,
+        markup(diagram) if diagram else None,
+        significance.sentences,
+        _intervals(significance),
     )
 
 
@@ -174,7 +176,7 @@ def _intervals(test: Significance) -> tuple[tuple[str, str, str], ...]:
             interval(test.bootstrap.get(name), False),
             interval(test.bootstrap_difference.get(name), True),
         )
-        for name in sorted(test.bootstrap, key=lambda each: test.mean_ranks.get(each, math.inf))
+        for name in sorted(test.bootstrap, key=lambda name: test.mean_ranks.get(name, math.inf))
     )
 
 

@@ -14,7 +14,7 @@ PLACES = {1: "best", 2: "second", 3: "third"}
 
 @dataclass
 class PageCell:
-    """One cell: its text, the value that it is sorted by, the letters of its notes."""
+    """One cell: its text, the value to sort by, the letters of its notes."""
 
     text: str
     value: float | None = None
@@ -53,7 +53,7 @@ class PageRow:
 
 @dataclass
 class PageTable:
-    """All that the template needs of a table."""
+    """Everything that the template needs for a table."""
 
     table: Table
     columns: list[PageColumn]
@@ -64,13 +64,13 @@ class PageTable:
 
 
 class Notes:
-    """Texts by letter: a, b, ..., z, aa, ab, ..."""
+    """Letters for the texts of notes: a, b, ..., z, aa, ab, ..."""
 
     def __init__(self) -> None:
         self.letters: dict[str, str] = {}
 
     def letter(self, text: str) -> str:
-        """The letter of a text, a new one if it is new."""
+        """The letter of a text; a new text gets the next one."""
         if text not in self.letters:
             index, letters = len(self.letters), ""
             while index >= 0:
@@ -81,10 +81,10 @@ class Notes:
 
 
 def number(value: float | None, *, sign: bool = False, digits: int = 1) -> str:
-    """A number with a typographic minus; a dash where there is none."""
+    """A number with a typographic minus; a dash for None and NaN."""
     if value is None or value != value:
         return "–"
-    value = round(value, digits) + 0.0  # no minus before a zero
+    value = round(value, digits) + 0.0  # turns -0.0 into 0.0
     shown = f"{value:+.{digits}f}" if sign and value else f"{value:.{digits}f}"
     return shown.replace("-", "\u2212")
 
@@ -119,15 +119,15 @@ def page_table(table: Table) -> PageTable:
         columns.append(
             PageColumn("Gain", f"over {base}", best, f"average minus the average of {base}")
         )
-    # Where all numbers of a column are of generated data, its head says so, and its cells need not.
-    in_the_head = {
+    # If all numbers of a column come from generated data, its head says so instead of each cell.
+    noted_in_head = {
         column.key
         for column in table.columns
         if column.generated and _all_generated(table, column.key)
     }
     sections = []
     for kind, rows in table.sections().items():
-        shown = [_row(table, row, notes, in_the_head, averaged, ranked, compared) for row in rows]
+        shown = [_row(table, row, notes, noted_in_head, averaged, ranked, compared) for row in rows]
         sections.append((SECTIONS.get(kind, kind), shown))
     groups = {
         row.group: (row.group, row.group_label or row.group, row.colour) for row in table.rows
@@ -146,7 +146,7 @@ def _row(
     table: Table,
     row: Row,
     notes: Notes,
-    in_the_head: Set[str],
+    noted_in_head: Set[str],
     averaged: bool,
     ranked: bool,
     compared: bool,
@@ -154,7 +154,7 @@ def _row(
     cells = []
     for column in table.columns:
         cell = row.cells.get(column.key)
-        if cell is not None and column.key in in_the_head:
+        if cell is not None and column.key in noted_in_head:
             cell = replace(cell, generated=False)
         cells.append(_cell(cell, table, notes))
     if averaged:
@@ -162,7 +162,7 @@ def _row(
     if ranked:
         ranks = (row.rank_arithmetic, row.rank_geometric, row.rank_median)
         for index, value in enumerate(ranks[:1] if len(table.columns) == 1 else ranks):
-            theirs = (
+            paper_rank = (
                 row.paper_ranks[index]
                 if row.paper_ranks is not None and value is not None
                 else None
@@ -171,7 +171,7 @@ def _row(
                 PageCell(
                     number(value),
                     value,
-                    paper=number(theirs) if theirs is not None else "",
+                    paper=number(paper_rank) if paper_rank is not None else "",
                     missing=value is None,
                 )
             )
@@ -198,10 +198,10 @@ def _cell(cell: Cell | None, table: Table, notes: Notes) -> PageCell:
     if cell is None:
         return PageCell("", missing=True, title="not planned")
     texts = list(cell.notes)
-    # Instead of a number: why there is none.
+    # Without a number, the cell says why.
     shown = number(cell.mean, digits=table.decimals) if cell.mean is not None else texts.pop(0)
     difference = cell.difference
-    worth = difference is not None and round(difference, table.decimals) != 0
+    visible = difference is not None and round(difference, table.decimals) != 0
     return PageCell(
         text=shown,
         value=cell.mean if cell.mean is not None and math.isfinite(cell.mean) else None,
@@ -210,7 +210,7 @@ def _cell(cell: Cell | None, table: Table, notes: Notes) -> PageCell:
         difference=number(difference, sign=True, digits=table.decimals)
         if difference is not None
         else "",
-        side=("above" if (difference or 0) > 0 else "below") if worth else "",
+        side=("above" if (difference or 0) > 0 else "below") if visible else "",
         place=PLACES.get(cell.place or 0, ""),
         notes=tuple(notes.letter(text) for text in texts),
         title=_title(cell.values, table.decimals),

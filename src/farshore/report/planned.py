@@ -1,4 +1,4 @@
-"""The cells of an experiment: its plan is made again, and finished runs are looked up."""
+"""The cells of an experiment: its plan is made again, and its finished runs are looked up."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .overlay import Overlay
 from .reading import ReadingStore
 from .table import Cell
 
-# Parts of an experiment that hold the same method on the same data set become variants, named by
-# what differs.
+# Parts of an experiment with the same method on the same data set become variants, named by the
+# conditions that differ.
 CONDITIONS = (
     "target",
     "steps",
@@ -49,11 +49,11 @@ class Gathered:
 
     @property
     def names(self) -> set[str]:
-        """Of every planned run."""
+        """The names of all planned runs."""
         return set(self.plan.unique())
 
     def keys(self) -> dict[str, tuple[str, str]]:
-        """Benchmark and order behind each column."""
+        """The benchmark and the order of each column."""
         return {
             group.key: (group.condition.benchmark, group.condition.order) for group in self.groups
         }
@@ -68,7 +68,7 @@ class Gathered:
         }
 
     def notes(self, overlay: Overlay) -> list[str]:
-        """What readers must know of the data."""
+        """Notes about the data."""
         results = (
             trial.result
             for group in self.groups
@@ -78,7 +78,7 @@ class Gathered:
         return data_notes(results, overlay)
 
     def cells(self, measure: Measure) -> Entries:
-        """Every cell by this measure."""
+        """All cells for this measure."""
         entries: Entries = {}
         for group in self.groups:
             cell = make_cell(group.seeds, self.experiment.selection, measure)
@@ -93,51 +93,42 @@ def gather(experiment: Experiment, store: ReadingStore, book: Book) -> Gathered:
     conditions: dict[Condition, list[Planned]] = {}
     for planned in plan.runs:
         conditions.setdefault(planned.condition, []).append(planned)
-    seen: dict[tuple[str, str, str], tuple[int, set[str]]] = {}
+    first_parts: dict[tuple[str, str, str], tuple[int, set[str]]] = {}
     for condition, runs in conditions.items():
         listed = condition.order == "listed"
         key = condition.benchmark if listed else f"{condition.benchmark} {condition.order}"
         variant = condition.varied
         names = {planned.name for planned in runs}
-        first = seen.setdefault((condition.method, variant, key), (condition.part, names))
-        if first[0] != condition.part:
-            if first[1] == names:  # the same runs under another part
+        first_part, first_names = first_parts.setdefault(
+            (condition.method, variant, key), (condition.part, names)
+        )
+        if first_part != condition.part:
+            if first_names == names:  # the same runs in another part
                 continue
-            variant = ", ".join(
-                filter(
-                    None,
-                    (
-                        variant,
-                        _difference(experiment.parts[first[0]], experiment.parts[condition.part]),
-                    ),
-                )
-            )
+            difference = _difference(experiment.parts[first_part], experiment.parts[condition.part])
+            variant = ", ".join(filter(None, (variant, difference)))
         gathered.groups.append(Group(condition, key, variant, read_seeds(runs, store)))
     return gathered
 
 
 def read_seeds(runs: list[Planned], store: ReadingStore) -> dict[int, Seed]:
-    """The finished trials of each seed. A trial that other runs judge counts once all of those
-    have finished.
+    """The finished trials of each seed.
+
+    A trial that is judged by runs with held-out sources counts once all of those have finished.
     """
-    wanted: dict[tuple[int, int], list[Planned]] = {}
+    by_trial: dict[tuple[int, int], list[Planned]] = {}
     for planned in runs:
-        wanted.setdefault((planned.seed, planned.trial), []).append(planned)
+        by_trial.setdefault((planned.seed, planned.trial), []).append(planned)
     trials: dict[int, list[Trial]] = {}
     counts: dict[int, int] = {}
-    for (seed, number), of_trial in wanted.items():
+    for (seed, number), of_trial in by_trial.items():
         counts[seed] = counts.get(seed, 0) + 1
         trials.setdefault(seed, [])
         results = {planned.held_out: store.find(planned.name) for planned in of_trial}
         result = results.pop(None, None)
-        if result is not None and all(each is not None for each in results.values()):
-            trials[seed].append(
-                Trial(
-                    number,
-                    result,
-                    {str(name): each for name, each in results.items() if each is not None},
-                )
-            )
+        held_out = {str(name): other for name, other in results.items() if other is not None}
+        if result is not None and len(held_out) == len(results):
+            trials[seed].append(Trial(number, result, held_out))
     return {seed: Seed(trials[seed], counts[seed]) for seed in trials}
 
 
@@ -148,5 +139,5 @@ def _difference(first: Part, other: Part) -> str:
 
 def _value(value: object) -> str:
     if isinstance(value, Mapping):
-        return " ".join(f"{key}={each}" for key, each in value.items())
+        return " ".join(f"{key}={item}" for key, item in value.items())
     return "as usual" if value is None else str(value)

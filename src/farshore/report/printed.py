@@ -1,4 +1,4 @@
-"""The text forms of a report, by the ending of the file."""
+"""The text forms of a report, by the suffix of the file."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Where the numbers come from: versions, hardware, data, weights, search and selection, and the
-commands that give them again.
-"""
+"""Where the numbers come from: versions, hardware, data, search, and commands to reproduce them."""
 
 from __future__ import annotations
 
@@ -25,9 +23,7 @@ SHOWN = 8
 
 @dataclass(frozen=True)
 class Used:
-    """A result that a table is made of, and what was written down beside it. `alone`: it belongs
-    to no experiment.
-    """
+    """A result that a table shows, and the config of its run. `alone`: it has no experiment."""
 
     result: Result
     config: Mapping[str, Any]
@@ -35,10 +31,8 @@ class Used:
 
 
 def provenance(used: Sequence[Used], experiments: Mapping[str, Experiment]) -> Provenance:
-    """Facts of all results together; a fact that differs between them lists its values with
-    their counts.
-    """
-    results = [each.result for each in used]
+    """The facts about all results; a fact that differs between them lists values with counts."""
+    results = [item.result for item in used]
     facts: list[tuple[str, str]] = [("runs", _runs(results))] if results else []
     for key, label in (
         ("farshore", "version of farshore"),
@@ -50,7 +44,7 @@ def provenance(used: Sequence[Used], experiments: Mapping[str, Experiment]) -> P
             (label, _counted(result.versions.get(key, "not recorded") for result in results))
         )
     facts += [
-        ("commit", _counted(str(each.config.get("commit") or "not recorded") for each in used)),
+        ("commit", _counted(str(item.config.get("commit") or "not recorded") for item in used)),
         (
             "processor",
             _counted(result.hardware.get("processor", "not recorded") for result in results),
@@ -64,7 +58,9 @@ def provenance(used: Sequence[Used], experiments: Mapping[str, Experiment]) -> P
         ("results versions", _results_versions(used)),
         ("targets opened", _period(results)),
     ]
-    facts += [(f"experiment {stem}", _search(found)) for stem, found in experiments.items()]
+    facts += [
+        (f"experiment {stem}", _search(experiment)) for stem, experiment in experiments.items()
+    ]
     facts += _data(results)
     return Provenance(
         tuple((what, value) for what, value in facts if value),
@@ -72,17 +68,15 @@ def provenance(used: Sequence[Used], experiments: Mapping[str, Experiment]) -> P
     )
 
 
-# How a run may end otherwise than with a score on the target.
+# The statuses of runs that ended without a score on the target.
 ENDS = {"diverged": "diverged", "pruned": "stopped early by the search"}
-
-
-# Where the commands put what they give again.
+# The folder into which the commands write their runs.
 AGAIN = "runs-again"
 
 
 def commands(used: Sequence[Used], experiments: Mapping[str, Experiment]) -> list[str]:
-    """A block to paste that carries everything out again and builds the same tables."""
-    results = [each.result for each in used]
+    """Commands to paste that repeat all runs and build the same tables."""
+    results = [item.result for item in used]
     lines = [
         f"{install('report')}  # in a checkout of farshore {version}"
         for version in sorted({result.versions["farshore"] for result in results})[-1:]
@@ -91,18 +85,19 @@ def commands(used: Sequence[Used], experiments: Mapping[str, Experiment]) -> lis
     device = (
         " --device cuda" if any(result.run.device.startswith("cuda") for result in results) else ""
     )
-    swept = {stem: each for stem, each in experiments.items() if each.command == "sweep"}
+    swept = {stem: item for stem, item in experiments.items() if item.command == "sweep"}
     lines += _sweep_commands(swept, device)
-    for each in experiments.values():
-        if each.command == "compare":
-            lines += compare_commands(each, f" --runs {AGAIN}{device}")
-    unrecorded = sorted(_unrecorded(used, {each.name for each in experiments.values()}))
+    for experiment in experiments.values():
+        if experiment.command == "compare":
+            lines += compare_commands(experiment, f" --runs {AGAIN}{device}")
+    recorded = {experiment.name for experiment in experiments.values()}
+    unrecorded = sorted(_unrecorded(used, recorded))
     lines += [
         f"farshore sweep experiments/{name}.yaml --runs {AGAIN}{device}  # this file is not "
         "recorded with the runs"
         for name in unrecorded
     ]
-    lines += [run_command(each.result.run) for each in used if each.alone]
+    lines += [run_command(item.result.run) for item in used if item.alone]
     return [*lines, f"farshore report {AGAIN} -o report-again.html"] if results else lines
 
 
@@ -122,7 +117,7 @@ def _sweep_commands(experiments: Mapping[str, Experiment], device: str) -> list[
             *text.rstrip().splitlines(),
             "END",
         ]
-    # Those that others depend on come first.
+    # Experiments that others depend on come first.
     for stem, experiment in sorted(experiments.items(), key=lambda item: _depth(item[1])):
         file = f"{_folder(stem, experiment)}/{experiment.name}.yaml"
         lines.append(f"farshore sweep {file} --runs {AGAIN}{device if experiment.parts else ''}")
@@ -134,23 +129,23 @@ def _folder(stem: str, experiment: Experiment) -> str:
 
 
 def run_command(run: Run) -> str:
-    """What to type for a single run, with every option that decides it."""
+    """The command that repeats a single run, with every option that affects it."""
     words = ["farshore", "run", run.benchmark, run.method, "--seed", str(run.seed)]
-    asked = {"target", "order", "steps", "memory", "network", "scenario_seed", "device"}
-    given = run.model_dump(mode="json", include=asked, exclude_defaults=True)
-    for name, value in given.items():
+    options = {"target", "order", "steps", "memory", "network", "scenario_seed", "device"}
+    changed = run.model_dump(mode="json", include=options, exclude_defaults=True)
+    for name, value in changed.items():
         text = ",".join(value) if isinstance(value, list) else str(value)
         words += [f"--{name.replace('_', '-')}", text]
     return shlex.join([*words, *run_options(run), "--out", AGAIN])
 
 
 def mixed_versions(used: Sequence[Used]) -> list[str]:
-    """A problem where results of several versions are in one report."""
-    found = Counter(each.result.versions.get("farshore", "not recorded") for each in used)
-    if len(found) < 2:
+    """A problem if the results come from several versions of farshore."""
+    versions = Counter(item.result.versions.get("farshore", "not recorded") for item in used)
+    if len(versions) < 2:
         return []
     counts = ", ".join(
-        f"{version}: {several(count, 'run')}" for version, count in sorted(found.items())
+        f"{version}: {several(count, 'run')}" for version, count in sorted(versions.items())
     )
     return [
         f"The results come from several versions of farshore ({counts}), and numbers may differ "
@@ -171,26 +166,25 @@ def _runs(results: Sequence[Result]) -> str:
     ) + (f"; {hours:.2f} hours together")
 
 
-def _search(found: Experiment) -> str:
-    if found.reads:
-        return f"a table of the selected runs of {' and '.join(found.reads)}"
-    settings = {part.settings_from for part in found.parts} - {None}
-    if settings:
+def _search(experiment: Experiment) -> str:
+    if experiment.reads:
+        return f"a table of the selected runs of {' and '.join(experiment.reads)}"
+    sources = {part.settings_from for part in experiment.parts} - {None}
+    if sources:
         return (
-            f"settings from {', '.join(sorted(str(each) for each in settings))}; scenario "
-            f"seed {found.scenario_seed}"
+            f"settings from {', '.join(sorted(map(str, sources)))}; scenario "
+            f"seed {experiment.scenario_seed}"
         )
-    search = found.search
-    if found.command == "compare":
+    search = experiment.search
+    if experiment.command == "compare":
         return (
-            f"a comparison without a search, run seeds {_seeds(found)}, scenario seed "
-            f"{found.scenario_seed}"
+            f"a comparison without a search, run seeds {_seeds(experiment)}, scenario seed "
+            f"{experiment.scenario_seed}"
         )
     return (
         f"{search.trials} trials for each of {len(search.run_seeds)} seeds, search seed "
-        f"{search.seed}, "
-        f"scenario seed {found.scenario_seed}, "
-        f"selected by {found.selection}"
+        f"{search.seed}, scenario seed {experiment.scenario_seed}, "
+        f"selected by {experiment.selection}"
     )
 
 
@@ -200,27 +194,25 @@ def _seeds(comparison: Experiment) -> str:
 
 
 def _data(results: Sequence[Result]) -> list[tuple[str, str]]:
-    """By data set: what its prepared form is and a checksum over it; then what its results note:
-    counts, weights, corruptions.
-    """
+    """One fact per data set: its prepared form with a checksum, corruptions, and shared notes."""
     facts = []
     by_benchmark: dict[str, list[Result]] = {}
     for result in results:
         by_benchmark.setdefault(result.title, []).append(result)
-    for benchmark, found in by_benchmark.items():
-        sets = _counted(_set(result) for result in found)
+    for benchmark, of_benchmark in by_benchmark.items():
+        data = _counted(_data_version(result) for result in of_benchmark)
         corruptions = _counted(
             f"{result.data['corruptions']} corruptions"
-            for result in found
+            for result in of_benchmark
             if "corruptions" in result.data
         )
-        shared = set(found[0].notes).intersection(*(result.notes for result in found))
-        texts = [sets, *filter(None, [corruptions]), *sorted(shared)]
+        shared = set(of_benchmark[0].notes).intersection(*(result.notes for result in of_benchmark))
+        texts = [data, *filter(None, [corruptions]), *sorted(shared)]
         facts.append((f"data of {benchmark}", "; ".join(texts)))
     return facts
 
 
-def _set(result: Result) -> str:
+def _data_version(result: Result) -> str:
     if not result.data:
         return "manifest not recorded"
     digest = result.data.get("sha256")
@@ -230,26 +222,26 @@ def _set(result: Result) -> str:
 
 
 def _results_versions(used: Sequence[Used]) -> str:
-    found: dict[str, set[int]] = {}
-    for each in used:
-        named = (
-            each.config.get("named_by", {}).get("results_versions", {})
-            if isinstance(each.config.get("named_by"), Mapping)
+    by_name: dict[str, set[int]] = {}
+    for item in used:
+        recorded = (
+            item.config.get("named_by", {}).get("results_versions", {})
+            if isinstance(item.config.get("named_by"), Mapping)
             else {}
         )
         for kind, name in (
-            ("method", each.result.run.method),
-            ("benchmark", each.result.run.benchmark),
+            ("method", item.result.run.method),
+            ("benchmark", item.result.run.benchmark),
         ):
-            if kind in named:
-                found.setdefault(name, set()).add(int(named[kind]))
-    if not found:
+            if kind in recorded:
+                by_name.setdefault(name, set()).add(int(recorded[kind]))
+    if not by_name:
         return ""
-    first = {name: versions for name, versions in found.items() if versions != {1}}
+    not_first = {name: versions for name, versions in by_name.items() if versions != {1}}
     return (
         "all 1"
-        if not first
-        else "; ".join(f"{name} {sorted(versions)}" for name, versions in first.items())
+        if not not_first
+        else "; ".join(f"{name} {sorted(versions)}" for name, versions in not_first.items())
         + "; all others 1"
     )
 
@@ -260,37 +252,33 @@ def _period(results: Sequence[Result]) -> str:
 
 
 def _counted(values: Iterable[str]) -> str:
-    found = Counter(values).most_common()
-    if len(found) < 2:
-        return found[0][0] if found else ""
-    more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    return "; ".join(f"{value} ({several(count, 'run')})" for value, count in found[:SHOWN]) + more
+    """The only value, or the most frequent values with their counts."""
+    counts = Counter(values).most_common()
+    if len(counts) < 2:
+        return counts[0][0] if counts else ""
+    more = f"; and {len(counts) - SHOWN} more" if len(counts) > SHOWN else ""
+    return "; ".join(f"{value} ({several(count, 'run')})" for value, count in counts[:SHOWN]) + more
 
 
 def _unrecorded(used: Sequence[Used], recorded: set[str]) -> set[str]:
-    """Experiments that runs name and the folder does not hold."""
-    named = (each.config.get("planned", {}) for each in used)
+    """Experiments that runs name but the folder does not contain."""
+    positions = (item.config.get("planned", {}) for item in used)
     return {
-        str(place["experiment"])
-        for place in named
-        if isinstance(place, Mapping) and place.get("experiment")
+        str(position["experiment"])
+        for position in positions
+        if isinstance(position, Mapping) and position.get("experiment")
     } - recorded
 
 
 def _depth(experiment: Experiment) -> int:
-    """0 for what needs no other experiment."""
+    """0 if the experiment needs no other experiment, else 1."""
     return int(
         bool(experiment.reads) or any(part.settings_from is not None for part in experiment.parts)
     )
 
 
 def _prepare(run: Run) -> str:
-    """The command that gets the data of a run, if one is needed."""
+    """The command that prepares the data of a run; empty if none is needed."""
     if run.benchmark not in BENCHMARKS or BENCHMARKS.get(run.benchmark).needs_preparation() is None:
         return ""
     return f"farshore prepare {run.benchmark}"
-
-
-def _text(value: Any) -> str:
-    """A value as the command line takes it."""
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,4 +1,4 @@
-"""Runs as a report reads them: each once; damaged ones count as missing and are named."""
+"""Reads the runs of a report: each once. Damaged runs count as missing and are reported."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ class _ReadOnce(RunFolder):
         return result
 
 
-# How many damaged results are named one by one.
+# How many damaged results are listed by name.
 NAMED = 5
 
 
 class ReadingStore(Store):
-    """A store that reads a result once and keeps what tables need of it; `problems` names what
-    could not be read. With `only`, the run of this name counts and no other.
+    """A store that reads each result once and keeps the parts that tables need.
+
+    `problems` lists the results that could not be read. With `only`, all other runs are ignored.
     """
 
     def __init__(self, runs: Path, only: str | None = None) -> None:
@@ -45,11 +46,11 @@ class ReadingStore(Store):
         self._read: dict[str, Result | None] = {}
 
     def folder(self, name: str) -> RunFolder:
-        """The folder of a run, which counts as finished only if it can be read."""
+        """The folder of a run, which counts as finished only if its result can be read."""
         return _ReadOnce(self.runs / name, self)
 
     def find(self, name: str) -> Result | None:
-        """The result of a run; None if there is none, or none that can be read."""
+        """The result of a run; None if there is none or it cannot be read."""
         if name not in self._read:
             self._read[name] = self._try(RunFolder(self.runs / name))
         return self._read[name]
@@ -65,7 +66,7 @@ class ReadingStore(Store):
 
     @property
     def problems(self) -> list[str]:
-        """The damaged results; of many the first few by name."""
+        """The damaged results: the first few by name, and the number of the others."""
         more = len(self.damaged) - NAMED
         return [
             *self.damaged[:NAMED],
@@ -88,8 +89,8 @@ class ReadingStore(Store):
             return None
         if result.target is None:
             return result
-        # No table shows the confusion matrix, and with two hundred classes it is nearly all of a
-        # result's size.
+        # No table shows the confusion matrix, which is most of a result's size if there are many
+        # classes.
         return result.model_copy(
             update={"target": result.target.model_copy(update={"confusion": []})}
         )

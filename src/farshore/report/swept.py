@@ -22,7 +22,7 @@ from .table import Column, Table
 
 @dataclass
 class Swept:
-    """The tables, the runs that their plans name, and what a reader must know."""
+    """The tables, the names of their planned runs, the experiments, and problems to report."""
 
     tables: list[Table] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
@@ -31,7 +31,7 @@ class Swept:
 
 
 def swept_tables(store: ReadingStore, overlay: Overlay, only: str | None = None) -> Swept:
-    """A table for each recorded experiment that has runs, or for the one called `only`."""
+    """A table for each recorded experiment that has runs, or only for the one named `only`."""
     swept = Swept()
     recorded = recorded_experiments(store.runs, swept.problems)
     gathered: dict[str, Gathered] = {}
@@ -56,7 +56,7 @@ def swept_tables(store: ReadingStore, overlay: Overlay, only: str | None = None)
 
 @dataclass(frozen=True)
 class _Source:
-    """Finds the runs of an experiment and keeps them: several tables may read the same one."""
+    """Finds the runs of an experiment and caches them: several tables may read the same one."""
 
     store: ReadingStore
     book: Book
@@ -78,8 +78,8 @@ def _table(
     paper = None if tiny else overlay.numbers(paper_name(experiment))
     read = [source.find(name) for name in experiment.reads or [experiment.name]]
     entries: Entries = {}
-    for one in read:
-        for key, cells in one.cells(measure).items():
+    for gathered in read:
+        for key, cells in gathered.cells(measure).items():
             entries.setdefault(key, {}).update(
                 {
                     column: cell
@@ -94,31 +94,31 @@ def _table(
             if key[0] == overlay.baseline or method_group(key[0])[0] in ("naive", "tailored")
         }
     columns = _columns(read, entries, overlay)
-    names = {name for one in read for name in one.names}
+    names = {name for gathered in read for name in gathered.names}
     beside = overlay.beside(experiment.name)
     if beside is not None:
         names |= _add_beside(beside, entries, columns, source)
-    parts = [part for one in read for part in one.experiment.parts]
+    parts = [part for gathered in read for part in gathered.experiment.parts]
     orders = {(data.title, order) for part in parts for data in part.data for order in part.orders}
     several_orders = len(orders) > len({name for name, _ in orders})
     frame = Frame(
         stem,
-        _first(experiment.about),
+        _capitalized(experiment.about),
         _about(read[0].experiment, measure),
         measure.unit,
         measure.higher_is_better,
         averaged=not any(part.vary for part in parts),
         # Neither the best seed alone nor several orders of one data set justify ranks.
         ranked=measure.ranked and not several_orders and not any(part.best_seed for part in parts),
-        partial=any(one.plan.waiting or one.plan.absent for one in read),
+        partial=any(gathered.plan.waiting or gathered.plan.absent for gathered in read),
         remarks=tuple(_remarks(experiment, read, paper, tiny, several_orders, overlay)),
     )
     return assemble(frame, columns, entries, overlay, paper), names
 
 
 def _columns(read: Sequence[Gathered], entries: Entries, overlay: Overlay) -> list[Column]:
-    keys = {key: value for one in read for key, value in one.keys().items()}
-    metrics = {key: metric for one in read for key, metric in one.metrics().items()}
+    keys = {key: value for gathered in read for key, value in gathered.keys().items()}
+    metrics = {key: metric for gathered in read for key, metric in gathered.metrics().items()}
     ordered = [
         key
         for name in overlay.datasets_in_order(benchmark for benchmark, _ in keys.values())
@@ -137,24 +137,23 @@ def _columns(read: Sequence[Gathered], entries: Entries, overlay: Overlay) -> li
                 column_generated(entries.values(), key),
             )
         )
-    absent = dict.fromkeys(name for one in read for name in one.plan.absent)
+    absent = dict.fromkeys(name for gathered in read for name in gathered.plan.absent)
     return [*columns, *(Column(name, overlay.dataset_label(name)) for name in absent)]
 
 
 def _add_beside(
     beside: Beside, entries: Entries, columns: Sequence[Column], source: _Source
 ) -> set[str]:
-    """Add the rows of another experiment that have numbers, if it is recorded; the names of its
-    runs.
-    """
+    """Add the rows of another recorded experiment that have numbers; return its runs' names."""
     variant = beside.variant
     try:
         other = source.find(beside.experiment)
     except FarshoreError:
         return set()
-    keys, given = {column.key for column in columns}, other.cells(TARGET)
+    keys, other_cells = {column.key for column in columns}, other.cells(TARGET)
     for method in select_methods(beside.methods):
-        cells = {key: cell for key, cell in given.get((method, ""), {}).items() if key in keys}
+        of_method = other_cells.get((method, ""), {})
+        cells = {key: cell for key, cell in of_method.items() if key in keys}
         if (method, variant) not in entries and any(
             cell.mean is not None for cell in cells.values()
         ):
@@ -163,8 +162,8 @@ def _add_beside(
 
 
 def _about(experiment: Experiment, measure: Measure) -> str:
-    """One sentence: what the numbers are and how they were selected."""
-    head = f"{_first(measure.title)} ({measure.unit}): mean ± standard error over seeds"
+    """One sentence about what the numbers are and how they were selected."""
+    head = f"{_capitalized(measure.title)} ({measure.unit}): mean ± standard error over seeds"
     search = experiment.search
     if any(part.search is not None or part.settings_from is not None for part in experiment.parts):
         return f"{head}."
@@ -192,15 +191,15 @@ def _remarks(
             "Tiny scale: two steps per domain on embedded data. This shows that the experiment "
             "runs; its numbers mean nothing."
         )
-    if any(one.experiment.selection == "oracle" for one in read):
+    if any(gathered.experiment.selection == "oracle" for gathered in read):
         yield (
             "Settings were selected on the target itself. This measures what honest selection "
             "costs; it is not a result."
         )
     if experiment.command == "compare":
         yield COMPARED
-    for one in read:
-        search = one.experiment.search
+    for gathered in read:
+        search, plan = gathered.experiment.search, gathered.plan
         seeds = len(search.run_seeds)
         if (
             paper is not None
@@ -211,25 +210,25 @@ def _remarks(
             trials, seeds_of_paper = paper.search
             yield (
                 f"The paper searched {several(trials, 'trial')} for each of "
-                f"{several(seeds_of_paper, 'seed')}; {one.experiment.name} has {search.trials} for "
-                f"each of {seeds}."
+                f"{several(seeds_of_paper, 'seed')}; {gathered.experiment.name} has "
+                f"{search.trials} for each of {seeds}."
             )
-        for benchmark, absent in one.plan.absent.items():
+        for benchmark, absent in plan.absent.items():
             yield f"{benchmark}: {absent.why}; {several(absent.runs, 'run')} cannot be looked up."
-        if one.plan.waiting:
-            more = f" (and {len(one.plan.waiting) - 1} more)" if len(one.plan.waiting) > 1 else ""
-            yield f"Not planned yet: {one.plan.waiting[0].sentence}{more}."
+        if plan.waiting:
+            more = f" (and {len(plan.waiting) - 1} more)" if len(plan.waiting) > 1 else ""
+            yield f"Not planned yet: {plan.waiting[0].sentence}{more}."
     if several_orders:
         yield (
             "Orders of the same data set are not independent observations, so there are no ranks "
             "and no tests."
         )
-    yield from dict.fromkeys(note for one in read for note in one.notes(overlay))
+    yield from dict.fromkeys(note for gathered in read for note in gathered.notes(overlay))
 
 
 def _metric(benchmark: str) -> str:
     return BENCHMARKS.get(benchmark).metric if benchmark in BENCHMARKS else "accuracy"
 
 
-def _first(text: str) -> str:
+def _capitalized(text: str) -> str:
     return text[:1].upper() + text[1:]

@@ -1,4 +1,4 @@
-"""Tables of runs that no recorded experiment names: what was planned is not known there."""
+"""Tables of runs that belong to no recorded experiment, so that their plan is unknown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NO_EXPERIMENT = "runs"
 
 @dataclass(frozen=True)
 class UnplannedRun:
-    """A run that no recorded experiment names."""
+    """A run that belongs to no recorded experiment."""
 
     name: str
     result: Result
@@ -32,19 +32,20 @@ class UnplannedRun:
 
     @property
     def planned(self) -> Mapping[str, Any]:
-        """Its position in the experiment that planned it, if that was written down."""
+        """Its position in the experiment that planned it, if that is recorded in the run."""
         position = self.config.get("planned", {})
         return position if isinstance(position, Mapping) else {}
 
     @property
     def experiment(self) -> str:
-        """The experiment that planned it."""
+        """The name of the experiment that planned it."""
         return str(self.planned.get("experiment") or NO_EXPERIMENT)
 
     @property
     def condition(self) -> str:
-        """What the run was asked for beside benchmark, method and seed. Settings count where
-        nobody searched them.
+        """The options of the run other than benchmark, method and seed.
+
+        Settings are included unless an experiment searched them.
         """
         run = self.result.run
         settings = [f"{name} {value}" for name, value in run.settings.items()]
@@ -54,10 +55,10 @@ class UnplannedRun:
 
 
 def unplanned_tables(runs: Sequence[UnplannedRun], overlay: Overlay) -> list[Table]:
-    """A table for each experiment that is named in the runs themselves."""
+    """A table for each experiment that the runs themselves name."""
     by_experiment: dict[str, list[UnplannedRun]] = {}
     for run in runs:
-        # A run that judges a trial by a held-out source is no result of its own.
+        # A run with a held-out source only judges a trial; it is not a result of its own.
         if not run.result.run.left_out:
             by_experiment.setdefault(run.experiment, []).append(run)
     return [_table(name, of_name, overlay) for name, of_name in sorted(by_experiment.items())]
@@ -66,14 +67,14 @@ def unplanned_tables(runs: Sequence[UnplannedRun], overlay: Overlay) -> list[Tab
 def _table(name: str, runs: Sequence[UnplannedRun], overlay: Overlay) -> Table:
     seeds: dict[tuple[str, str], dict[str, dict[int, list[Trial]]]] = {}
     conditions: dict[str, set[str]] = {}
-    for each in runs:
-        conditions.setdefault(each.result.title, set()).add(each.condition)
-    for each in runs:
-        run, title = each.result.run, each.result.title
-        variant = each.condition if len(conditions[title]) > 1 else ""
+    for unplanned in runs:
+        conditions.setdefault(unplanned.result.title, set()).add(unplanned.condition)
+    for unplanned in runs:
+        run, title = unplanned.result.run, unplanned.result.title
+        variant = unplanned.condition if len(conditions[title]) > 1 else ""
         of_seed = seeds.setdefault((run.method, variant), {}).setdefault(title, {})
-        trials = of_seed.setdefault(int(each.planned.get("seed", run.seed)), [])
-        trials.append(Trial(int(each.planned.get("trial", len(trials))), each.result))
+        trials = of_seed.setdefault(int(unplanned.planned.get("seed", run.seed)), [])
+        trials.append(Trial(int(unplanned.planned.get("trial", len(trials))), unplanned.result))
     cells = [by_seed for by_benchmark in seeds.values() for by_seed in by_benchmark.values()]
     most_seeds = max(len(by_seed) for by_seed in cells)
     most_trials = max(len(trials) for by_seed in cells for trials in by_seed.values())
@@ -82,11 +83,11 @@ def _table(name: str, runs: Sequence[UnplannedRun], overlay: Overlay) -> Table:
             benchmark: make_cell(
                 _padded(by_seed, most_seeds, most_trials), "source-validation", TARGET
             )
-            for benchmark, by_seed in on.items()
+            for benchmark, by_seed in by_benchmark.items()
         }
-        for key, on in seeds.items()
+        for key, by_benchmark in seeds.items()
     }
-    metrics = {each.result.title: each.result.metric for each in runs}
+    metrics = {unplanned.result.title: unplanned.result.metric for unplanned in runs}
     columns = [
         Column(
             benchmark,
@@ -96,9 +97,9 @@ def _table(name: str, runs: Sequence[UnplannedRun], overlay: Overlay) -> Table:
         )
         for benchmark in overlay.datasets_in_order(metrics)
     ]
-    for on in entries.values():
+    for by_column in entries.values():
         for benchmark in metrics:
-            on.setdefault(
+            by_column.setdefault(
                 benchmark,
                 Cell(None, seeds_planned=most_seeds, trials_planned=most_trials),
             )
@@ -107,7 +108,7 @@ def _table(name: str, runs: Sequence[UnplannedRun], overlay: Overlay) -> Table:
 
 
 def _frame(name: str, runs: Sequence[UnplannedRun], trials: int, overlay: Overlay) -> Frame:
-    notes = data_notes([each.result for each in runs], overlay)
+    notes = data_notes([unplanned.result for unplanned in runs], overlay)
     if len(runs) == 1:
         run = runs[0].result.run
         return Frame(
@@ -117,31 +118,31 @@ def _frame(name: str, runs: Sequence[UnplannedRun], trials: int, overlay: Overla
             ranked=False,
             remarks=tuple(notes),
         )
-    of_each = ", each with its best trial by source-validation" if trials > 1 else ""
+    selection = ", each with its best trial by source-validation" if trials > 1 else ""
     return Frame(
         name,
         f"{name}: runs without a recorded plan",
-        f"Score on the unseen target (%): mean ± standard error over seeds{of_each}.",
+        f"Score on the unseen target (%): mean ± standard error over seeds{selection}.",
         remarks=(UNKNOWN_PLAN, *notes),
     )
 
 
 def _padded(by_seed: Mapping[int, list[Trial]], seeds: int, trials: int) -> dict[int, Seed]:
-    """The seeds that are there, and as many empty ones as are missing against the fullest cell."""
-    there = {seed: Seed(of_seed, trials) for seed, of_seed in by_seed.items()}
-    empty = (-1 - number for number in range(seeds - len(there)))
-    return there | {seed: Seed((), trials) for seed in empty}
+    """The seeds of a cell, and empty ones up to the number of seeds in the fullest cell."""
+    with_runs = {seed: Seed(of_seed, trials) for seed, of_seed in by_seed.items()}
+    empty = (-1 - number for number in range(seeds - len(with_runs)))
+    return with_runs | {seed: Seed((), trials) for seed in empty}
 
 
 def condition(run: Run) -> str:
-    """What a run was asked for beside benchmark, method, seed and settings."""
-    asked = {"target", "order", "steps", "memory", "network"}
-    given = run.model_dump(include=asked, exclude_defaults=True, mode="json")
+    """The options of a run other than benchmark, method, seed and settings."""
+    names = {"target", "order", "steps", "memory", "network"}
+    changed = run.model_dump(include=names, exclude_defaults=True, mode="json")
     paths = (
         BENCHMARKS.get(run.benchmark).path_options if run.benchmark in BENCHMARKS else frozenset()
     )
     options = {name: value for name, value in run.options.items() if name not in paths}
     return ", ".join(
         f"{name} {'>'.join(value) if isinstance(value, list) else value}"
-        for name, value in {**given, **options, **run.network_settings}.items()
+        for name, value in {**changed, **options, **run.network_settings}.items()
     )

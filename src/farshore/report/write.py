@@ -1,4 +1,4 @@
-"""Writes a report into a file; the ending of the file decides the form."""
+"""Writes a report to a file; the file's suffix decides the form."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ DIAGRAM, DIAGRAM_FORMS = "critical-difference", (".svg", ".csv")
 def write_report(
     runs: Path, out: Path, *, paper: bool = True, experiment: str | None = None
 ) -> list[str]:
-    """Write the report of a folder of runs, or of one experiment that it records; what a reader
-    must know before the numbers is returned, too.
-    """
+    """Write the report of a folder of runs, or of one recorded experiment; return its problems."""
     if out.suffix not in FORMS:
         raise FarshoreError(f"--out {str(out)!r} is not allowed: end it in {', '.join(FORMS)}")
     if out.suffix == ".html":
@@ -54,9 +52,7 @@ def choose_overlay(*, paper: bool) -> Overlay:
 def write_figure(
     runs: Path, name: str, out: Path, *, paper: bool = True, experiment: str | None = None
 ) -> None:
-    """Write one figure: as a page of its own, its numbers as CSV, or plotly's JSON; the diagram
-    of ranks as SVG or CSV.
-    """
+    """Write one figure as a page, as CSV or as plotly's JSON; the rank diagram as SVG or CSV."""
     overlay = choose_overlay(paper=paper)
     if name == DIAGRAM:
         write(out, _diagram(runs, out, overlay, experiment))
@@ -73,7 +69,7 @@ def write_figure(
     from .page import figure_data, page
 
     check_figure(name)
-    # Refuses an empty folder with the same message.
+    # Raises the report's error for an empty folder.
     build_report(runs, overlay, experiment=experiment)
     drawing = draw_one(name, read_runs(runs, experiment=experiment), overlay)
     if out.suffix == ".csv":
@@ -86,7 +82,7 @@ def write_figure(
 
 
 def _typed(runs: Path, experiment: str | None) -> str:
-    """What to type after `farshore report` for the same runs."""
+    """The arguments of `farshore report` for the same runs."""
     return shlex.join([str(runs), *(["--experiment", experiment] if experiment else [])])
 
 

@@ -1,5 +1,7 @@
-"""The figures: one file each, with `collect` (runs to numbers), `draw` (numbers to a picture) and
-`drawing` (both, where there are data).
+"""The figures: one module each.
+
+`collect` turns runs into numbers, `draw` numbers into a picture, and `drawing` does both, or
+returns None if the runs have no data for the figure.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ FIGURES: dict[str, Callable[[Sequence[Shown], Overlay], Drawing | None]] = {
         step_time,
     )
 }
-# What each one needs, for the message where its data are not there.
+# The data that each figure needs, for the error message.
 NEEDS = {
     in_domain.NAME: "methods of at least two groups",
     naive_tailored.NAME: "a tailored method and its naive form under the same conditions",
@@ -53,19 +55,19 @@ NEEDS = {
 
 
 def draw_all(runs: Sequence[Shown], overlay: Overlay) -> list[Drawing]:
-    """Every figure whose data are there."""
+    """All figures that the runs have data for."""
     drawings = (make(runs, overlay) for make in FIGURES.values())
     return [drawing for drawing in drawings if drawing is not None]
 
 
 def check_figure(name: str) -> None:
-    """Refuse a name that no figure has."""
+    """Raise an error if no figure has this name."""
     if name not in FIGURES:
         raise unknown("figure", name, [*FIGURES, critical_difference.NAME])
 
 
 def draw_one(name: str, runs: Sequence[Shown], overlay: Overlay) -> Drawing:
-    """One figure by name; without its data, the error says what it needs."""
+    """One figure by name; the error for missing data says what the figure needs."""
     check_figure(name)
     drawing = FIGURES[name](runs, overlay)
     if drawing is None:

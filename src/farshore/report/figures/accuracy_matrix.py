@@ -1,6 +1,4 @@
-"""The accuracy matrix as a heat map: the score on every source after each domain, and on the
-target at the end.
-"""
+"""The accuracy matrix as a heat map: scores on all sources after each domain, and on the target."""
 
 from __future__ import annotations
 
@@ -17,13 +15,14 @@ from .shape import Drawing, View, canvas, data_set, text
 
 NAME = "accuracy-matrix"
 TITLE = "Scores after each domain"
-# From low to high, without a bright middle, so that numbers on it stay readable.
+# From low to high, without a bright middle, so that the numbers stay readable.
 SCALE = [[0.0, "#fbf3e4"], [0.35, "#c9dcc0"], [0.7, "#6ba58f"], [1.0, "#1f5f6b"]]
 
 
 def collect(runs: Sequence[Shown]) -> pd.DataFrame:
-    """One row per data set, method, stage and scored domain: mean over the seeds on validation
-    rows; the target after the last stage.
+    """One row per data set, method, stage and scored domain.
+
+    Scores are means over the seeds on validation rows; the target is scored after the last stage.
     """
     scores: dict[tuple[str, str, int, str, int, str, bool], list[float | None]] = defaultdict(list)
     for run in plain(runs):
@@ -109,7 +108,7 @@ def _percent(score: float | None) -> float | None:
 
 
 def _best(frame: pd.DataFrame, methods: Sequence[str]) -> str:
-    """The continual method with the best target score: the others have seen more data."""
+    """The continual method with the best target score; other kinds have seen more data."""
     target = frame[
         frame["unseen_target"]
         & frame["method"].map(lambda name: method_group(name)[1] == "continual")
@@ -119,9 +118,7 @@ def _best(frame: pd.DataFrame, methods: Sequence[str]) -> str:
 
 
 def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
-    """The figure, where a run learned more than one domain; the method with the best target
-    score is first.
-    """
+    """The figure, if a run learned several domains; the method with the best target is first."""
     frame = collect(runs)
     if frame.empty or frame["stage"].max() < 2:
         return None

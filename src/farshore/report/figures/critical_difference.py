@@ -1,6 +1,4 @@
-"""The critical-difference diagram: mean ranks on a line, and bars across methods that the test
-does not distinguish.
-"""
+"""The critical-difference diagram: mean ranks on a line; bars join indistinguishable methods."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ LINE, TOP, STEP = 20, 64, 9
 
 
 def diagram(report: Report) -> tuple[pd.DataFrame, str]:
-    """Mean ranks of the largest table that has a diagram, and the diagram."""
+    """The mean ranks of the largest table with a diagram, and the diagram."""
     tables = sorted(report.tables, key=lambda table: -len(table.rows) * len(table.columns))
     diagrams = [
         (table.significance, drawn)
@@ -35,7 +33,7 @@ def diagram(report: Report) -> tuple[pd.DataFrame, str]:
 
 
 def svg(test: Significance) -> str | None:
-    """An SVG in the text's colour, readable in light and dark; None where there was no test."""
+    """An SVG in the text's colour, readable in light and dark; None if there was no test."""
     ranks = sorted(test.mean_ranks.items(), key=lambda pair: (pair[1], pair[0]))
     if test.critical_difference is None or len(ranks) < 2:
         return None
@@ -51,11 +49,11 @@ def svg(test: Significance) -> str | None:
     height = below + LINE * max(half, len(ranks) - half) + 8
     parts = [_axis(low, high, at), _scale(test.critical_difference, high - low)]
     for index, clique in enumerate(bars):
-        there = [test.mean_ranks[name] for name in clique if name in test.mean_ranks]
+        members = [test.mean_ranks[name] for name in clique if name in test.mean_ranks]
         y = TOP + STEP * (index + 1)
         parts.append(
-            f'<line class="bar" x1="{at(min(there)) - 4:.1f}" y1="{y}" '
-            f'x2="{at(max(there)) + 4:.1f}" y2="{y}"/>'
+            f'<line class="bar" x1="{at(min(members)) - 4:.1f}" y1="{y}" '
+            f'x2="{at(max(members)) + 4:.1f}" y2="{y}"/>'
         )
     for index, (name, rank) in enumerate(ranks):
         left = index < half
@@ -91,7 +89,7 @@ def svg(test: Significance) -> str | None:
 
 
 def _axis(low: int, high: int, at) -> str:  # type: ignore[no-untyped-def]
-    """The line of ranks, numbered, the best at the left."""
+    """The axis of ranks with numbers, the best on the left."""
     step = max(1, math.ceil((high - low) / 10))
     parts = [f'<line x1="{at(low):.1f}" y1="{TOP}" x2="{at(high):.1f}" y2="{TOP}"/>']
     for rank in range(low, high + 1, step):
@@ -101,7 +99,7 @@ def _axis(low: int, high: int, at) -> str:  # type: ignore[no-untyped-def]
 
 
 def _scale(difference: float, span: int) -> str:
-    """The critical difference at the scale of the line; a longer one is cut, and labelled so."""
+    """The critical difference at the scale of the axis; a longer one is cut and labelled so."""
     length = (RIGHT - LEFT) * min(1.0, difference / span)
     longer = " (longer than this line)" if difference > span else ""
     return (

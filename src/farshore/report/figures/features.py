@@ -1,6 +1,4 @@
-"""Features of sources and target in a plane, with a number for how distinguishable the domains
-are.
-"""
+"""Features of sources and target in a plane, and a measure of how distinguishable domains are."""
 
 from __future__ import annotations
 
@@ -21,8 +19,9 @@ TARGET_COLOUR = "#d7263d"
 
 
 def draw(frame: pd.DataFrame) -> go.Figure:
-    """Points in the colour of their domain, the target in red; the number of each class is at
-    its centre over all sources.
+    """Points in the colour of their domain, the target in red.
+
+    The number of each class is at its centre over all sources.
     """
     figure = canvas(x="", y="", height=520)
     sources = 0
@@ -62,20 +61,21 @@ def draw(frame: pd.DataFrame) -> go.Figure:
 
 
 def points(run: Shown) -> tuple[pd.DataFrame, Overlap, str] | None:
-    """The saved features of a run in a plane, the numbers, and how the plane was made; None
-    where there are none or they are damaged.
+    """The features of a run in a plane, their overlap, and the projection's name.
+
+    None if no features were saved or they are damaged.
     """
     saved = read_features(run.features) if run.features is not None else None
     if saved is None:
         return None
     frame = saved.frame()
-    plane, way = project(saved.features)
+    plane, projection = project(saved.features)
     frame[["x", "y"]] = plane.round(2)
-    return frame, measure(saved), way
+    return frame, measure(saved), projection
 
 
 def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
-    """The figure, where features were saved; one run per method and data set."""
+    """The figure, if features were saved; one run per method and data set."""
     chosen: dict[tuple[str, str], Shown] = {}
     for run in runs:
         key = (run.benchmark, run.method)
@@ -85,13 +85,13 @@ def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
             and (key not in chosen or (run.selected and not chosen[key].selected))
         ):
             chosen[key] = run
-    views, frames, ways = [], [], set()
+    views, frames, projections = [], [], set()
     for benchmark in dict.fromkeys(name for name, _ in chosen):
         for method in methods_in_order(name for of, name in chosen if of == benchmark):
             projected = points(chosen[(benchmark, method)])
             if projected is not None:
-                frame, overlap, way = projected
-                ways.add(way)
+                frame, overlap, projection = projected
+                projections.add(projection)
                 views.append(
                     View(
                         overlay.label(method),
@@ -105,9 +105,9 @@ def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
         return None
     says = (
         "Features that the frozen model computes for every source (validation rows) and for the "
-        f"unseen target, projected onto a plane by {' or '.join(sorted(ways))}; numbers mark the "
-        "centres of the sources' classes. A picture alone proves nothing, so a classifier tries "
-        "to predict the domain: the closer its accuracy is to chance, the less the features "
-        "reveal where a row comes from."
+        f"unseen target, projected onto a plane by {' or '.join(sorted(projections))}; numbers "
+        "mark the centres of the sources' classes. A picture alone proves nothing, so a "
+        "classifier tries to predict the domain: the closer its accuracy is to chance, the less "
+        "the features reveal where a row comes from."
     )
     return Drawing(NAME, TITLE, says, views, pd.concat(frames, ignore_index=True))

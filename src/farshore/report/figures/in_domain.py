@@ -1,6 +1,4 @@
-"""In-domain performance: how well the methods of each group do on the sources they were trained
-on.
-"""
+"""In-domain performance: the scores of each group of methods on the sources."""
 
 from __future__ import annotations
 
@@ -20,8 +18,9 @@ TITLE = "Performance on the sources, by group"
 
 
 def collect(runs: Sequence[Shown]) -> pd.DataFrame:
-    """One row per group: mean and standard error over its methods and data sets, each a mean over
-    seeds.
+    """One row per group: mean and standard error over its methods and data sets.
+
+    The score of each method on each data set is a mean over seeds.
     """
     cells: dict[tuple[str, str, str], list[float | None]] = defaultdict(list)
     for run in plain(runs):
@@ -75,7 +74,7 @@ def _label(runs: Sequence[Shown], overlay: Overlay) -> str:
 
 
 def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
-    """The figure, where at least two groups have scores."""
+    """The figure, if at least two groups have scores."""
     frame = collect(runs)
     if len(frame) < 2:
         return None

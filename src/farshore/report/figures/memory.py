@@ -1,4 +1,4 @@
-"""The full memory and fractions of it."""
+"""The score on the target with the full memory and with fractions of it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ ALL = "average over data sets"
 
 
 def collect(runs: Sequence[Shown]) -> pd.DataFrame:
-    """One row per data set, method and size of the memory, for methods that ran with at least two
-    sizes; the largest is 100 %.
+    """One row per data set, method and memory size, for methods that ran with several sizes.
+
+    The largest size is 100 %.
     """
     chosen = first_experiment([run for run in runs if run.selected and run.listed])
     scores: dict[tuple[str, str, int, int], list[float | None]] = defaultdict(list)
@@ -86,7 +87,7 @@ def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
 
 
 def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
-    """The figure, where a method ran with more than one size of memory."""
+    """The figure, if a method ran with more than one memory size."""
     frame = collect(runs)
     if frame.empty:
         return None

@@ -1,4 +1,4 @@
-"""Naive against tailored: each notion of invariance in both frames."""
+"""Naive against tailored: each notion of invariance in both frameworks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALL = "average over data sets"
 
 
 def collect(runs: Sequence[Shown]) -> pd.DataFrame:
-    """One row per data set and tailored method whose naive form ran under the same conditions."""
+    """One row per data set and tailored method, if its naive form ran under the same conditions."""
     scores: dict[tuple[str, str], list[float | None]] = defaultdict(list)
     for run in plain(runs):
         scores[(run.benchmark, run.method)].append(run.result.target_score)
@@ -47,8 +47,9 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
 
 
 def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
-    """Two bars per method. Several data sets are averaged, without whiskers: the spread would be
-    that of the data sets.
+    """Two bars per method.
+
+    Several data sets are averaged, without whiskers: the spread would be that of the data sets.
     """
     figure = canvas(x="on the unseen target, %", y="", height=120 + 58 * frame["method"].nunique())
     several = frame["benchmark"].nunique() > 1
@@ -75,7 +76,7 @@ def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
 
 
 def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
-    """The figure, where at least one pair is there."""
+    """The figure, if there is at least one pair."""
     frame = collect(runs)
     if frame.empty:
         return None
@@ -90,9 +91,9 @@ def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
         for benchmark in frame["benchmark"].unique()
     ]
     if len(views) > 1:
-        whole = (
+        complete = (
             frame.groupby("method")["benchmark"].transform("nunique")
             == frame["benchmark"].nunique()
         )
-        views = [View(ALL, draw(frame[whole], overlay)), *views] if whole.any() else views
+        views = [View(ALL, draw(frame[complete], overlay)), *views] if complete.any() else views
     return Drawing(NAME, TITLE, says, views, frame)

@@ -1,4 +1,4 @@
-"""The score by the order of the domains."""
+"""The score on the target by the order of the domains."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SYMBOLS = (
 
 
 def collect(runs: Sequence[Shown]) -> pd.DataFrame:
-    """One row per data set, method and order, for data sets on which more than one order ran."""
+    """One row per data set, method and order, for methods that ran with several orders."""
     chosen = first_experiment([run for run in runs if run.selected and len(run.order) > 1])
     listed = {run.benchmark: run.order for run in chosen if run.listed}
     scores: dict[tuple[str, str, tuple[str, ...], int, int], list[float | None]] = defaultdict(list)
@@ -36,13 +36,13 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
         scores[(run.benchmark, run.method, run.order, run.result.steps, run.result.memory)].append(
             run.result.target_score
         )
-    several: dict[tuple[str, str, int, int], set[tuple[str, ...]]] = defaultdict(set)
+    orders: dict[tuple[str, str, int, int], set[tuple[str, ...]]] = defaultdict(set)
     for benchmark, method, order, steps, memory in scores:
-        several[(benchmark, method, steps, memory)].add(order)
+        orders[(benchmark, method, steps, memory)].add(order)
     rows = []
     for (benchmark, method, order, steps, memory), values in scores.items():
         score, error = average(values)
-        if len(several[(benchmark, method, steps, memory)]) > 1 and score is not None:
+        if len(orders[(benchmark, method, steps, memory)]) > 1 and score is not None:
             rows.append(
                 {
                     "benchmark": benchmark,
@@ -99,7 +99,7 @@ def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
 
 
 def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
-    """The figure, where more than one order ran."""
+    """The figure, if more than one order ran."""
     frame = collect(runs)
     if frame.empty:
         return None

@@ -1,4 +1,4 @@
-"""The runs of a folder for figures, each with its position in the experiment that planned it."""
+"""Reads the runs for figures, each with its position in the experiment that planned it."""
 
 from __future__ import annotations
 
@@ -14,20 +14,18 @@ from ..opening import find_runs
 from ..reading import ReadingStore
 from .runs import Shown, shown
 
-# By the name of a run: experiment, seed and trial, as a run's config has them.
+# Experiment, seed and trial by the name of a run, as in a run's config.
 Positions = Mapping[str, Mapping[str, Any]]
 
 
 def read_runs(path: Path, *, experiment: str | None = None) -> list[Shown]:
-    """Every readable run that is asked for. What cannot be read is named by the report, not
-    here.
-    """
-    asked = find_runs(path, experiment)
-    store = ReadingStore(asked.folder, asked.run)
-    recorded = recorded_experiments(asked.folder, [])
+    """All requested runs that can be read. The report lists those that cannot."""
+    requested = find_runs(path, experiment)
+    store = ReadingStore(requested.folder, requested.run)
+    recorded = recorded_experiments(requested.folder, [])
     runs = list(store.all())
-    if asked.experiment is not None:
-        chosen = {stem: of for stem, of in recorded.items() if stem == asked.experiment}
+    if requested.experiment is not None:
+        chosen = {stem: item for stem, item in recorded.items() if stem == requested.experiment}
         positions = _positions(chosen, store)
         runs = [
             (name, result, {**config, "planned": positions[name]})
@@ -35,18 +33,18 @@ def read_runs(path: Path, *, experiment: str | None = None) -> list[Shown]:
             if name in positions
         ]
     else:
-        # A run that was carried out on its own may belong to an experiment all the same.
-        names = {of.name for of, _ in recorded.values()}
+        # A run that was made on its own may still belong to an experiment.
+        names = {planned.name for planned, _ in recorded.values()}
         strays = [name for name, _, config in runs if _experiment(config) not in names]
-        positions = _positions(recorded, store) if strays and asked.run is None else {}
+        positions = _positions(recorded, store) if strays and requested.run is None else {}
         runs = [
             (name, result, {**config, "planned": positions[name]})
             if name in positions and _experiment(config) not in names
             else (name, result, config)
             for name, result, config in runs
         ]
-    rules = {of.name: of.selection for of, _ in recorded.values()}
-    return shown(runs, asked.folder, rules)
+    rules = {planned.name: planned.selection for planned, _ in recorded.values()}
+    return shown(runs, requested.folder, rules)
 
 
 def _experiment(config: Mapping[str, Any]) -> str:
@@ -56,13 +54,13 @@ def _experiment(config: Mapping[str, Any]) -> str:
 def _positions(
     recorded: Mapping[str, tuple[Experiment, Book]], store: ReadingStore
 ) -> dict[str, dict[str, Any]]:
-    """Where the recorded experiments have their runs; the first one that has a run counts."""
+    """The positions of runs in the recorded experiments; the first experiment with a run counts."""
     positions: dict[str, dict[str, Any]] = {}
     for experiment, book in recorded.values():
         try:
             plan = make_plan(experiment, store, book, available_only=False)
         except FarshoreError:
-            continue  # the report says that it cannot be planned again
+            continue  # the report lists it as an experiment that cannot be planned
         for planned in plan.runs:
             position = {
                 "experiment": experiment.name,

@@ -1,6 +1,4 @@
-"""The runs behind the figures: all of a folder, each with its experiment, seed and trial, and
-which of them were selected.
-"""
+"""The runs behind the figures, with experiment, seed, trial, and whether they were selected."""
 
 from __future__ import annotations
 
@@ -24,9 +22,7 @@ from ..names import method_group
 
 @dataclass(frozen=True)
 class Shown:
-    """A run: its result, the experiment that it belongs to, its seed and trial, and the file of
-    its features if they were saved.
-    """
+    """A run with its experiment, seed and trial, and the file of its features if it saved them."""
 
     name: str
     result: Result
@@ -48,7 +44,7 @@ class Shown:
 
     @property
     def benchmark(self) -> str:
-        """The benchmark, with the target where it is not the default one."""
+        """The benchmark, with the target if it is not the default one."""
         run, title = self.result.run, self.result.title
         return title if run.target is None else f"{title}, target {run.target}"
 
@@ -68,13 +64,13 @@ class Shown:
         try:
             benchmark = make_benchmark(run.benchmark, run.options)
             usual = benchmark.listed(benchmark.choose_target(run.target))
-        except FarshoreError:  # own data that are not here any more, or others by now
+        except FarshoreError:  # the user's own data, which may have been deleted or changed
             return False
         return tuple(usual) == tuple(run.order)
 
     @property
     def condition(self) -> tuple[Any, ...]:
-        """What must be equal for scores to be compared."""
+        """What must be equal for scores to be comparable."""
         return (
             self.benchmark,
             self.order,
@@ -89,10 +85,11 @@ def shown(
     folder: Path | None = None,
     rules: Mapping[str, Rule] | None = None,
 ) -> list[Shown]:
-    """Runs as the store reads them, with the selected one of each seed marked; `rules` are those
-    of the experiments by name.
+    """Runs from the store, with the selected trial of each seed marked.
+
+    `rules` are the selection rules of the experiments by name.
     """
-    kept: list[Shown] = []
+    trials: list[Shown] = []
     held_out: list[Shown] = []
     for name, result, config in runs:
         planned = config.get("planned") or {}
@@ -105,8 +102,8 @@ def shown(
             trial=int(planned.get("trial") or 0),
             features=features if features is not None and features.is_file() else None,
         )
-        (held_out if result.run.left_out else kept).append(run)
-    return mark_selected(kept, held_out, rules or {})
+        (held_out if result.run.left_out else trials).append(run)
+    return mark_selected(trials, held_out, rules or {})
 
 
 def mark_selected(
@@ -114,9 +111,7 @@ def mark_selected(
     held_out: Sequence[Shown] = (),
     rules: Mapping[str, Rule] = MappingProxyType({}),
 ) -> list[Shown]:
-    """The best trial of each seed of each method in each experiment and condition, by the
-    experiment's rule.
-    """
+    """Mark the best trial per experiment, method, condition and seed, by the experiment's rule."""
     judging: dict[tuple[Any, ...], dict[str, Result]] = defaultdict(dict)
     for run in held_out:
         judging[_trial_key(run)][run.result.run.target or run.name] = run.result
@@ -137,29 +132,28 @@ def mark_selected(
 
 
 def _trial_key(run: Shown) -> tuple[Any, ...]:
-    """What a trial and the runs that judge it with a source left out have in common."""
-    of = run.result.run
+    """A key that a trial shares with the runs that judge it, each with a source left out."""
+    config = run.result.run
     return (
         run.experiment,
         run.result.title,
-        of.method,
-        of.seed,
-        of.scenario_seed,
-        of.steps,
-        of.memory,
-        json.dumps(of.settings, sort_keys=True),
+        config.method,
+        config.seed,
+        config.scenario_seed,
+        config.steps,
+        config.memory,
+        json.dumps(config.settings, sort_keys=True),
     )
 
 
 def plain(runs: Sequence[Shown]) -> list[Shown]:
-    """The selected runs under one condition per benchmark: the one under which most methods ran,
-    in the listed order if there are such runs.
+    """The selected runs under one condition per benchmark: the one with the most methods.
 
-    Where experiments share a condition (an ablation repeats it with a setting fixed), the one with
-    more methods counts.
+    Runs in the listed order are preferred. If experiments share a condition (an ablation repeats it
+    with a fixed setting), the one with more methods counts.
     """
     chosen = [run for run in runs if run.selected]
-    usual: dict[str, tuple[Any, ...]] = {}
+    broadest: dict[str, tuple[Any, ...]] = {}
     for benchmark in dict.fromkeys(run.benchmark for run in chosen):
         methods: dict[tuple[Any, ...], set[str]] = defaultdict(set)
         for run in chosen:
@@ -168,16 +162,14 @@ def plain(runs: Sequence[Shown]) -> list[Shown]:
         listed = {
             run.condition for run in chosen if run.benchmark == benchmark and run.listed
         } or set(methods)
-        usual[benchmark] = max(
+        broadest[benchmark] = max(
             listed, key=lambda condition: (len(methods[condition]), str(condition))
         )
-    return first_experiment([run for run in chosen if run.condition == usual[run.benchmark]])
+    return first_experiment([run for run in chosen if run.condition == broadest[run.benchmark]])
 
 
 def first_experiment(runs: Sequence[Shown]) -> list[Shown]:
-    """Of runs that differ in their experiment alone, those of the experiment with the most
-    methods.
-    """
+    """Of runs that differ only in their experiment, those of the one with the most methods."""
     breadth = Counter(
         experiment for experiment, _ in {(run.experiment, run.method) for run in runs}
     )
@@ -193,6 +185,6 @@ def first_experiment(runs: Sequence[Shown]) -> list[Shown]:
 
 
 def average(values: Iterable[float | None]) -> tuple[float | None, float | None]:
-    """Mean and standard error of what is there."""
-    there = [value for value in values if value is not None]
-    return mean(there), standard_error(there)
+    """Mean and standard error of the values that are not None."""
+    numbers = [value for value in values if value is not None]
+    return mean(numbers), standard_error(numbers)

@@ -1,6 +1,4 @@
-"""Target score against source validation score over all trials: whether what selection uses
-predicts the target.
-"""
+"""Target score against source validation score, which selection uses, over all trials."""
 
 from __future__ import annotations
 
@@ -22,8 +20,9 @@ LEAST_TRIALS = 4
 
 
 def collect(runs: Sequence[Shown]) -> pd.DataFrame:
-    """One row per finished trial. Diverged ones have no scores; adaptations are left out because
-    they all start from one model.
+    """One row per finished trial.
+
+    Diverged trials have no scores; adaptations are left out because they all start from one model.
     """
     rows = []
     for run in runs:
@@ -50,9 +49,7 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
 
 
 def correlation(frame: pd.DataFrame) -> float | None:
-    """Spearman's correlation of the two scores, ties averaged; None where one of them is
-    constant.
-    """
+    """Spearman's correlation of the two scores, ties averaged; None if one of them is constant."""
     ranks = frame[["source_validation_score", "target_score_unseen"]].rank()
     if len(frame) < 3 or (ranks.nunique() < 2).any():
         return None
@@ -60,9 +57,7 @@ def correlation(frame: pd.DataFrame) -> float | None:
 
 
 def within(frame: pd.DataFrame) -> float | None:
-    """The mean correlation within methods: selection chooses among the trials of one method, not
-    among methods.
-    """
+    """The mean correlation within methods: selection chooses among the trials of one method."""
     correlations = [
         value
         for _, part in frame.groupby(["benchmark", "method"])
@@ -112,7 +107,7 @@ def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
 
 
 def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
-    """The figure, where there was something to select from: a method with several trials."""
+    """The figure, if selection had a choice: a method with several trials."""
     frame = collect(runs)
     if frame.empty or frame["selected"].all() or len(frame) < LEAST_TRIALS:
         return None

@@ -21,8 +21,9 @@ LEAST_VALUES = 3
 
 
 def collect(runs: Sequence[Shown]) -> pd.DataFrame:
-    """One row per data set, method, varied setting and value, from runs of one seed and trial
-    that differ in one setting.
+    """One row per data set, method, varied setting and value.
+
+    They come from runs of the same seed and trial that differ in one setting.
     """
     families: dict[tuple[Any, ...], list[Shown]] = defaultdict(list)
     for run in runs:
@@ -37,11 +38,11 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
             for name in family[0].result.settings
         }
         for name in GREEK:
-            moved = [run for run in family if _same_but(run, usual, name)]
-            values = {run.result.settings.get(name) for run in moved}
+            varied = [run for run in family if _same_except(run, usual, name)]
+            values = {run.result.settings.get(name) for run in varied}
             if len(values) < LEAST_VALUES:
                 continue
-            for run in moved:
+            for run in varied:
                 key = (run.benchmark, run.method, name, float(run.result.settings[name]))
                 scores[key].append((run.result.target_score, run.result.source_score(1)))
     rows = []
@@ -62,7 +63,7 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _same_but(run: Shown, usual: dict[str, str], name: str) -> bool:
+def _same_except(run: Shown, usual: dict[str, str], name: str) -> bool:
     settings = run.result.settings
     return settings.get(name) is not None and all(
         str(settings.get(other)) == value for other, value in usual.items() if other != name
@@ -70,7 +71,7 @@ def _same_but(run: Shown, usual: dict[str, str], name: str) -> bool:
 
 
 def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
-    """One line per method over the values of a setting, logarithmic where they span decades."""
+    """One line per method over the values of a setting, logarithmic if they span decades."""
     name = str(frame["setting"].iloc[0])
     figure = canvas(x=GREEK.get(name, name), y="on the unseen target, %")
     for index, method in enumerate(methods_in_order(frame["method"])):
@@ -93,7 +94,7 @@ def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
 
 
 def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
-    """The figure, where a weight was varied over at least three values with all else the same."""
+    """The figure, if a weight was varied over at least three values with all else the same."""
     frame = collect([run for run in runs if method_group(run.method)[1] == "continual"])
     if frame.empty:
         return None

@@ -1,6 +1,4 @@
-"""What a figure is: a title, a plain explanation, one or more views to choose from, and the
-numbers behind it.
-"""
+"""The parts of a figure: a title, an explanation, one or more views, and the numbers behind it."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ import plotly.graph_objects as go
 from ..overlay import Overlay
 
 WHISKER = "#80868c"
-# Members of a group share its colour and differ in these.
+# Members of a group share its colour and differ in their dashes.
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 # Up to this many methods, the legend names each line; beyond, it names only the groups.
 NAMED_LINES = 8
@@ -23,9 +21,7 @@ NAMED_LINES = 8
 
 @dataclass(frozen=True)
 class View:
-    """One picture. `of` is its heading in the list of views; `note` is a sentence about this view
-    alone.
-    """
+    """One picture. `of` is its heading in the list of views; `note` is a sentence about it."""
 
     label: str
     figure: go.Figure
@@ -45,28 +41,28 @@ class Drawing:
 
 
 def text(value: object) -> str:
-    """A label for plotly, which reads labels as HTML: names of domains come from users."""
+    """Escape a label for plotly, which reads labels as HTML; names of domains come from users."""
     return html.escape(str(value), quote=False)
 
 
 def named(method: object, overlay: Overlay) -> str:
-    """A method as the tables name it."""
+    """The name of a method in the tables."""
     return text(overlay.label(str(method)))
 
 
 def group_name(group: str, overlay: Overlay) -> str:
-    """A group as the tables name it."""
+    """The name of a group in the tables."""
     return text(overlay.group_label(group))
 
 
 def data_set(benchmark: object, overlay: Overlay) -> str:
-    """A data set as the tables name it, with the target where it is not the default one."""
+    """The name of a data set in the tables, with the target if it is not the default one."""
     name, comma, rest = str(benchmark).partition(", ")
     return f"{overlay.dataset_label(name)}{comma}{rest}"
 
 
 def canvas(*, x: str, y: str, height: int = 380, legend: bool = True) -> go.Figure:
-    """An empty figure without colours of its own: the page sets light or dark ones."""
+    """An empty figure without colours; the page sets light or dark ones."""
     figure = go.Figure()
     figure.update_layout(
         template="none",
@@ -85,7 +81,7 @@ def canvas(*, x: str, y: str, height: int = 380, legend: bool = True) -> go.Figu
 
 
 def errors(values: Sequence[float | None]) -> dict[str, object]:
-    """Whiskers; none where a standard error is not defined."""
+    """Whiskers, hidden if no standard error is defined."""
     if all(value is None or value != value for value in values):
         return {"visible": False}
     return {"type": "data", "array": list(values), "thickness": 1.4, "width": 4, "color": WHISKER}

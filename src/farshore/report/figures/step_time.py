@@ -50,8 +50,9 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
 
 
 def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
-    """One line per method. Many methods get thin lines, and a bold one for the mean of each
-    group, which is in the legend.
+    """One line per method.
+
+    Many methods get thin lines, with a bold line and a legend entry for the mean of each group.
     """
     figure = canvas(x="domains learned", y="milliseconds per step")
     methods = methods_in_order(frame["method"])
@@ -100,7 +101,7 @@ def _line(colour: str, index: int) -> dict[str, object]:
 
 
 def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
-    """The figure, where runs learned more than one domain."""
+    """The figure, if runs learned more than one domain."""
     frame = collect(runs)
     if frame.empty:
         return None

@@ -2,16 +2,16 @@
 (() => {
   const root = document.documentElement;
   const all = (selector, inside = document) => [...inside.querySelectorAll(selector)];
-  const kept = {
-    // Browsers may forbid storage for files; the page then forgets its theme when it is closed.
+  const storage = {
+    // Browsers may forbid storage for local files; the page then forgets its theme when closed.
     get: (key) => { try { return localStorage.getItem(key); } catch { return null; } },
     set: (key, value) => { try { localStorage.setItem(key, value); } catch { /* not stored */ } },
   };
 
-  // Light or dark: the setting of the system, or the choice of the user.
+  // Light or dark: the system's setting or the user's choice.
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const themeButton = document.getElementById("theme");
-  let theme = kept.get("farshore-theme") || "auto";
+  let theme = storage.get("farshore-theme") || "auto";
   const showTheme = () => {
     root.dataset.theme = theme === "auto" ? (dark.matches ? "dark" : "light") : theme;
     themeButton.textContent = `Theme: ${theme}`;
@@ -19,7 +19,7 @@
   };
   themeButton.addEventListener("click", () => {
     theme = { auto: "light", light: "dark", dark: "auto" }[theme];
-    kept.set("farshore-theme", theme);
+    storage.set("farshore-theme", theme);
     showTheme();
   });
   dark.addEventListener("change", showTheme);
@@ -38,19 +38,19 @@
   const sort = (table, column, direction) => {
     for (const body of all("tbody", table)) {
       const rows = all("tr.row", body);
-      rows.forEach((row, place) => { if (row.dataset.place === undefined) row.dataset.place = place; });
+      rows.forEach((row, index) => { if (row.dataset.index === undefined) row.dataset.index = index; });
       const key = (row) => {
         const cell = row.cells[column];
-        if (direction === "none") return Number(row.dataset.place);
+        if (direction === "none") return Number(row.dataset.index);
         if (column === 0) return cell.textContent.trim().toLowerCase();
         return cell.dataset.value === undefined ? null : Number(cell.dataset.value);
       };
       const sign = direction === "descending" ? -1 : 1;
       const keyed = rows.map((row) => [key(row), row]);
       keyed.sort(([a, first], [b, second]) => {
-        if (a === null || b === null) return (a === null) - (b === null) || first.dataset.place - second.dataset.place;
+        if (a === null || b === null) return (a === null) - (b === null) || first.dataset.index - second.dataset.index;
         const order = typeof a === "string" ? a.localeCompare(b) : a - b;
-        return sign * order || first.dataset.place - second.dataset.place;
+        return sign * order || first.dataset.index - second.dataset.index;
       });
       body.append(...keyed.map(([, row]) => row));
     }
@@ -110,8 +110,8 @@
   });
 
   // Figures: drawn in the colours of the page.
-  const held = document.getElementById("drawings");
-  const drawings = held ? JSON.parse(held.textContent) : [];
+  const data = document.getElementById("drawings");
+  const drawings = data ? JSON.parse(data.textContent) : [];
   const coarse = matchMedia("(pointer: coarse)").matches;
   const colours = () => {
     const style = getComputedStyle(root);
@@ -121,13 +121,13 @@
   const axes = (layout) => Object.keys(layout).filter((key) => /^[xy]axis\d*$/.test(key));
   const themed = (layout) => {
     const { text, grid, line, soft } = colours();
-    const found = structuredClone(layout);
-    found.font = { ...found.font, color: text };
-    found.hoverlabel = { ...found.hoverlabel, bgcolor: soft, bordercolor: line, font: { color: text } };
-    found.modebar = { bgcolor: "rgba(0,0,0,0)", color: line, activecolor: text };
-    found.dragmode = coarse ? false : "zoom";
-    for (const key of axes(found)) Object.assign(found[key], { gridcolor: grid, linecolor: line, zerolinecolor: line, tickcolor: line });
-    return found;
+    const coloured = structuredClone(layout);
+    coloured.font = { ...coloured.font, color: text };
+    coloured.hoverlabel = { ...coloured.hoverlabel, bgcolor: soft, bordercolor: line, font: { color: text } };
+    coloured.modebar = { bgcolor: "rgba(0,0,0,0)", color: line, activecolor: text };
+    coloured.dragmode = coarse ? false : "zoom";
+    for (const key of axes(coloured)) Object.assign(coloured[key], { gridcolor: grid, linecolor: line, zerolinecolor: line, tickcolor: line });
+    return coloured;
   };
   const plots = all("figure[data-figure]").map((figure) => ({
     figure,
@@ -146,17 +146,17 @@
   };
   let drawn = false;
   function recolour() { if (drawn) plots.forEach(draw); }
-  for (const one of plots) if (one.select) one.select.addEventListener("change", () => draw(one));
+  for (const plot of plots) if (plot.select) plot.select.addEventListener("change", () => draw(plot));
   showTheme();
-  // One per frame, so that the page stays responsive while they are drawn.
-  const next = (place) => {
-    if (place < plots.length) draw(plots[place]).then(() => requestAnimationFrame(() => next(place + 1)));
+  // One figure per frame, so that the page stays responsive while they are drawn.
+  const next = (index) => {
+    if (index < plots.length) draw(plots[index]).then(() => requestAnimationFrame(() => next(index + 1)));
     else { drawn = true; root.dataset.drawn = "yes"; }
   };
   next(0);
 
-  // In print: light, and as wide as the paper.
-  const printed = (width) => plots.forEach(({ plot }) => { if (plot.data) Plotly.relayout(plot, width ? { width, autosize: false } : { width: null, autosize: true }); });
-  addEventListener("beforeprint", () => { root.dataset.theme = "light"; recolour(); printed(900); });
-  addEventListener("afterprint", () => { showTheme(); printed(null); });
+  // When printing: the light theme, and figures as wide as the paper.
+  const resize = (width) => plots.forEach(({ plot }) => { if (plot.data) Plotly.relayout(plot, width ? { width, autosize: false } : { width: null, autosize: true }); });
+  addEventListener("beforeprint", () => { root.dataset.theme = "light"; recolour(); resize(900); });
+  addEventListener("afterprint", () => { showTheme(); resize(null); });
 })();

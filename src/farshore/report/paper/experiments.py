@@ -1,4 +1,4 @@
-"""The paper's experiments: their order in a report, and the rows that belong into their tables."""
+"""The paper's experiments: their order in a report, and extra rows of their tables."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BESIDE: dict[str, Beside] = {
         "main", ("cl-vrex", "cl-fishr", "cl-coral", "cl-mmd"), "static priors"
     ),
 }
-# Experiments whose runs a figure can be drawn from.
+# Experiments with the data for a figure.
 EXAMPLES: dict[str, str] = {
     "naive-tailored": "experiments/naive_vs_tailored.yaml",
     "memory": "experiments/memory_50.yaml",

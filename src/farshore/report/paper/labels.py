@@ -13,7 +13,7 @@ METHODS: dict[str, str] = {
     "cl-mmd": "CL-MMD",
     "cl-andmask": "CL-ANDMask",
 }
-# Put before the labels of a group's methods.
+# Prefixes of the labels of a group's methods.
 PREFIXES: dict[str, str] = {"tailored": "★-", "naive": "Naïve-"}
 # In the order of the paper's columns; the embedded data sets come last.
 DATASETS: dict[str, str] = {
@@ -30,8 +30,8 @@ DATASETS: dict[str, str] = {
     "heart-hospitals": "Heart hospitals",
 }
 GROUPS: dict[str, str] = {"tailored": "Tailored (★)", "naive": "Naïve"}
-# Backgrounds of rows. The paper has no colour for the upper bound, and one for both kinds of
-# replay.
+# Backgrounds of rows. The paper has no colour for the upper bound, and one colour for both kinds
+# of replay.
 FILLS: dict[str, str] = {
     "finetune": "#cacaca",
     "optimization": "#f5b4c7",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ... import catalog
 
-# The paper's own frame without penalty and alignment, and a baseline that users expect.
+# The paper's framework without penalty and alignment, and a baseline that users expect.
 BEYOND_THE_PAPER = ("er", "der++")
 
 
 def paper_methods() -> list[str]:
-    """The methods that the word `paper` selects, in the order of the catalog."""
+    """The methods that the name `paper` selects, in the order of the catalog."""
     return [name for name in catalog.names() if name not in BEYOND_THE_PAPER]

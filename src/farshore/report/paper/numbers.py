@@ -72,19 +72,17 @@ SOURCES: dict[str, tuple[tuple[str, str, str], ...]] = {
 
 
 def paper_table(experiment: str) -> PaperTable | None:
-    """The paper's numbers for an experiment; None where it has none."""
+    """The paper's numbers for an experiment; None if there are none."""
     sources = SOURCES.get(experiment)
     if sources is None:
         return None
     numbers: dict[tuple[str, str, str], Number] = {}
     notes: list[str] = []
-    for table, variant, ours in sources:
-        for (of, in_variant, method, dataset), number in _printed().items():
-            if (of, in_variant) == (table, variant):
-                numbers.setdefault(
-                    (method, ours, SWAP.get(dataset, dataset) if table in SWAPPED else dataset),
-                    number,
-                )
+    for table, variant, our_variant in sources:
+        for (printed_table, printed_variant, method, dataset), number in _printed().items():
+            if (printed_table, printed_variant) == (table, variant):
+                column = SWAP.get(dataset, dataset) if table in SWAPPED else dataset
+                numbers.setdefault((method, our_variant, column), number)
         if table in SWAPPED:
             notes.append(SWAP_NOTE)
     averages, ranks = _printed_averages() if experiment == "main" else ({}, {})

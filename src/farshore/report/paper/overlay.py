@@ -12,14 +12,14 @@ from .numbers import paper_table
 
 
 class PaperOverlay(Overlay):
-    """Numbers, labels, colours and orders of the paper; what it does not know stays plain."""
+    """The paper's numbers, labels, colours and orders; everything else stays plain."""
 
     def numbers(self, experiment: str) -> PaperTable | None:
         """The paper's numbers for an experiment of this name."""
         return paper_table(experiment)
 
     def beside(self, experiment: str) -> Beside | None:
-        """Rows that the paper prints in the same table."""
+        """Rows of another experiment that the paper prints in the same table."""
         return BESIDE.get(experiment)
 
     def label(self, method: str) -> str:
@@ -38,30 +38,30 @@ class PaperOverlay(Overlay):
         return GROUPS.get(group) or super().group_label(group)
 
     def datasets_in_order(self, names: Iterable[str]) -> list[str]:
-        """As in the paper's tables."""
+        """The data sets in the order of the paper's tables."""
         return in_order(names, DATASETS)
 
     def tables_in_order(self, stems: Iterable[str]) -> list[str]:
-        """The main table, a user's own experiments, then the paper's other tables."""
-        given = list(stems)
+        """The main table, then a user's own experiments, then the paper's other tables."""
+        recorded = list(stems)
 
-        def of(names: Iterable[str]) -> list[str]:
-            return [stem for name in names for stem in given if stem.partition(".")[0] == name]
+        def named(names: Iterable[str]) -> list[str]:
+            return [stem for name in names for stem in recorded if stem.partition(".")[0] == name]
 
-        first, last = of(FIRST), of(LAST)
-        own = [stem for stem in given if stem not in first and stem not in last]
+        first, last = named(FIRST), named(LAST)
+        own = [stem for stem in recorded if stem not in first and stem not in last]
         return [*first, *own, *last]
 
     def fill(self, group: str) -> str:
-        """The paper's colour of a group."""
+        """The paper's background colour of a group."""
         return FILLS.get(group) or super().fill(group)
 
     def line(self, group: str) -> str:
-        """The paper's hue of a group, for lines."""
+        """The paper's hue of a group, strong enough for lines."""
         return LINES.get(group) or super().line(group)
 
     def example(self, figure: str) -> str:
-        """The paper's experiment for a figure."""
+        """The paper's experiment with the data for a figure."""
         return EXAMPLES.get(figure, "")
 
 
