@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from test_battery import learned
 from torch import nn
 
 from farshore.methods import METHODS
+from farshore.testing import toy_learned
 
 TEXT = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
 
@@ -39,7 +39,7 @@ def test_its_statistic_is_the_derivative_in_a_scale(irm) -> None:
 
 
 def test_it_learns_as_a_method(irm, blobs) -> None:
-    made = learned("cl-irm", blobs, steps=20)
+    made = toy_learned("cl-irm", steps=20)
     x, y = blobs(2)
     assert float(torch.from_numpy(made.predict(x) == y.numpy()).double().mean()) > 0.8
     assert "scale_gradient" in made.system.method.priors.by_domain["d0"]

@@ -52,6 +52,9 @@ class Benchmark(ABC):
     # The options whose values name a place on the disk: what is there decides the numbers, not
     # where it lies.
     path_options: ClassVar[frozenset[str]] = frozenset()
+    # Whether another scenario seed gives other data, were it only another split into training and
+    # validation rows.
+    seed_changes_data: ClassVar[bool] = True
     # What `make` learned to turn raw rows into inputs; it travels with the model.
     preprocessing: Preprocessing | None = None
 

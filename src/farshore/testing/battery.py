@@ -12,7 +12,7 @@ from ..errors import FarshoreError
 from ..registry import Registry
 
 if TYPE_CHECKING:
-    from pytest import MarkDecorator
+    import pytest
 
 Case = TypeVar("Case")
 Thing = TypeVar("Thing")
@@ -95,7 +95,7 @@ class Battery(Generic[Thing, Case]):
                 error.add_note(f"in the check {name!r} of the {self.registry.kind} {subject!r}")
                 raise
 
-    def parametrize(self, subjects: Iterable[str | Thing], **options: Any) -> MarkDecorator:
+    def parametrize(self, subjects: Iterable[str | Thing], **options: Any) -> pytest.MarkDecorator:
         """A pytest mark that runs every check on every subject: the test takes two arguments,
         one called as the kind (`method`) and `check`.
         """

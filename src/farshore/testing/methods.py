@@ -38,7 +38,7 @@ from .trees import copied, differences, tensors
 from .waiting import Waiting
 
 if TYPE_CHECKING:
-    from pytest import MarkDecorator
+    import pytest
 
 EDGE_CASES = (
     "one domain",
@@ -119,7 +119,7 @@ def parametrize_method_checks(
     *,
     settings: Mapping[str, Any] | None = None,
     device: str = "cpu",
-) -> MarkDecorator:
+) -> pytest.MarkDecorator:
     """A pytest mark for a test with the arguments `method` and `check`: one test per method and
     check.
     """
@@ -187,8 +187,8 @@ def steps_lower_the_loss(case: MethodCase) -> None:
 @BATTERY.check
 def same_seed_gives_the_same_bits(case: MethodCase) -> None:
     """Two learners with one seed are equal bit for bit."""
-    states = [case.learned().state_dict() for _ in range(2)]
-    _ensure_same(*states, "two learners with the same seed differ")
+    first, second = (case.learned().state_dict() for _ in range(2))
+    _ensure_same(first, second, "two learners with the same seed differ")
 
 
 @BATTERY.check
@@ -207,9 +207,7 @@ def draws_come_from_its_own_generator(case: MethodCase) -> None:
         device=case.device,
         settings={"batch_size": _trainer(learner).method.settings.batch_size},
     )
-    streams = [
-        each.state_dict()["system"]["generators"]["data"].cpu() for each in (learner, plain)
-    ]
+    streams = [each.state_dict()["system"]["generators"]["data"].cpu() for each in (learner, plain)]
     ensure(
         torch.equal(*streams),
         "it moves the generator of the data: with one seed it sees other rows than `finetune`; "
@@ -420,14 +418,14 @@ def zero_weights_reduce_it_to_its_simpler_method(case: MethodCase) -> None:
     if simpler is None:
         raise not_for("has no weight whose zero makes it another method")
     name, zeros = simpler
-    networks = [
+    own, simple = (
         learner.state_dict()["system"]["network"]
         for learner in (
             case.learned(settings=zeros),
             toy_learned(name, device=case.device),
         )
-    ]
-    _ensure_same(*networks, f"with {dict(zeros)} its weights are not those of {name!r}")
+    )
+    _ensure_same(own, simple, f"with {dict(zeros)} its weights are not those of {name!r}")
 
 
 @BATTERY.check
@@ -443,7 +441,7 @@ def the_target_changes_no_weight(case: MethodCase) -> None:
     for noise in (False, True):
         observer = DomainCount()
         with toy_shift(noise=noise, observer=observer) as opened:
-            run = Run(
+            run = Run.build(
                 benchmark=ToyShift.name, method=case.name, settings=settings, device=case.device
             )
             results.append(execute(run, observer=observer))
