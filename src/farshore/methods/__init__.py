@@ -10,7 +10,8 @@ from ..lazy import lazy_exports
 from ..registry import Registry
 
 if TYPE_CHECKING:
-    from ..entry import Entry
+    from ..batch import Batch as Batch
+    from ..entry import Entry as Entry
     from .method import Method as Method
     from .method import Replay as Replay
     from .method import Terms as Terms
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from .tailored import TailoredSettings as TailoredSettings
 
 EXPORTS = {
+    "Batch": ".batch",
+    "Entry": ".entry",
     "Method": "method",
     "Naive": "naive",
     "Replay": "method",
