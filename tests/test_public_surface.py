@@ -9,11 +9,9 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from _pytest.mark import ParameterSet
 
 import farshore
 from farshore.adaptation import ADAPTATIONS
@@ -43,19 +41,6 @@ SHAPES: dict[str, type] = {
     "farshore.memory.Memory": Memory,
     "farshore.adaptation.adaptation.Adaptation": Adaptation,
 }
-# Those whose settings are `Any` until farshore.methods.method declares their type; strict, so that
-# this list goes away with it.
-UNTYPED = {
-    "farshore.methods.Method",
-    *(f"farshore.methods.{name}" for name in ("finetune.Finetune", "agem.AGEM", "er.ER")),
-    *(f"farshore.methods.coral.{name}" for name in ("CLCORAL", "NaiveCLCORAL")),
-}
-
-
-def marked(names: Iterable[str]) -> list[ParameterSet]:
-    """The names as parameters of a test, those that are untyped so far expected to fail."""
-    untyped = pytest.mark.xfail(strict=True, reason="Method.settings is Any")
-    return [pytest.param(name, marks=[untyped] if name in UNTYPED else []) for name in names]
 
 
 def exported(package: str) -> list[str]:
@@ -143,14 +128,14 @@ def test_no_exported_name_is_any(package: str, revealed: dict[str, str]) -> None
     assert {name: revealed[name] for name in exported(package) if is_any(revealed[name])} == {}
 
 
-@pytest.mark.parametrize("dotted", marked(SHAPES))
+@pytest.mark.parametrize("dotted", SHAPES)
 def test_no_public_attribute_is_any(dotted: str, revealed: dict[str, str]) -> None:
     names = [f"{dotted}.{attribute}" for attribute in attributes(SHAPES[dotted])]
     assert len(names) > 5
     assert {name: revealed[name] for name in names if is_any(revealed[name])} == {}
 
 
-@pytest.mark.parametrize("dotted", marked(systems()))
+@pytest.mark.parametrize("dotted", systems())
 def test_a_system_knows_the_type_of_its_settings(dotted: str, revealed: dict[str, str]) -> None:
     settings = systems()[dotted].Settings
     assert (

@@ -2,8 +2,8 @@
 
 `Learner` learns one domain after the other, `load` opens a saved one, `FarshoreClassifier` is the
 same for scikit-learn. `execute` carries out a `Run` on a `Benchmark` and measures the model on a
-target that it never saw. `farshore.methods`, `farshore.invariance`, `farshore.networks` and
-`farshore.benchmarks` hold what to extend.
+target that it never saw. `farshore.methods`, `farshore.invariance`, `farshore.memory`,
+`farshore.networks` and `farshore.benchmarks` hold what to extend, `farshore.testing` checks it.
 
 Public names are imported when they are first used, so that `farshore --help` does not load PyTorch.
 """

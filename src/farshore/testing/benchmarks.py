@@ -217,27 +217,6 @@ def every_domain_can_be_the_target(case: BenchmarkCase) -> None:
 
 
 @BATTERY.check
-def order_is_respected(case: BenchmarkCase) -> None:
-    """Sources come in the order that is asked for, with the same rows and splits in any order."""
-    listed = case.scenario().sources
-    if len(listed) < 2:
-        raise not_for("has one source only")
-    order = [domain.name for domain in listed][::-1]
-    turned = case.scenario(order=order).sources
-    ensure([domain.name for domain in turned] == order, f"the order {order} is not respected")
-    for domain, other in zip(listed, turned[::-1], strict=True):
-        # Inputs may be scaled by the first domain, so only labels and splits must be equal.
-        ensure(
-            torch.equal(domain.labels, other.labels)
-            and torch.equal(domain.train, other.train)
-            and torch.equal(domain.validation, other.validation),
-            f"the rows or the split of {domain.name!r} depend on the order",
-        )
-    with refused("an order that names a source twice"):
-        case.scenario(order=[order[0]] * len(order))
-
-
-@BATTERY.check
 def same_seed_gives_the_same_data(case: BenchmarkCase) -> None:
     """Data depend on the seed alone; another seed gives others, unless `seed_changes_data` is
     False.
@@ -257,6 +236,27 @@ def same_seed_gives_the_same_data(case: BenchmarkCase) -> None:
         f"seed_changes_data is {declared}, but another scenario seed gives "
         f"{'other' if changes else 'the same'} data",
     )
+
+
+@BATTERY.check
+def order_is_respected(case: BenchmarkCase) -> None:
+    """Sources come in the order that is asked for, with the same rows and splits in any order."""
+    listed = case.scenario().sources
+    if len(listed) < 2:
+        raise not_for("has one source only")
+    order = [domain.name for domain in listed][::-1]
+    turned = case.scenario(order=order).sources
+    ensure([domain.name for domain in turned] == order, f"the order {order} is not respected")
+    for domain, other in zip(listed, turned[::-1], strict=True):
+        # Inputs may be scaled by the first domain, so only labels and splits must be equal.
+        ensure(
+            torch.equal(domain.labels, other.labels)
+            and torch.equal(domain.train, other.train)
+            and torch.equal(domain.validation, other.validation),
+            f"the rows or the split of {domain.name!r} depend on the order",
+        )
+    with refused("an order that names a source twice"):
+        case.scenario(order=[order[0]] * len(order))
 
 
 @BATTERY.check
