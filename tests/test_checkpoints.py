@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from same import differences
 
 import farshore
 from farshore.checkpoints import Checkpoints
@@ -16,6 +15,7 @@ from farshore.errors import FarshoreError
 from farshore.learner import Learner, load
 from farshore.methods import METHODS, continual
 from farshore.state import current_tag
+from farshore.testing import differences
 
 
 class Stopped(Exception):

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from same import differences
 
 from farshore import Learner
 from farshore.data.domain import Domain
 from farshore.execution import EAGER_STEPS, Way, cannot_compile
 from farshore.learner import load
 from farshore.methods import continual
+from farshore.testing import differences
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA GPU here")
 RECORDED = [("graph", "float32"), ("graph", "tf32"), ("graph", "bf16")]

@@ -7,7 +7,6 @@ import pickle
 import numpy as np
 import pytest
 import sklearn
-from same import differences
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -15,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from farshore import FarshoreClassifier, Learner
+from farshore.testing import differences
 
 SMALL = {"settings": {"batch_size": 32, "learning_rate": 0.01}, "network_settings": {"width": 16}}
 

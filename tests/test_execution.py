@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import taping
 import torch
-from same import differences
 from torch import nn
 
 import farshore.execution
@@ -22,6 +21,7 @@ from farshore.networks.build import build_network
 from farshore.networks.network import ImageInputs, Network
 from farshore.observer import Observer
 from farshore.settings import RunSettings
+from farshore.testing import differences
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 

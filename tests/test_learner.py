@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from same import differences
 from torch import nn
 
 import farshore
 from farshore.errors import FarshoreError, SealedTargetError, StateError
 from farshore.learner import Learner, load
+from farshore.testing import differences
 from farshore.trainer import replay_plan
 
 FAST = {"batch_size": 8, "learning_rate": 0.01}

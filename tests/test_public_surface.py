@@ -17,6 +17,7 @@ import farshore
 from farshore.adaptation import ADAPTATIONS
 from farshore.adaptation.adaptation import Adaptation
 from farshore.invariance import Invariance
+from farshore.memory import Memory
 from farshore.methods import METHODS, Method
 
 ROOT = Path(__file__).parents[1]
@@ -24,8 +25,10 @@ PACKAGES = [
     "farshore",
     "farshore.benchmarks",
     "farshore.invariance",
+    "farshore.memory",
     "farshore.methods",
     "farshore.networks",
+    "farshore.testing",
 ]
 # Instances whose public attributes a user or a plugin reads, with a class to take the names from.
 SHAPES: dict[str, type] = {
@@ -35,6 +38,7 @@ SHAPES: dict[str, type] = {
     "farshore.Scenario": farshore.Scenario,
     "farshore.methods.Method": Method,
     "farshore.invariance.Invariance": Invariance,
+    "farshore.memory.Memory": Memory,
     "farshore.adaptation.adaptation.Adaptation": Adaptation,
 }
 
@@ -156,7 +160,7 @@ def test_the_exports_are_those_that_a_type_checker_sees(package: str) -> None:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
     )
     seen = {
-        alias.asname: line.module
+        alias.asname: "." * (line.level - 1) + str(line.module)
         for line in guarded.body
         if isinstance(line, ast.ImportFrom)
         for alias in line.names

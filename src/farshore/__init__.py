@@ -2,8 +2,9 @@
 
 `Learner` learns one domain after another, `load` opens a saved learner, and `FarshoreClassifier` is
 the same for scikit-learn. `execute` carries out a `Run` on a `Benchmark` and measures the model on
-a target that it never saw. `farshore.methods`, `farshore.invariance`, `farshore.networks` and
-`farshore.benchmarks` contain what can be extended.
+a target that it never saw. `farshore.methods`, `farshore.invariance`, `farshore.memory`,
+`farshore.networks` and `farshore.benchmarks` contain what can be extended; `farshore.testing`
+checks it.
 
 Public names are imported on first use, so that `farshore --help` does not load PyTorch.
 """

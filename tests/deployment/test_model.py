@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
-from same import differences
 
 import farshore
 from farshore.cli.app import main
@@ -21,6 +20,7 @@ from farshore.deployment.model import Model, NewModel, learn
 from farshore.deployment.site import Columns
 from farshore.learner import load
 from farshore.lock import exclusive
+from farshore.testing import differences
 
 QUICK = {"batch_size": 8, "learning_rate": 0.01}
 ROOT = Path(__file__).resolve().parents[2]

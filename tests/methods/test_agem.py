@@ -7,10 +7,10 @@ import torch
 from attached import attached, gradients, replaying, small_network, trained, weights
 from hypothesis import given
 from hypothesis import strategies as st
-from same import differences
 
 from farshore.invariance.sign_agreement import remove_conflict
 from farshore.methods.method import empirical_risk
+from farshore.testing import differences
 
 
 def project(g, reference):

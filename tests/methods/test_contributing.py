@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 
 import pytest
 import torch
-from test_battery import learned
 from torch import nn
 
 from farshore.methods import METHODS
+from farshore.testing import check_method, toy_learned
 
 TEXT = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
 
@@ -39,7 +40,48 @@ def test_its_statistic_is_the_derivative_in_a_scale(irm) -> None:
 
 
 def test_it_learns_as_a_method(irm, blobs) -> None:
-    made = learned("cl-irm", blobs, steps=20)
+    made = toy_learned("cl-irm", steps=20)
     x, y = blobs(2)
     assert float(torch.from_numpy(made.predict(x) == y.numpy()).double().mean()) > 0.8
     assert "scale_gradient" in made.system.method.priors.by_domain["d0"]
+
+
+def test_it_imports_public_names_only(irm) -> None:
+    code = re.search(r"```python\n(.*?)```", TEXT, flags=re.DOTALL).group(1)
+    imports = re.findall(r"^from (farshore[\w.]*) import (.*)$", code, flags=re.MULTILINE)
+    assert len(imports) == 3
+    for package, names in imports:
+        public = getattr(importlib.import_module(package), "__all__", ["Power", "setting"])
+        assert set(names.split(", ")) <= set(public), package
+
+
+def test_it_passes_the_battery(irm) -> None:
+    check_method("cl-irm")
+    with pytest.raises(AssertionError, match="registered as 'cl-irm-2'"):
+        check_renamed(irm["CLIRM"])
+
+
+def check_renamed(kind: type) -> None:
+    """The battery finds that a method is registered under another name than its own."""
+    METHODS.add("cl-irm-2", kind)
+    try:
+        check_method("cl-irm-2")
+    finally:
+        METHODS.remove("cl-irm-2")
+
+
+def test_the_files_and_functions_that_explain_a_step_exist() -> None:
+    section = TEXT.partition("## Follow one step")[2].partition("\n## ")[0]
+    steps = re.findall(r"^\d\. `src/(farshore/[\w/]+)\.py`: (.*(?:\n   .*)*)", section, flags=re.M)
+    assert len(steps) == 8
+    defined: dict[str, type] = {}
+    for path, _ in steps:
+        module = importlib.import_module(path.replace("/", "."))
+        defined |= {name: kind for name, kind in vars(module).items() if isinstance(kind, type)}
+    for path, text in steps:
+        module = path.replace("/", ".")
+        named = re.findall(r"`(\w+)\.(\w+)`", text)
+        assert named, path
+        assert any(defined[owner].__module__ == module for owner, _ in named), path
+        for owner, function in named:
+            assert callable(getattr(defined[owner], function)), f"{owner}.{function}"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 from attached import attached, drawing, rows, small_network, trained, weights
-from same import differences
 from torch import nn
 
 from farshore.batch import Batch, Draw
 from farshore.memory import ReservoirMemory
 from farshore.methods.method import empirical_risk
 from farshore.networks.network import Network
+from farshore.testing import differences
 
 
 def test_distance_is_a_mean_over_rows_and_classes():

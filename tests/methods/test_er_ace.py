@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 from attached import attached, drawing, gradients, rows, small_network, trained, weights
-from same import differences
 
 from farshore.methods.er_ace import mask_absent
 from farshore.methods.method import empirical_risk
+from farshore.testing import differences
 
 LOGITS = torch.tensor([[1.0, 2.0, 0.5, -1.0]], dtype=torch.float64)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 from attached import attached, drawing, gradients, rows, small_network, trained, weights
-from same import differences
 from torch import nn
 
 from farshore.data.domain import Rows
 from farshore.methods.ewc import fisher_information, spring
 from farshore.methods.gradient import flat
 from farshore.networks.network import Network
+from farshore.testing import differences
 
 
 def as_rows(inputs, labels):

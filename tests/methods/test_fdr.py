@@ -7,10 +7,10 @@ import math
 import pytest
 import torch
 from attached import attached, drawing, rows, small_network, trained, weights
-from same import differences
 
 from farshore.memory.memory import share
 from farshore.methods.fdr import function_distance
+from farshore.testing import differences
 
 
 def numbers(*values):

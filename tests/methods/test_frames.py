@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from same import differences
-from test_battery import learned, learner
 from torch import nn
 
 import farshore
@@ -16,6 +14,7 @@ from farshore.data.domain import Rows
 from farshore.learner import Learner, load
 from farshore.methods import METHODS
 from farshore.protocol import Run, execute
+from farshore.testing import differences, toy_learned, toy_learner
 
 TAILORED = ["cl-vrex", "cl-fishr", "cl-coral", "cl-mmd", "cl-andmask"]
 NAIVE = [f"naive-{name}" for name in TAILORED]
@@ -28,9 +27,9 @@ def beyond(method: str) -> dict:
 
 
 @pytest.mark.parametrize("method", [*TAILORED, *NAIVE, "er"])
-def test_one_domain_is_fine_tuning_bit_for_bit(method: str, blobs) -> None:
-    made = learned(method, blobs, domains=1, settings=beyond(method))
-    plain = learned("finetune", blobs, domains=1)
+def test_one_domain_is_fine_tuning_bit_for_bit(method: str) -> None:
+    made = toy_learned(method, domains=1, settings=beyond(method))
+    plain = toy_learned("finetune", domains=1)
     assert (
         differences(made.state_dict()["system"]["network"], plain.state_dict()["system"]["network"])
         == []
@@ -48,12 +47,12 @@ def test_zero_weights_are_er_bit_for_bit_on_the_cnn(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", [*TAILORED[:4], *NAIVE[:4]])
-def test_the_terms_are_at_work(method: str, blobs) -> None:
+def test_the_terms_are_at_work(method: str) -> None:
     """With its default weights the method is not its simpler one: otherwise the tests above
     would prove nothing.
     """
     simpler, _ = METHODS.get(method).reduces_to
-    made, plain = learned(method, blobs), learned(simpler, blobs)
+    made, plain = toy_learned(method), toy_learned(simpler)
     assert (
         differences(made.state_dict()["system"]["network"], plain.state_dict()["system"]["network"])
         != []
@@ -79,7 +78,7 @@ def batch_of(made: Learner, inputs: torch.Tensor, labels: torch.Tensor, replayed
 
 def test_andmask_without_mask_and_distillation_is_the_mean_of_the_domains_gradients(blobs) -> None:
     settings = {"mask": "hard", "agreement": 0, "alignment_weight": 0, "adaptive_agreement": False}
-    made = learned("cl-andmask", blobs, domains=2, settings=settings)
+    made = toy_learned("cl-andmask", domains=2, settings=settings)
     x, y = blobs(5, rows=24)
     method = made.system.method
     method.network.train()
@@ -102,7 +101,7 @@ def test_andmask_steps_never_against_the_masked_gradient(blobs) -> None:
     """<g̃, g̃ + α q> >= ||g̃||²: distillation may not work against what the domains agree on."""
     gradients = {}
     for weight in (0.0, 0.5):
-        made = learned("cl-andmask", blobs, domains=2, settings={"alignment_weight": 0.1})
+        made = toy_learned("cl-andmask", domains=2, settings={"alignment_weight": 0.1})
         made.system.method.settings = made.system.method.settings.model_copy(
             update={"alignment_weight": weight}
         )
@@ -117,8 +116,8 @@ def test_andmask_steps_never_against_the_masked_gradient(blobs) -> None:
 
 
 @pytest.mark.parametrize(("density", "moved"), [(0.05, -0.01), (0.5, 0.0), (0.95, 0.01)])
-def test_the_threshold_follows_the_density(density: float, moved: float, blobs) -> None:
-    made = learned("cl-andmask", blobs, domains=1, settings={"agreement": 0.5})
+def test_the_threshold_follows_the_density(density: float, moved: float) -> None:
+    made = toy_learned("cl-andmask", domains=1, settings={"agreement": 0.5})
     made.system.method._adapt(torch.tensor(density))
     assert float(made.system.method.threshold) == pytest.approx(0.5 + moved)
     for _ in range(200):
@@ -126,8 +125,8 @@ def test_the_threshold_follows_the_density(density: float, moved: float, blobs) 
     assert 0.05 - 1e-6 <= float(made.system.method.threshold) <= 1
 
 
-def test_the_threshold_starts_anew_in_a_new_learner_and_survives_a_save(blobs, tmp_path) -> None:
-    made = learned("cl-andmask", blobs, domains=3, settings={"agreement": 0.9})
+def test_the_threshold_starts_anew_in_a_new_learner_and_survives_a_save(tmp_path) -> None:
+    made = toy_learned("cl-andmask", domains=3, settings={"agreement": 0.9})
     made.save(tmp_path)
     assert (
         float(load(tmp_path).system.method.threshold) == float(made.system.method.threshold) != 0.9
@@ -142,7 +141,7 @@ def test_alignment_is_zero_right_after_the_domain_ended_on_all_its_rows(method: 
         if "prior_level" in METHODS.get(method).Settings.model_fields
         else {}
     )
-    made = learner(method, settings=exact)
+    made = toy_learner(method, settings=exact)
     x, y = blobs(0)
     made.learn(x, y, domain="a", steps=8, validation=0)
     network = made.system.method.network.eval()
@@ -175,8 +174,8 @@ def test_alignment_is_zero_right_after_the_domain_ended_on_all_its_rows(method: 
     )
 
 
-def test_stored_logits_are_those_of_the_end_of_domain_model(blobs) -> None:
-    made = learned("cl-vrex", blobs, domains=1)
+def test_stored_logits_are_those_of_the_end_of_domain_model() -> None:
+    made = toy_learned("cl-vrex", domains=1)
     kept = made.system.memory.kept()["d0"]
     assert torch.allclose(made.logits(kept["inputs"]), kept["logits"], atol=1e-6)
 
@@ -184,7 +183,7 @@ def test_stored_logits_are_those_of_the_end_of_domain_model(blobs) -> None:
 @pytest.mark.parametrize("method", TAILORED[:4])
 def test_static_priors_never_change_and_dynamic_ones_do(method: str, blobs) -> None:
     for kind in ("static", "dynamic"):
-        made = learner(method, settings={"priors": kind})
+        made = toy_learner(method, settings={"priors": kind})
         made.learn(*blobs(0), domain="a", steps=8)
         before = {
             name: value.clone() for name, value in made.system.method.priors.by_domain["a"].items()
@@ -205,7 +204,9 @@ def test_annealing_sets_the_weight_and_resets_the_optimizer_when_it_ends(
     before = METHODS.get(method).weight_before_anneal
     assert before == (1.0 if "vrex" in method else 0.0)
     seen: dict[int, tuple[float, int]] = {}
-    made = learner(method, settings={"anneal_steps": 3, "anneal_scope": scope, "penalty_weight": 7})
+    made = toy_learner(
+        method, settings={"anneal_steps": 3, "anneal_scope": scope, "penalty_weight": 7}
+    )
     real = METHODS.get(method).before_step
 
     def watch(self, step: int, domain_step: int) -> None:
@@ -222,9 +223,9 @@ def test_annealing_sets_the_weight_and_resets_the_optimizer_when_it_ends(
         assert (seen[step][1] == 0) == (step in fires_at or step == 0)
 
 
-def test_annealing_can_leave_the_optimizer_alone(blobs) -> None:
-    kept = learned("cl-vrex", blobs, settings={"anneal_resets_optimizer": False})
-    reset = learned("cl-vrex", blobs)
+def test_annealing_can_leave_the_optimizer_alone() -> None:
+    kept = toy_learned("cl-vrex", settings={"anneal_resets_optimizer": False})
+    reset = toy_learned("cl-vrex")
     assert (
         differences(kept.state_dict()["system"]["network"], reset.state_dict()["system"]["network"])
         != []
@@ -232,11 +233,10 @@ def test_annealing_can_leave_the_optimizer_alone(blobs) -> None:
 
 
 @pytest.mark.parametrize("method", TAILORED[:4])
-def test_per_domain_passes_give_the_same_without_batchnorm(method: str, blobs) -> None:
-    joint = learned(method, blobs, steps=2).state_dict()["system"]["network"]
-    apart = learned(method, blobs, steps=2, settings={"forward": "per-domain"}).state_dict()[
-        "system"
-    ]["network"]
+def test_per_domain_passes_give_the_same_without_batchnorm(method: str) -> None:
+    joint = toy_learned(method, steps=2).state_dict()["system"]["network"]
+    other = toy_learned(method, steps=2, settings={"forward": "per-domain"})
+    apart = other.state_dict()["system"]["network"]
     for name, value in joint.items():
         assert torch.allclose(value, apart[name], atol=1e-4), name
 
@@ -252,7 +252,7 @@ def test_the_modes_of_batchnorm_differ(method: str, pictures) -> None:
 
     found = []
     for settings in ({}, {"forward": "per-domain"}, {"freeze_batchnorm": True}):
-        made = learner(method, network=network(), network_settings=None, settings=settings)
+        made = toy_learner(method, network=network(), network_settings=None, settings=settings)
         for number in range(2):
             images, labels = pictures(number)
             made.learn(images.float() / 255, labels, domain=f"d{number}", steps=4)
@@ -263,7 +263,7 @@ def test_the_modes_of_batchnorm_differ(method: str, pictures) -> None:
 
 
 def test_reductions_over_domains(blobs) -> None:
-    made = learned("cl-coral", blobs, domains=3)
+    made = toy_learned("cl-coral", domains=3)
     x, y = blobs(7, rows=32)
     method = made.system.method
     batch = batch_of(made, x, y, 3)
@@ -281,7 +281,7 @@ def test_reductions_over_domains(blobs) -> None:
 
 def test_unequal_numbers_of_rows_are_compared_per_domain(blobs) -> None:
     """Current and replayed parts of different size give the statistics of each part."""
-    made = learned("cl-vrex", blobs, domains=2)
+    made = toy_learned("cl-vrex", domains=2)
     x, y = blobs(7, rows=14)
     batch = Batch(
         x,
@@ -306,12 +306,11 @@ def test_scope_domain_keeps_a_state_for_every_domain_and_resumes(blobs, tmp_path
         ("cl-coral", {"scope": "domain", "batch_size": 1}),
         ("cl-fishr", {"variance_decay": 0.9}),
     ):
-        made = learned(method, blobs, settings=settings)
+        made = toy_learned(method, settings=settings)
         assert set(made.system.method.state.running) == {"d0", "d1", "d2"}
         assert made.system.method.invariance.scope == "domain"
-        batchwise = learned(
+        batchwise = toy_learned(
             method,
-            blobs,
             settings={key: value for key, value in settings.items() if key == "batch_size"},
         )
         assert (
@@ -320,7 +319,7 @@ def test_scope_domain_keeps_a_state_for_every_domain_and_resumes(blobs, tmp_path
             )
             != []
         )
-        resumed = learner(method, settings=settings)
+        resumed = toy_learner(method, settings=settings)
         for number in range(3):
             resumed.learn(*blobs(number), domain=f"d{number}", steps=8)
             resumed.save(tmp_path)
@@ -329,7 +328,7 @@ def test_scope_domain_keeps_a_state_for_every_domain_and_resumes(blobs, tmp_path
 
 
 def test_a_stored_gradient_is_the_mean_over_the_domain(blobs) -> None:
-    made = learner("naive-cl-andmask")
+    made = toy_learner("naive-cl-andmask")
     x, y = blobs(0)
     made.learn(x, y, domain="a", steps=5, validation=0)
     network = made.system.method.network
@@ -341,7 +340,7 @@ def test_a_stored_gradient_is_the_mean_over_the_domain(blobs) -> None:
 
 
 def test_the_bandwidth_is_frozen_after_the_first_domain(blobs) -> None:
-    made = learned("cl-mmd", blobs, domains=1)
+    made = toy_learned("cl-mmd", domains=1)
     first = {
         name: value.clone() for name, value in made.system.method.invariance.state_dict().items()
     }
@@ -355,7 +354,7 @@ def test_batch_level_priors_leave_out_rows_that_fill_no_batch(blobs) -> None:
     """
     from farshore.methods.priors import compute_prior
 
-    made = learned("cl-coral", blobs, domains=1)
+    made = toy_learned("cl-coral", domains=1)
     x, y = blobs(3, rows=20)
     rows, order = (
         Rows(x, y, torch.arange(20)),

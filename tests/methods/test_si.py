@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 from attached import attached, drawing, gradients, small_network, trained, weights
-from same import differences
 from torch import Tensor, nn
 
 from farshore.batch import Batch
 from farshore.methods.gradient import flat
 from farshore.methods.si import SI
 from farshore.networks.network import Network
+from farshore.testing import differences
 
 
 class Quadratic(SI):

@@ -7,13 +7,13 @@ import math
 import pytest
 import torch
 from attached import attached, drawing, small_network, trained, weights
-from same import differences
 from torch import nn
 
 from farshore.methods.snr import Clocks
 from farshore.methods.units import firing, outgoing, resettable, restart
 from farshore.networks.cnn import cnn
 from farshore.networks.network import HiddenUnits, Network
+from farshore.testing import differences
 
 
 def clocks(units=1, threshold=4, longest=16, **silences):

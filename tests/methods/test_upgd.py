@@ -9,11 +9,11 @@ import torch
 from attached import trained, weights
 from hypothesis import given
 from hypothesis import strategies as st
-from same import differences
 from torch import nn
 
 import farshore
 from farshore.methods.upgd import UPGD, UtilityGatedDescent, scaled_utilities
+from farshore.testing import differences
 
 
 def step(**settings):

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import torch
 from attached import small_network
-from same import differences
 from test_no_waiting import Watch
 from torch import Tensor, nn
 from torch.optim import SGD
@@ -24,6 +23,7 @@ from farshore.learner import Learner, load
 from farshore.methods import METHODS, continual
 from farshore.methods.urm import URM, make_critic, verdict
 from farshore.protocol import Run, execute
+from farshore.testing import differences
 
 
 def made(rate: float = 0.1, **settings: Any) -> URM:

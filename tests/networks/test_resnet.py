@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from same import differences
 from torch import Tensor
 
 from farshore.errors import FarshoreError
@@ -13,6 +12,7 @@ from farshore.learner import Learner, load
 from farshore.methods import METHODS, continual
 from farshore.networks.build import build_network
 from farshore.networks.resnet import MEAN, STD
+from farshore.testing import differences
 
 SMALL = {"weights": "none", "width": 8}
 

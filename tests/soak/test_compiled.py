@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from same import differences
 
 from farshore import Learner
 from farshore.execution import Way, cannot_compile, extraction
 from farshore.learner import load
 from farshore.methods.gradient import gradients_of
+from farshore.testing import differences
 
 pytestmark = [
     pytest.mark.soak,

@@ -22,13 +22,13 @@ import pytest
 import torch
 from damaging import edited, mutate
 from PIL import Image
-from same import differences
 
 from farshore.deployment.model import NewModel, learn, take_back
 from farshore.deployment.site import Columns, read_site
 from farshore.errors import FarshoreError
 from farshore.learner import Learner, load
 from farshore.state import load_state
+from farshore.testing import differences
 
 pytestmark = pytest.mark.soak
 

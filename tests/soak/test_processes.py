@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from same import differences
-from test_battery import learned, small
 
 from farshore.learner import load
 from farshore.methods import continual
+from farshore.testing import differences, toy_learned
+from farshore.testing.toys import toy_settings
 
 pytestmark = pytest.mark.soak
 
@@ -35,7 +35,7 @@ for method, settings in json.load(open(f"{folder}/settings.json")).items():
 
 def test_three_processes_equal_one(blobs, tmp_path: Path) -> None:
     (tmp_path / "settings.json").write_text(
-        json.dumps({method: small(method) for method in continual()})
+        json.dumps({method: toy_settings(method) for method in continual()})
     )
     for number in range(3):
         x, y = blobs(number)
@@ -46,7 +46,7 @@ def test_three_processes_equal_one(blobs, tmp_path: Path) -> None:
         for method in continual()
         if (
             paths := differences(
-                learned(method, blobs).state_dict(), load(tmp_path / method).state_dict()
+                toy_learned(method).state_dict(), load(tmp_path / method).state_dict()
             )
         )
     }

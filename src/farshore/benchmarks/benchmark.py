@@ -50,6 +50,9 @@ class Benchmark(ABC):
     own_data: ClassVar[bool] = False
     # Options that are paths on the disk: the contents decide the numbers, not the location.
     path_options: ClassVar[frozenset[str]] = frozenset()
+    # Whether another scenario seed gives other data, even if only another split into training and
+    # validation rows.
+    seed_changes_data: ClassVar[bool] = True
     # The preprocessing that `make` learned; it is saved with the model.
     preprocessing: Preprocessing | None = None
 

@@ -12,7 +12,9 @@ from ..lazy import lazy_exports
 from ..registry import Registry
 
 if TYPE_CHECKING:
+    from ..batch import Draw as Draw
     from .class_reservoir import ClassReservoirMemory as ClassReservoirMemory
+    from .memory import MIXED as MIXED
     from .memory import Fields as Fields
     from .memory import Memory as Memory
     from .memory import Source as Source
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from .reservoir import ReservoirMemory as ReservoirMemory
 
 EXPORTS = {
+    "MIXED": "memory",
     "ClassReservoirMemory": "class_reservoir",
+    "Draw": ".batch",
     "Fields": "memory",
     "Memory": "memory",
     "PartitionedMemory": "partitions",

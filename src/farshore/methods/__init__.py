@@ -11,6 +11,8 @@ from ..lazy import lazy_exports
 from ..registry import Registry
 
 if TYPE_CHECKING:
+    from ..batch import Batch as Batch
+    from ..entry import Entry as Entry
     from .method import Method as Method
     from .method import Replay as Replay
     from .method import Terms as Terms
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from .tailored import TailoredSettings as TailoredSettings
 
 EXPORTS = {
+    "Batch": ".batch",
+    "Entry": ".entry",
     "Method": "method",
     "Naive": "naive",
     "Replay": "method",
@@ -29,9 +33,7 @@ EXPORTS = {
 
 __all__ = ["METHODS", "continual", *EXPORTS]
 
-if TYPE_CHECKING:
-    from ..entry import Entry
-else:  # type checkers use the imports above and reject any other name
+if not TYPE_CHECKING:  # type checkers use the imports above and reject any other name
     __getattr__, __dir__ = lazy_exports(__name__, EXPORTS)
 
 METHODS: Registry[type[Entry]] = Registry(

@@ -12,9 +12,11 @@ from ..lazy import lazy_exports
 from ..registry import Registry
 
 if TYPE_CHECKING:
+    from .network import HiddenUnits as HiddenUnits
+    from .network import ImageInputs as ImageInputs
     from .network import Network as Network
 
-EXPORTS = {"Network": "network"}
+EXPORTS = {"HiddenUnits": "network", "ImageInputs": "network", "Network": "network"}
 
 __all__ = ["NETWORKS", *EXPORTS]
 

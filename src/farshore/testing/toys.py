@@ -1,0 +1,160 @@
+"""Toy data and toy models: small enough that a whole battery runs in about a second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..benchmarks import BENCHMARKS, Benchmark
+from ..data.domain import Domain
+from ..learner import Learner
+from ..methods import METHODS
+from ..networks.network import ImageInputs, Network
+from ..observer import Observer
+from ..randomness import derive
+
+# Under these every term of a method is at work within a few steps.
+TOY_SETTINGS = {"batch_size": 8, "learning_rate": 0.005}
+EARLY_SETTINGS = {"anneal_steps": 2, "warmup_steps": 2}
+
+
+def toy_rows(
+    domain: int, rows: int = 48, classes: int = 2, width: int = 4
+) -> tuple[Tensor, Tensor]:
+    """The domain of this number: a cloud of points per class, moved a little from domain to
+    domain.
+    """
+    generator = torch.Generator().manual_seed(1000 + domain)
+    labels = torch.arange(rows) % classes
+    centres = torch.eye(classes, width) * 3
+    inputs = centres[labels] + 0.4 * torch.randn(rows, width, generator=generator)
+    return inputs + 0.5 * domain, labels
+
+
+def toy_images(domain: int, rows: int = 24) -> tuple[Tensor, Tensor]:
+    """The domain of this number: 8x8 one-channel uint8 images, a bright left or right half, darker
+    from domain to domain.
+    """
+    generator = torch.Generator().manual_seed(2000 + domain)
+    labels = torch.arange(rows) % 2
+    images = torch.randint(0, 60, (rows, 1, 8, 8), generator=generator)
+    for half in (0, 1):
+        images[labels == half, :, :, 4 * half : 4 * half + 4] += 150 - 30 * domain
+    return images.to(torch.uint8), labels
+
+
+def toy_image_network() -> Network:
+    """A convolution with BatchNorm for `toy_images`."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        features = nn.Sequential(
+            nn.Conv2d(1, 8, 3, padding=1),
+            nn.BatchNorm2d(8),
+            nn.ReLU(),
+            nn.AdaptiveAvgPool2d(2),
+            nn.Flatten(),
+        )
+        return Network(features, nn.Linear(32, 2), inputs=ImageInputs())
+
+
+def toy_settings(method: str) -> dict[str, Any]:
+    """Settings under which every term of the method is at work within a few steps."""
+    fields = METHODS.get(method).Settings.model_fields
+    early = {name: value for name, value in EARLY_SETTINGS.items() if name in fields}
+    return {**TOY_SETTINGS, **early}
+
+
+def toy_learner(method: str, *, settings: dict[str, Any] | None = None, **options: Any) -> Learner:
+    """A small learner with this method; `options` are the learner's."""
+    usual: dict[str, Any] = {"network": "mlp", "memory": 18, "network_settings": {"width": 16}}
+    chosen = {**toy_settings(method), **(settings or {})}
+    return Learner(**{**usual, "method": method, "settings": chosen, **options})
+
+
+def toy_learned(method: str, *, domains: int = 3, steps: int = 8, **options: Any) -> Learner:
+    """A small learner that has learned toy domains, which are called d0, d1 and so on."""
+    learner = toy_learner(method, **options)
+    for number in range(domains):
+        learner.learn(*toy_rows(number), domain=f"d{number}", steps=steps)
+    return learner
+
+
+class ToyShift(Benchmark):
+    """Three toy domains and a target that records when it is made; or a target of noise."""
+
+    name = "toy-shift"
+    summary = "clouds of points that move from domain to domain"
+    reference = "made by farshore.testing"
+    licence = "Apache-2.0"
+    domains = ("d0", "d1", "d2", "d3")
+    default_target = "d3"
+    classes = ("0", "1")
+    network = "mlp"
+    network_settings = {"width": 16}
+    steps = 4
+    memory = 18
+    settings = {"batch_size": 8}
+
+    noise = False
+
+    @staticmethod
+    def target_made() -> None:
+        """The target is opened."""
+
+    def make(
+        self, sources: Sequence[str], target: str, seed: int
+    ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
+        """The toy domains."""
+
+        def make_domain(name: str) -> Domain:
+            number = self.domains.index(name)
+            inputs, labels = toy_rows(number)
+            return Domain.divided(name, inputs, labels, seed=derive(seed, number))
+
+        def make_target() -> Domain:
+            self.target_made()
+            made = make_domain(target)
+            if not self.noise:
+                return made
+            draws = torch.Generator().manual_seed(9)
+            inputs = 5 * torch.randn(made.inputs.shape, generator=draws)
+            return Domain(target, inputs, made.labels.flip(0), made.train, made.validation)
+
+        return [make_domain(name) for name in sources], make_target, ()
+
+
+@contextmanager
+def toy_shift(*, noise: bool, observer: DomainCount) -> Iterator[list[int]]:
+    """Inside, `toy-shift` is a benchmark. Yields a list that gets, for every time that the target
+    is made, how many domains were learned by then.
+    """
+    opened: list[int] = []
+
+    class Shift(ToyShift):
+        """As the test wants it."""
+
+        @staticmethod
+        def target_made() -> None:
+            """Write it down."""
+            opened.append(observer.learned)
+
+    Shift.noise = noise
+    BENCHMARKS.add(ToyShift.name, Shift)
+    try:
+        yield opened
+    finally:
+        BENCHMARKS.remove(ToyShift.name)
+
+
+class DomainCount(Observer):
+    """Counts the domains that are learned."""
+
+    learned = 0
+
+    def domain(self, domain: str, scores: Any) -> None:
+        """One more; an offline method learns all at once."""
+        self.learned += 1

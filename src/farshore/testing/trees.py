@@ -1,0 +1,56 @@
+"""Trees of state: their tensors, and where two of them differ bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def differences(first: Any, second: Any, path: str = "") -> list[str]:
+    """Where two trees differ; tensors must have the same type, shape and bits."""
+    if isinstance(first, Tensor) or isinstance(second, Tensor):
+        alike = (
+            isinstance(first, Tensor) and isinstance(second, Tensor) and first.dtype == second.dtype
+        )
+        return [] if alike and torch.equal(first.cpu(), second.cpu()) else [path]
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        if list(first) != list(second):
+            return [f"{path}: keys {list(first)} and {list(second)}"]
+        return [
+            each for key in first for each in differences(first[key], second[key], f"{path}/{key}")
+        ]
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        if len(first) != len(second):
+            return [f"{path}: lengths {len(first)} and {len(second)}"]
+        return [
+            each
+            for number, pair in enumerate(zip(first, second, strict=True))
+            for each in differences(*pair, f"{path}/{number}")
+        ]
+    alike = type(first) is type(second) and (first == second or first != first)
+    return [] if alike else [f"{path}: {first!r} and {second!r}"]
+
+
+def tensors(tree: Any) -> list[Tensor]:
+    """All tensors of a tree."""
+    if isinstance(tree, Tensor):
+        return [tree]
+    if isinstance(tree, Mapping):
+        tree = list(tree.values())
+    return [each for child in tree for each in tensors(child)] if _is_sequence(tree) else []
+
+
+def _is_sequence(tree: Any) -> bool:
+    return isinstance(tree, list | tuple)
+
+
+def copied(tree: Any) -> Any:
+    """The same tree with tensors of its own, which later steps do not write into."""
+    if isinstance(tree, Tensor):
+        return tree.detach().clone()
+    if isinstance(tree, Mapping):
+        return {key: copied(value) for key, value in tree.items()}
+    return type(tree)(map(copied, tree)) if _is_sequence(tree) else tree
