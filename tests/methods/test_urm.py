@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import torch
 from attached import small_network
-from test_no_waiting import Watch
 from torch import Tensor, nn
 from torch.optim import SGD
 
@@ -23,7 +22,7 @@ from farshore.learner import Learner, load
 from farshore.methods import METHODS, continual
 from farshore.methods.urm import URM, make_critic, verdict
 from farshore.protocol import Run, execute
-from farshore.testing import differences
+from farshore.testing import Waiting, differences
 
 
 def made(rate: float = 0.1, **settings: Any) -> URM:
@@ -215,9 +214,9 @@ def test_joint_learning_learns_is_deterministic_and_forgets_no_source(blobs) -> 
 def test_steps_do_not_wait_for_the_device() -> None:
     method = made()
     method.update(batch())
-    with Watch() as watch:
+    with Waiting() as waiting:
         method.update(batch())
-    assert watch.found == []
+    assert waiting.operations == []
 
 
 def test_what_cannot_be_learned_at_once_or_in_turn_is_refused(blobs) -> None:
