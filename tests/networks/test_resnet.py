@@ -116,7 +116,7 @@ def test_weights_of_both_kinds_load_and_wrong_ones_are_refused(
     )  # by its name in ROOT/weights
     assert torch.allclose(half.features.conv1.weight, source.features.conv1.weight, atol=1e-3)
     assert half.features.conv1.weight.dtype == torch.float32
-    with pytest.raises(FarshoreError, match="no file"):
+    with pytest.raises(FarshoreError, match="is not a file"):
         build_network("resnet18", (3, 32, 32), 5, {"weights": "absent.pth"})
     with pytest.raises(FarshoreError, match="width 64"):
         build_network("resnet18", (3, 32, 32), 5, {"weights": "half.safetensors", "width": 8})

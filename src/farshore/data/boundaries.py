@@ -71,7 +71,7 @@ def construct(
     rows = len(inputs)
     if count is not None and not 1 <= count <= rows:
         raise FarshoreError(
-            f"--domains {count} is not allowed: it must be between 1 and the number of rows "
+            f"--domains {count} is not allowed: it should be between 1 and the number of rows "
             f"({rows})"
         )
     if by == "time":

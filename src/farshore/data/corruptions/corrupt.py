@@ -201,7 +201,7 @@ def corrupt(
 def check_severity(severity: int) -> int:
     """Return the severity if it is 1 to 5, otherwise refuse it."""
     if severity not in SEVERITIES:
-        raise FarshoreError(f"severity = {severity!r} is not allowed: it must be 1, 2, 3, 4 or 5")
+        raise FarshoreError(f"severity = {severity!r} is not allowed: it should be 1, 2, 3, 4 or 5")
     return severity
 
 
