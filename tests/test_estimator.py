@@ -1,6 +1,4 @@
-"""The scikit-learn face: its own checks, pipelines and searches with domain names by metadata
-routing.
-"""
+"""The scikit-learn interface: scikit-learn's checks, pipelines, and searches with domain names."""
 
 from __future__ import annotations
 
@@ -59,7 +57,7 @@ def test_fit_learns_the_domains_in_turn_as_a_learner_does(sites) -> None:
     assert turned.domains_ == ["c", "a", "b"]
 
 
-def test_a_copy_goes_on_bit_for_bit(sites) -> None:
+def test_a_copy_continues_bit_for_bit(sites) -> None:
     x, y, _ = sites
     first = FarshoreClassifier(steps=5, memory=30, **SMALL).partial_fit(x[:40], y[:40])
     copy = pickle.loads(pickle.dumps(first))

@@ -1,6 +1,4 @@
-"""Exported models answer as the learner does: every network and the methods that change it,
-tables with gaps, images.
-"""
+"""Exported models predict like the learner: all networks, tables with missing values, images."""
 
 from __future__ import annotations
 
