@@ -1,6 +1,4 @@
-"""Checkpoints inside a domain: every method goes on bit for bit; other data, steps or a damaged
-checkpoint are noticed.
-"""
+"""Checkpoints inside a domain: every method resumes bit for bit, and mismatches are detected."""
 
 from __future__ import annotations
 
@@ -50,8 +48,9 @@ def learner(method: str, observer: farshore.Observer | None = None, **settings: 
 
 
 def interrupted(method: str, blobs, folder: Path, *, domain: int, **settings: object) -> Learner:
-    """Learn three domains with saves between them; the given one is stopped after 6 steps and
-    taken up in a fresh learner.
+    """Learn three domains with saves between them.
+
+    The given one is stopped after 6 steps and resumed in a fresh learner.
     """
     made = learner(method, **settings)
     made.save(folder)
@@ -75,7 +74,7 @@ def interrupted(method: str, blobs, folder: Path, *, domain: int, **settings: ob
 
 
 @pytest.mark.parametrize("method", continual())
-def test_every_method_goes_on_bit_for_bit_inside_a_domain(
+def test_every_method_resumes_bit_for_bit_inside_a_domain(
     method: str, blobs, tmp_path: Path
 ) -> None:
     straight = learner(method)
@@ -171,9 +170,7 @@ def test_balanced_class_weights_lift_the_rare_class(blobs) -> None:
     "method", [name for name in continual() if METHODS.get(name).weighs_classes]
 )
 def test_equal_classes_weigh_as_without_weights(method: str, blobs) -> None:
-    """With equally many rows of each class the weights are 1, and training is the same up to
-    rounding.
-    """
+    """With equally many rows per class, weights are 1 and training differs by rounding only."""
     states = []
     for weight in ("none", "balanced"):
         made = learner(method, class_weight=weight)

@@ -1,4 +1,4 @@
-"""A reservoir for each class: even shares, even draws, bounded, and the same after saving."""
+"""One reservoir per class: even shares, even draws, bounded, and unchanged by saving."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def rows(labels: Tensor, start: int = 0) -> dict[str, Tensor]:
 def filled(
     capacity: int = 9, offers: int = 40, classes: int = 3, rare: int = 20
 ) -> ClassReservoirMemory:
-    """Class 0 comes `rare` times less often than the others."""
+    """Class 0 occurs `rare` times less often than the others."""
     memory, generator = ClassReservoirMemory(capacity, classes), torch.Generator().manual_seed(0)
     for step in range(offers):
         labels = torch.randint(1, classes, (6,), generator=generator)

@@ -21,7 +21,7 @@ STEPS = 12
 
 
 def images(seed: int, rows: int = 256) -> Domain:
-    """A bright half, darker from domain to domain: there is something to learn."""
+    """Images with a bright half, which is darker from domain to domain."""
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(rows) % 2
     pictures = torch.randint(0, 60, (rows, 1, 12, 12), generator=generator)
@@ -60,9 +60,7 @@ def weights(made: Learner) -> torch.Tensor:
 
 @pytest.mark.parametrize("method", continual())
 def test_a_recorded_step_of_every_method_is_the_eager_one_to_the_last_bit(method: str) -> None:
-    """In float32 both ways take PyTorch's own kernels: weights, moments, draws, memory and what
-    the method keeps are the same.
-    """
+    """In float32 both ways use PyTorch's own kernels, so all state is the same to the last bit."""
     eager, graph = (
         learned(method, way, "float32", deterministic=True) for way in ("eager", "graph")
     )
@@ -86,8 +84,8 @@ def test_a_recorded_step_of_every_method_is_the_eager_one_to_the_last_bit(method
 
 @pytest.mark.parametrize(("execution", "precision"), WAYS[1:])
 def test_steps_agree_with_eager_float32(execution: str, precision: str, tmp_path: Path) -> None:
-    """From the same state on, step by step: the first ones run eagerly (or compiled), the last
-    one is replayed.
+    """Step by step from the same state: the first steps run eagerly (or compiled), the last one
+    is replayed.
     """
     if execution == "compiled" and cannot_compile(torch.device("cuda")):
         pytest.skip("Triton is not installed")
@@ -137,7 +135,7 @@ def test_scores_in_the_precision_of_the_steps_are_those_of_the_plain_model(
     assert float((quick.argmax(dim=1) == plain.argmax(dim=1)).float().mean()) > 0.99
 
 
-def test_outside_training_everything_lies_plainly_in_memory() -> None:
+def test_outside_training_memory_is_contiguous() -> None:
     made = learned("cl-coral", "compiled", "bf16")
     assert all(parameter.is_contiguous() for parameter in made.system.method.network.parameters())
     assert made.system.method.network.extractor is None

@@ -1,4 +1,4 @@
-"""Deprecated names still work, warn once, and name what takes their place."""
+"""Deprecated names still work, warn once, and name their replacement."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The documents are true: generated pages are up to date, commands that they show exist, links
-lead somewhere.
-"""
+"""The documents are correct: generated pages are current, commands exist, links are valid."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
 
 def settings_for(method: str) -> dict[str, int]:
-    """Weights and warm-ups that change in the middle of a domain, behind the first recording."""
+    """Weights and warm-ups that change in the middle of a domain, after the first recording."""
     fields = METHODS.get(method).Settings.model_fields
     return {
         name: 7 for name in ("anneal_steps", "warmup_steps", "threshold_period") if name in fields
@@ -218,7 +218,7 @@ def network(name: str = "cnn"):
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if a GPU with everything were there."""
+    """Simulate a GPU with full support."""
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
     monkeypatch.setattr(farshore.execution, "cannot_compile", lambda device: "")
     monkeypatch.setattr(farshore.networks.cnn, "HAS_KERNELS", True)
@@ -377,10 +377,8 @@ def test_memory_format_is_the_ways_inside_and_plain_outside_and_moments_follow()
         torch.testing.assert_close(other[name], value, rtol=2e-3, atol=2e-4)
 
 
-def test_a_state_saved_on_a_gpu_goes_on_here(tmp_path, blobs) -> None:
-    """Whether an optimiser's step can be captured is a matter of the device that is here, not of
-    the one that saved.
-    """
+def test_a_state_saved_on_a_gpu_continues_on_a_cpu(tmp_path, blobs) -> None:
+    """Whether a step can be captured depends on the current device, not on the saved one."""
     made = Learner(
         method="er", memory=20, settings={"batch_size": 8}, network_settings={"width": 8}
     )
@@ -420,7 +418,7 @@ def test_a_note_is_made_once() -> None:
 
 
 class BrokenBackward(torch.autograd.Function):
-    """Code that goes well forward only."""
+    """Code that works in the forward pass only."""
 
     @staticmethod
     def forward(ctx: object, features: torch.Tensor) -> torch.Tensor:

@@ -1,5 +1,6 @@
-"""With a shared replay budget a step does the same work however many domains lie behind it:
-counted, not timed.
+"""With a shared replay budget the work of a step is independent of the number of past domains.
+
+Operations are counted, not timed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from farshore.trainer import Rehearsal
 
 
 def work(method: str, domains: int) -> tuple[int, int]:
-    """Operations of one step, and numbers that they write."""
+    """Operations of one step, and how many numbers they write."""
     fields = METHODS.get(method).Settings.model_fields
     early = {name: 0 for name in ("anneal_steps", "warmup_steps") if name in fields}
     settings = {"batch_size": 64, "replay_budget": "total", **early}

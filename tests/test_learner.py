@@ -1,4 +1,4 @@
-"""The learner: learning, predicting, refusing, saving and going on bit for bit."""
+"""The learner: learning, predicting, errors, saving, and resuming bit for bit."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def test_it_learns_and_predicts_labels_as_they_were_given(blobs) -> None:
     assert np.allclose(probabilities.sum(axis=1), 1, atol=1e-5)
 
 
-def test_replay_holds_what_fine_tuning_forgets(blobs) -> None:
-    """Labels flip their meaning along one axis; only the method with a memory still knows the
-    first domain.
+def test_replay_retains_what_fine_tuning_forgets(blobs) -> None:
+    """Labels swap their meaning along one axis; only the method with a memory retains the first
+    domain.
     """
     x, y = blobs(0, rows=100)
     kept = {}
@@ -287,7 +287,7 @@ def test_the_replay_budget(
     assert made.system.rows_per_step == size + expected[0] * expected[1]
 
 
-def test_the_memory_holds_rows_of_the_domain_with_the_end_of_domain_logits(blobs) -> None:
+def test_the_memory_contains_rows_with_the_logits_at_the_end_of_the_domain(blobs) -> None:
     made = learner()
     x, y = blobs(0)
     made.learn(x, y, domain="a", steps=5)

@@ -84,7 +84,7 @@ def test_more_domains_than_rows_is_refused() -> None:
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=60), st.integers(0, 5))
-def test_every_beginning_of_a_balanced_order_is_balanced(labels: list[int], seed: int) -> None:
+def test_every_prefix_of_a_balanced_order_is_balanced(labels: list[int], seed: int) -> None:
     tensor = torch.tensor(labels)
     order = balanced_order(tensor, generator(seed))
     assert sorted(order.tolist()) == list(range(len(labels)))
@@ -148,7 +148,7 @@ def test_a_subset_of_domains_is_drawn_when_asked_for() -> None:
 
 
 @given(st.integers(1, 12), st.lists(st.integers(1, 9), min_size=1, max_size=12), st.integers(0, 3))
-def test_reservoir_is_bounded_and_holds_only_rows_that_were_offered(
+def test_reservoir_is_bounded_and_contains_only_offered_rows(
     capacity: int, batches: list[int], seed: int
 ) -> None:
     memory, draw = ReservoirMemory(capacity), generator(seed)

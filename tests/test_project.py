@@ -1,4 +1,4 @@
-"""What the project says about itself is true: workflows, hooks, templates, changelog, hints."""
+"""The project's own files are consistent: workflows, hooks, templates, changelog, hints."""
 
 from __future__ import annotations
 

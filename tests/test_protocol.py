@@ -197,7 +197,7 @@ def test_a_result_round_trips(tmp_path: Path) -> None:
         ({"options": {"severity": 3}}, "unknown option of heart-hospitals 'severity'"),
     ],
 )
-def test_what_is_wrong_with_a_run_is_said_before_the_first_step(values: dict, message: str) -> None:
+def test_errors_in_a_run_are_reported_before_the_first_step(values: dict, message: str) -> None:
     with pytest.raises(FarshoreError, match=message):
         execute(Run.build(**{"benchmark": "heart-hospitals", "method": "er", **values}))
 

@@ -73,7 +73,7 @@ def systems() -> dict[str, type]:
 
 @pytest.fixture(scope="module")
 def revealed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What mypy takes every public expression for. It runs once for all of them."""
+    """The type that mypy infers for every public expression. It runs once for all of them."""
     expressions = {name: name for package in PACKAGES for name in exported(package)}
     for dotted, kind in SHAPES.items():
         for attribute in attributes(kind):

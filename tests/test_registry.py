@@ -1,4 +1,4 @@
-"""Registries: names, plug-ins of other packages, and helpful refusals."""
+"""Registries: names, plug-ins of other packages, and helpful errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings: the paper's defaults and distributions, and refusals that help."""
+"""Settings: the paper's defaults and distributions, and helpful errors."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_assignments() -> None:
         parse_assignments(["novalue"])
 
 
-def test_settings_of_method_and_run_are_told_apart() -> None:
+def test_settings_of_method_and_run_are_distinguished() -> None:
     kind = METHODS.get("cl-coral").Settings
     assert divide({"penalty_weight": 2, "replay_budget": "total"}, kind) == (
         {"penalty_weight": 2},

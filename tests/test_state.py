@@ -1,4 +1,4 @@
-"""State on disk: it round-trips, is replaced atomically, and a damaged one is refused by name."""
+"""State on disk: it round-trips, is replaced atomically, and damage is reported by name."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Models that earlier versions of the state format saved still open, predict the same, and learn
-on.
-"""
+"""Models saved in earlier state formats still open, predict the same, and continue to learn."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ def script() -> ModuleType:
 
 
 def check(folder: Path, work: Path) -> None:
-    """The model of this folder gives the recorded answers, also after a save, and learns on."""
+    """The model predicts as recorded, also after a save, and continues to learn."""
     expected = json.loads((folder / "expected.json").read_text())
     inputs = np.asarray(expected["inputs"], dtype=np.float32)
     shutil.copytree(folder / "model", work)

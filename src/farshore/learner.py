@@ -202,7 +202,7 @@ class Learner:
         save_state(folder, self.state_dict(), kind="learner", keep_previous=keep_previous)
 
     def forget(self, domain: str) -> None:
-        """Delete the kept rows of this domain and what the method remembers of it only.
+        """Delete the kept rows of this domain and the state that the method keeps for it.
 
         The weights stay as they are.
         """

@@ -115,7 +115,7 @@ class System(ABC):
 
     @abstractmethod
     def forget(self, domain: str) -> None:
-        """Delete what is kept of this domain only."""
+        """Delete everything that is kept for this domain alone."""
 
     @abstractmethod
     def kept_rows(self) -> dict[str, Fields]:

@@ -279,7 +279,7 @@ class Trainer(System):
     # ---- the past and state ----------------------------------------------------------------------
 
     def forget(self, domain: str) -> None:
-        """Delete the kept rows of this domain and what the method remembers of it only.
+        """Delete the kept rows of this domain and the state that the method keeps for it.
 
         The weights stay as they are.
         """

@@ -41,7 +41,7 @@ def test_local_processes_give_the_table_of_one_process(
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Ctrl-C as Python has it, even where the tests run behind a shell that ignores it."""
+    """Python's handling of Ctrl-C, even if the tests run under a shell that ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -49,7 +49,7 @@ def interruptible() -> Iterator[None]:
 
 @pytest.mark.parametrize("by", ["this thread", "another thread"])
 def test_ctrl_c_waits_while_a_worker_is_started(by: str, interruptible: None) -> None:
-    """The signal may be heard by any thread of the process; Python interrupts the main one."""
+    """Any thread of the process may receive the signal; Python interrupts the main one."""
     done, ended = [], threading.Event()
     other = threading.Thread(target=ended.wait)
     other.start()
@@ -74,10 +74,8 @@ def test_ctrl_c_waits_while_a_worker_is_started(by: str, interruptible: None) ->
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="there is no /proc here")
-def test_workers_are_deaf_to_ctrl_c_from_their_first_moment() -> None:
-    """In a process of its own: the first worker of a process starts other things of Python's as
-    well.
-    """
+def test_workers_ignore_ctrl_c_from_the_start() -> None:
+    """Tested in a new process, because the first worker also starts Python's resource tracker."""
     script = """
 from pathlib import Path
 from farshore.engines.local import LocalEngine

@@ -1,4 +1,4 @@
-"""The inline engine: live progress, Ctrl-C, and the same numbers as workers give."""
+"""The inline engine: live progress, Ctrl-C, and the same numbers as from workers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RUN = Run(benchmark="heart-hospitals", method="cl-coral", steps=3, settings={"ba
 
 
 class Watch(Observer):
-    """Hears everything; Ctrl-C at this domain and step."""
+    """Records all events and raises Ctrl-C at this domain and step."""
 
     def __init__(self, stop: tuple[str, int] | None = None) -> None:
         self.stop = stop

@@ -1,6 +1,4 @@
-"""The MPS daemon: started with the workers of a shared GPU, ended with them, and left alone
-where somebody else runs one.
-"""
+"""The MPS daemon: started and stopped with workers that share a GPU, unless one is running."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from farshore.engines.local import LocalEngine
 
 @pytest.fixture
 def control(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A stand-in for NVIDIA's command that notes how it was called, and with which folder."""
+    """A stand-in for NVIDIA's command that records its arguments and its folder."""
     log = tmp_path / "log"
     command = tmp_path / mps.CONTROL
     command.write_text(

@@ -1,6 +1,4 @@
-"""Comparisons as recorded experiments: the same conditions extend one, others get a name of their
-own.
-"""
+"""Comparisons as recorded experiments: equal conditions extend a record, others get a new name."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Experiment files: refused with the key's name, planned wherever farshore is, and run through
-at tiny scale.
-"""
+"""Experiment files: errors name the key, plans need no data, and all run at tiny scale."""
 
 from __future__ import annotations
 
@@ -84,7 +82,7 @@ def test_every_file_is_planned_where_no_data_are(
 
 
 def carry_out_tiny(name: str, runs: Path, least: bool) -> Experiment:
-    """An experiment at tiny scale; `least`: one method a part, so that the suite stays quick."""
+    """An experiment at tiny scale; `least`: one method per part, so that the suite stays quick."""
 
     def change(found: Experiment) -> Experiment:
         small = tiny(found)
@@ -168,7 +166,7 @@ def test_settings_are_varied_around_the_best_selected_run(tmp_path: Path) -> Non
         assert {key: value for key, value in run.settings.items() if key != "penalty_weight"} == {
             key: value for key, value in best.settings.items() if key != "penalty_weight"
         }
-    # What the other experiment does not hold runs at its defaults, for every seed.
+    # A method that the other experiment does not include runs with its defaults, for every seed.
     plain = make_plan(Experiment(name="p", about="", parts=[part]), store, lambda name: base)
     assert [each.run.settings for each in plain.runs if each.run.method == "er"] == [{}] * 3
 
@@ -301,13 +299,14 @@ def test_a_file_that_is_no_experiment_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FarshoreError, match="is not YAML"):
         read_experiment(path)
     path.write_text("- a")
-    with pytest.raises(FarshoreError, match="no experiment"):
+    with pytest.raises(FarshoreError, match="not an experiment"):
         read_experiment(path)
 
 
 def test_orders_by_name(tmp_path: Path) -> None:
-    """The listed order is the same runs by whatever name; at tiny scale, where names are others,
-    one by name is the reversed.
+    """The listed order gives the same runs, however it is named.
+
+    At tiny scale domains have other names, and an order by names becomes the reversed one.
     """
     named = "cleveland/hungarian/switzerland"
     listed, by_name, other = (
@@ -337,14 +336,12 @@ def own_table(folder: Path) -> Path:
 
 
 def own_entry(folder: Path) -> dict[str, object]:
-    """Own data as they stand in an experiment."""
+    """Own data as listed in an experiment."""
     return {"table": {"path": str(own_table(folder)), "domain": "site", "label": "state"}}
 
 
-def test_own_data_stand_in_an_experiment(tmp_path: Path) -> None:
-    """Read from a file, written back, planned, carried out and shown by the file's name; the
-    sources are left out in turn.
-    """
+def test_own_data_in_an_experiment(tmp_path: Path) -> None:
+    """Own data are read, written back, planned, carried out and shown by file name."""
     path = tmp_path / "mine.yaml"
     part = {"benchmarks": [own_entry(tmp_path)], "methods": ["er"], "target": "east"}
     asked = experiment(

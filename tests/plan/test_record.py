@@ -1,4 +1,4 @@
-"""A folder of runs records its experiments: whole, with what they need, tiny ones beside."""
+"""A folder of runs records its experiments: complete, with dependencies, tiny ones separately."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_what_is_recorded_reads_back_to_the_same(path: Path, tmp_path: Path) -> 
     }
 
 
-def test_tiny_experiments_stand_beside_and_find_each_other(tmp_path: Path) -> None:
+def test_tiny_experiments_are_recorded_separately_and_find_each_other(tmp_path: Path) -> None:
     record_experiment(read_experiment(EXPERIMENTS / "main.yaml"), tmp_path, BOOK)
     small = make_book(EXPERIMENTS / "none.yaml", tiny)
     record_experiment(small("source"), tmp_path, small, ending=TINY)
@@ -62,7 +62,7 @@ def test_a_damaged_record_is_named(tmp_path: Path) -> None:
         recorded_experiments(tmp_path)
 
 
-def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "experiments").write_text("a file")
     with pytest.raises(FarshoreError, match="cannot be written"):
         record_experiment(experiment(), tmp_path, BOOK)

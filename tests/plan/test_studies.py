@@ -1,6 +1,4 @@
-"""Studies: trials that follow one another, steered and stopped by the sources alone, the same
-however often a sweep is killed.
-"""
+"""Studies: trials guided and stopped by the sources only, the same however often one is killed."""
 
 from __future__ import annotations
 
@@ -120,7 +118,7 @@ def test_a_scrambled_target_changes_no_trial(
 
 
 class Killed(BaseException):
-    """As a kill: nothing catches it."""
+    """Like a kill: nothing catches it."""
 
 
 class KillAfter(Here):
@@ -135,7 +133,7 @@ class KillAfter(Here):
         return super().next(seconds)
 
 
-def test_a_killed_sweep_goes_on_and_repeats_nothing(
+def test_a_killed_sweep_resumes_and_repeats_nothing(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     carried: list[str] = []
@@ -149,8 +147,7 @@ def test_a_killed_sweep_goes_on_and_repeats_nothing(
     assert sum(each.runs for each in choices) == 2 * TRIALS - 14
     assert {each.planned for each in choices} == {TRIALS}
 
-    # Now inside runs, when a domain's state is written and the question whether it goes on is about
-    # to be asked.
+    # Now inside runs: a domain's state is written, but whether the run continues is not decided.
     monkeypatch.setattr(work, "LEAST_SECONDS", 0.0)
 
     def die(*_: object) -> bool:
@@ -313,7 +310,7 @@ def test_the_command(
 
 def test_engines_are_asked_for_one_trial_of_a_study_at_a_time(tmp_path: Path) -> None:
     class Wide(Here):
-        """Takes what it is given, up to eight; the newest first."""
+        """Accepts up to eight tasks and carries out the newest first."""
 
         slots = 8
         most = 0

@@ -1,4 +1,4 @@
-"""Search by Optuna: what is drawn, and who goes on, from what earlier trials scored."""
+"""Search by Optuna: draws and stopped trials depend on the scores of earlier trials."""
 
 from __future__ import annotations
 
@@ -20,17 +20,15 @@ MADE = [make_benchmark(name) for name in ("rotated-digits", "tinyimagenet-c")]
 
 
 def past_of(method: str, made: Benchmark, trials: int = 6) -> list[Past]:
-    """The defaults and some random draws, with made-up scores; one of them was stopped, one
-    diverged at once.
-    """
+    """The defaults and random draws with made-up scores; one was stopped, one diverged at once."""
     chance = random.Random(1)
     defaults = space.defaults(method, made)
-    found = []
+    past = []
     for trial in range(trials):
         drawn = trial_settings(method, made, search_seed=0, number=0, trial=trial)
         scores = tuple(chance.random() for _ in range(3))
-        found.append(Past({**defaults, **drawn}, scores, scores[-1]))
-    return [*found, Past(found[1].settings, (0.2,), None), Past(found[2].settings, (), None)]
+        past.append(Past({**defaults, **drawn}, scores, scores[-1]))
+    return [*past, Past(past[1].settings, (0.2,), None), Past(past[2].settings, (), None)]
 
 
 @pytest.mark.parametrize("made", MADE, ids=lambda made: made.name)
@@ -88,8 +86,8 @@ def test_better_trials_draw_the_next_ones_near() -> None:
 
 
 def slow_promising(earlier: list[list[float]], scores: list[float]) -> bool:
-    """Successive halving written out: after 1, 2, 4, ... sources the better half goes on, at
-    least the best.
+    """Successive halving written out: after 1, 2, 4, ... sources the better half continues, and
+    always the best.
     """
     seen = len(scores)
     if seen & (seen - 1):
@@ -99,7 +97,7 @@ def slow_promising(earlier: list[list[float]], scores: list[float]) -> bool:
     return scores[-1] >= ranked[max(len(ranked) // 2, 1) - 1]
 
 
-def test_the_better_half_goes_on() -> None:
+def test_the_better_half_continues() -> None:
     chance = random.Random(0)
     answers = []
     for _ in range(60):

@@ -1,4 +1,4 @@
-"""Selection: the best trial by the sources, whatever the target says."""
+"""Selection: the best trial by the sources, whatever the target scores are."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def test_diverged_trials_never_win(result: Result) -> None:
 
 
 def test_leaving_sources_out_scores_the_sources_that_a_run_never_saw(result: Result) -> None:
-    def trial(number: int, *held: float) -> Trial:
+    def trial(number: int, *held_out: float) -> Trial:
         return Trial(
             number,
             scored(result, 0.5, 0.5),
-            {str(place): scored(result, 0.1, score) for place, score in enumerate(held)},
+            {str(index): scored(result, 0.1, score) for index, score in enumerate(held_out)},
         )
 
     assert select([trial(0, 0.2, 0.9), trial(1, 0.6, 0.6)], "leave-one-source-out").number == 1

@@ -1,4 +1,4 @@
-"""The settings of trials: defaults first, a stream a setting, seeds that are different numbers."""
+"""The settings of trials: defaults first, one random stream per setting, distinct seeds."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_seeds_of_runs_are_no_search_or_scenario_seeds() -> None:
     assert min(seeds) >= 1_000_000
 
 
-def test_bounds_hold_for_defaults_and_draws() -> None:
+def test_bounds_apply_to_defaults_and_draws() -> None:
     assert capped("er", DIGITS, {}, {"batch_size": 16}) == {"batch_size": 16}
     assert capped("er", DIGITS, {"batch_size": 8}, {"batch_size": 16}) == {"batch_size": 8}
     heart = make_benchmark("heart-hospitals")  # whose default batch has 32 rows

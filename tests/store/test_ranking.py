@@ -24,7 +24,7 @@ def test_diverged_runs_are_counted_and_never_ranked_first() -> None:
     )
 
 
-def test_offline_methods_and_adaptations_stand_below_and_never_rank() -> None:
+def test_offline_methods_and_adaptations_come_last_and_have_no_rank() -> None:
     runs = [
         Run(benchmark="heart-hospitals", method=method, steps=2)
         for method in ("cotta", "finetune", "tent", "urm", "er")

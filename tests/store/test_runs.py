@@ -1,6 +1,4 @@
-"""A run is a folder: named by what decides its numbers, claimed by one process, gone on with,
-repeated if damaged.
-"""
+"""Run folders: named by what determines the numbers, claimed once, resumed, repeated if damaged."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ RUN = Run(benchmark="heart-hospitals", method="cl-fishr", steps=3, settings={"ba
 
 
 class Killed(BaseException):
-    """As a kill: nothing catches it."""
+    """Like a kill: nothing catches it."""
 
 
 class KillAt(Observer):
@@ -70,7 +68,7 @@ def test_a_killed_run_repeats_only_the_domain_in_flight(method: str, tmp_path: P
     assert len(again.step_milliseconds) == 3
 
 
-def test_damaged_stages_begin_anew(tmp_path: Path) -> None:
+def test_damaged_stages_start_over(tmp_path: Path) -> None:
     whole = execute(RUN)
     with pytest.raises(Killed):
         execute(RUN, observer=KillAt("hungarian", 1), resume=Resume(tmp_path))
@@ -130,7 +128,7 @@ def test_two_ways_of_writing_a_run_are_one_run() -> None:
         assert Run.build(**{**usual, **text}) == Run.build(**{**usual, **plain})
         assert run_name(Run(**{**usual, **text})) == run_name(Run(**{**usual, **plain}))
     given = Run.build(**usual, settings={"batch_size": "64"})
-    assert given.settings == {"batch_size": 64}  # at its default, but asked for
+    assert given.settings == {"batch_size": 64}  # at its default, but given
 
 
 @pytest.mark.parametrize(
@@ -214,7 +212,7 @@ def test_a_raised_results_version_renames_the_runs(monkeypatch: pytest.MonkeyPat
     assert len(names) == 3
 
 
-def test_what_lies_in_a_run(tmp_path: Path) -> None:
+def test_files_of_a_run_folder(tmp_path: Path) -> None:
     name = run_name(RUN)
     outcome = carry_out_task(Task(name, RUN, str(tmp_path), config={"commit": "abc"}))
     assert (outcome.status, outcome.name) == ("done", name)
@@ -307,7 +305,7 @@ def test_the_claim_of_a_dead_process_is_taken_over_by_one(tmp_path: Path) -> Non
     assert take(tmp_path / "run") is None
 
 
-def test_a_claim_of_another_machine_holds_while_its_heart_beats(
+def test_a_claim_of_another_machine_is_valid_while_it_has_a_heartbeat(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claim = take(tmp_path / "run")
@@ -331,7 +329,7 @@ def test_an_owner_that_slept_finds_out_that_it_lost_the_run(
         assert claim.lost.wait(5)
         with pytest.raises(FarshoreError, match="taken over"):
             claim.check()
-    assert newest(tmp_path / "run") == 1  # the new owner's claim is not given back by the old one
+    assert newest(tmp_path / "run") == 1  # the old owner does not release the new one's claim
 
 
 def test_a_run_of_another_sweep_is_waited_for(
