@@ -192,7 +192,7 @@ def test_edits_with_matching_checksums_are_refused_or_load(tmp_path: Path, seed:
         copy = tmp_path / f"copy{number}"
         shutil.copytree(model, copy)
         manifest = json.loads((copy / "manifest.json").read_text())
-        tree = copy / manifest["tree"]
+        tree = copy / manifest["parts"]["learner"]["tree"]
         data = json.dumps(edited(json.loads(tree.read_text()), chance)).encode()
         tree.write_bytes(data)
         manifest["files"][tree.name] = {
@@ -216,7 +216,7 @@ def test_a_claimed_width_is_refused_before_it_is_allocated(tmp_path: Path) -> No
     learner.learn(torch.randn(20, 4), torch.arange(20) % 2, steps=2)
     learner.save(tmp_path)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
-    tree = tmp_path / manifest["tree"]
+    tree = tmp_path / manifest["parts"]["learner"]["tree"]
     data = tree.read_bytes().replace(b'"width": 16', b'"width": 30000')
     tree.write_bytes(data)
     manifest["files"][tree.name] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
