@@ -81,7 +81,7 @@ def main() -> None:
             seconds = medians(steppers, args.turns, args.steps, device)
         cells = [
             f"{seconds[count] / seconds[counts[0]]:.2f} | "
-            f"{learners[count].system.usage().method_bytes / 1000:.0f}"
+            f"{learners[count].system.method.bytes / 1000:.0f}"
             for count in counts
         ]
         print(f"| {method} | " + " | ".join(cells) + " |", flush=True)
