@@ -94,8 +94,12 @@ class Run(BaseModel):
         Unknown names and invalid values are refused.
         """
         kind = BENCHMARKS.get(self.benchmark)
-        for_method, for_run = divide(self.settings, catalog.find(self.method).Settings)
-        plain = catalog.find(self.method).Settings.plain(for_method) | RunSettings.plain(for_run)
+        entry = catalog.find(self.method)
+        try:
+            for_method, for_run = divide(self.settings, entry.Settings)
+            plain = entry.Settings.plain(for_method) | RunSettings.plain(for_run)
+        except FarshoreError as error:
+            raise FarshoreError(f"{self.method}: {error}") from None
         return self.model_copy(
             update={
                 "options": kind.Options.build(self.options, self.benchmark).plain(),

@@ -134,7 +134,7 @@ def test_all_commands_in_sequence(typed, tmp_path: Path) -> None:
     assert differences(weights, load(model).state_dict()) == []
     assert typed("undo", model)[0] == 2
     code, out = typed("forget", model, "site A")
-    assert "keeps: site B" in out
+    assert "other sites: site B" in out
     assert list(load(model).system.memory.kept()) == ["site B"]
     assert typed("export", model, tmp_path / "m.onnx")[0] == 0
     assert sorted(path.name.split("-")[0] for path in model.iterdir()) == [

@@ -130,7 +130,7 @@ def compare(
 
     from ..plan.comparison import make_comparison, record_comparison
     from ..plan.experiment import make_book
-    from ..plan.plan import check_settings, make_plan
+    from ..plan.plan import make_plan
     from ..plan.select import select_methods
     from ..settings import parse_assignments
     from ..store.store import Store
@@ -177,7 +177,6 @@ def compare(
     plan = make_plan(comparison, store, make_book(runs / "none.yaml"), device=device)
     for absent in plan.absent.values():
         raise FarshoreError(f"{benchmark} is not available here: {absent.why}")
-    check_settings(plan)
     check_writable(runs, "--runs")
     plan.experiment = comparison = record_comparison(comparison, runs)
     failed = carry_out_plan(console, plan, store, options, keep_states=keep_states)

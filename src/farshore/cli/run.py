@@ -115,7 +115,7 @@ def run(
     from tempfile import TemporaryDirectory
 
     from ..engines.carry_out import Keep
-    from ..plan.plan import check_settings, plan_run
+    from ..plan.plan import plan_run
     from ..protocol import Run
     from ..settings import parse_assignments
     from ..store.store import Store
@@ -159,7 +159,6 @@ def run(
         **data,
     )
     plan = plan_run(requested)
-    check_settings(plan)
     console = make_console()
     if out is None:
         with TemporaryDirectory(prefix="farshore-") as folder:

@@ -81,7 +81,7 @@ def sweep(
     """
     from ..plan.experiment import check_search, make_book, read_experiment, search_by, start_from
     from ..plan.narrow import narrow
-    from ..plan.plan import check_settings, make_plan
+    from ..plan.plan import make_plan
     from ..plan.record import OPTUNA, TINY, record_experiment
     from ..plan.tables import derived, save_table, summary
     from ..plan.tiny import tiny
@@ -119,7 +119,6 @@ def sweep(
         _show(console, experiment, frame, save_table(frame, runs, experiment.name))
         return
     plan = make_plan(experiment, store, book, device=device)
-    check_settings(plan)
     if dry_run:
         _dry_run(console, plan, store, workers)
         return

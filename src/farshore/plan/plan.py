@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .. import catalog
 from ..benchmarks import BENCHMARKS
 from ..benchmarks.benchmark import Benchmark
 from ..benchmarks.source import make_benchmark
@@ -17,7 +16,6 @@ from ..networks import LARGE
 from ..protocol import Run
 from ..search.selection import Chosen, Rule, Trial, select_by_seed
 from ..search.space import capped, distributions, grid, trial_settings
-from ..settings import RunSettings, divide
 from ..store.identity import canonical, run_name
 from ..store.store import Store
 from .experiment import Book, Data, Experiment, Part, Search
@@ -172,24 +170,6 @@ def plan_run(run: Run) -> Plan:
     run = canonical(run)
     condition = Condition(0, run.benchmark, run.method)
     return Plan(None, [Planned(run_name(run), run, condition, seed=run.seed, trial=0)])
-
-
-def check_settings(plan: Plan) -> None:
-    """Refuse unknown settings and values that are not allowed, before anything runs."""
-    checked: set[str] = set()
-    for planned in plan.runs:
-        run = planned.run
-        key = f"{run.method} {sorted(run.settings.items())}"
-        if key in checked:
-            continue
-        checked.add(key)
-        kind = catalog.find(run.method).Settings
-        try:
-            of_method, of_run = divide(run.settings, kind)
-            kind.build(of_method)
-            RunSettings.build(of_run)
-        except FarshoreError as error:
-            raise FarshoreError(f"{run.method}: {error}") from None
 
 
 def make_plan(
