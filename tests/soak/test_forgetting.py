@@ -30,7 +30,9 @@ def results(
     names = select_methods(["all"]) if request.param == "heart-hospitals" else continual()
     runs = tmp_path_factory.mktemp("runs")
     store = Store(runs)
-    compared = make_comparison(request.param, names, seeds=range(SEEDS), orders=["listed"])
+    compared = make_comparison(
+        {"benchmark": request.param}, names, seeds=range(SEEDS), orders=["listed"]
+    )
     plan = make_plan(compared, store, make_book(runs / "none.yaml"))
     with LocalEngine(2) as engine:
         progress = carry_out(plan, store, engine, todo=open_runs(plan, store)[0])
@@ -53,7 +55,7 @@ def test_no_system_diverges_and_all_scores_are_finite(results: list[Result]) -> 
 
 def test_methods_that_replay_forget_less_than_fine_tuning(standings: list[Standing]) -> None:
     transfer = {standing.method: standing.backward_transfer for standing in standings}
-    replaying = [name for name in METHODS.names() if METHODS.get(name).replay.memory is not None]
+    replaying = [name for name in METHODS.names() if METHODS.get(name).keeps_rows()]
     assert len(replaying) >= 14
     worse = {
         name: transfer[name]
@@ -69,7 +71,7 @@ def test_methods_that_replay_know_the_sources(
     """A lower bound on every replaying method's source score, to detect silent changes."""
     floor = {"rotated-digits": 0.85, "heart-hospitals": 0.70}[results[0].run.benchmark]
     for row in standings:
-        if row.kind == "continual" and METHODS.get(row.method).replay.memory is not None:
+        if row.kind == "continual" and METHODS.get(row.method).keeps_rows():
             assert row.validation > floor, (row.method, row.validation)
 
 

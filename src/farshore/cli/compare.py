@@ -126,6 +126,7 @@ def compare(
 
     Example: farshore compare rotated-digits --methods finetune,er,tailored
     """
+    arguments = locals()
     from collections import Counter
 
     from ..plan.comparison import make_comparison, record_comparison
@@ -142,26 +143,7 @@ def compare(
     use_root(root)
     if seeds < 1:
         raise FarshoreError(f"--seeds {seeds} is not allowed: give at least 1")
-    data = data_fields(
-        benchmark,
-        {
-            "domain": domain,
-            "label": label,
-            "drop": drop,
-            "time": time,
-            "group": group,
-            "preprocess": preprocess,
-            "shared_rows": shared_rows,
-            "size": size,
-            "domain_by": domain_by,
-            "domains": domains,
-            "severity": severity,
-            "weights": weights,
-        },
-        option=option,
-        network=network,
-        network_set=network_set,
-    )
+    data = data_fields(arguments)
     comparison = make_comparison(
         data,
         select_methods(split_names(methods) or [], method_groups()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -72,21 +73,35 @@ NetworkSetFlag = Annotated[
 ]
 
 
-def data_fields(
-    benchmark: str,
-    flags: dict[str, Any],
-    *,
-    option: list[str] | None = None,
-    network: str | None = None,
-    network_set: list[str] | None = None,
-) -> dict[str, Any]:
+# The flags that are options of a benchmark under the same name.
+OPTION_FLAGS = (
+    "domain",
+    "label",
+    "drop",
+    "time",
+    "group",
+    "preprocess",
+    "shared_rows",
+    "size",
+    "domain_by",
+    "domains",
+    "severity",
+    "weights",
+)
+
+
+def data_fields(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a run that choose its data and its network.
 
-    `benchmark` is a name or a path. `flags` are options by name, None if not given.
+    `arguments` are those of `run` or `compare` by name: `benchmark` (a name or a path), the flags
+    above (None if not given), `option`, `network` and `network_set`.
     """
     from ..settings import parse_assignments
 
-    options = {name: value for name, value in flags.items() if value is not None}
+    benchmark, option, network_set = (
+        arguments[name] for name in ("benchmark", "option", "network_set")
+    )
+    options = {name: arguments[name] for name in OPTION_FLAGS if arguments[name] is not None}
     if "domain_by" in options and options.get("domain") != "auto":
         raise FarshoreError(
             f"--domain-by {options['domain_by']} chooses how to construct domains: it needs "
@@ -106,7 +121,7 @@ def data_fields(
     return {
         "benchmark": benchmark,
         "options": options,
-        "network": network,
+        "network": arguments["network"],
         "network_settings": parse_assignments(
             network_set or [], flag="--network-set", example="width=64"
         ),

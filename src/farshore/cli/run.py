@@ -112,6 +112,7 @@ def run(
 
     Example: farshore run heart.csv er --domain hospital --label num --target va
     """
+    arguments = locals()
     from tempfile import TemporaryDirectory
 
     from ..engines.carry_out import Keep
@@ -126,26 +127,7 @@ def run(
         **parse_assignments(set or []),
         **({"deterministic": True} if deterministic else {}),
     }
-    data = data_fields(
-        benchmark,
-        {
-            "domain": domain,
-            "label": label,
-            "drop": drop,
-            "time": time,
-            "group": group,
-            "preprocess": preprocess,
-            "shared_rows": shared_rows,
-            "size": size,
-            "domain_by": domain_by,
-            "domains": domains,
-            "severity": severity,
-            "weights": weights,
-        },
-        option=option,
-        network=network,
-        network_set=network_set,
-    )
+    data = data_fields(arguments)
     requested = Run.build(
         method=method,
         seed=seed,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from ..store.identity import canonical, run_name
 from ..store.store import Store
 from .experiment import Book, Data, Experiment, Part, Search
 from .select import select_orders
-from .study import Scores, Study, begin_studies
+from .study import Scores, Study, begin_studies, part_run
 
 
 @dataclass(frozen=True)
@@ -188,60 +188,73 @@ def make_plan(
         planned too: to read their runs, not to carry them out.
     """
     plan = Plan(experiment)
-    chosen: dict[str, dict[tuple[str, str], Chosen | Missing]] = {}
+    selections: dict[str, dict[tuple[str, str], Chosen | Missing]] = {}
+
+    def select(name: str) -> dict[tuple[str, str], Chosen | Missing]:
+        if name not in selections:
+            selections[name] = select_all(book(name), store, book, available_only=available_only)
+        return selections[name]
+
     for number, part in enumerate(experiment.parts):
-        search = part.search or experiment.search
         for data in part.data:
             benchmark = make_benchmark(data.benchmark, part.options_of(data))
             why = benchmark.missing(experiment.scenario_seed, plan_only=not available_only)
-            if why is not None:
-                counted = plan.absent[data.title].runs if data.title in plan.absent else 0
-                plan.absent[data.title] = Absent(why, counted + _count(part, search))
-                continue
-            orders = _orders(part, data, experiment.scenario_seed)
-            for method in part.systems:
-                if part.settings_from is None and search.by == "optuna":
-                    for order, study in begin_studies(
-                        experiment, part, search, data, method, orders, device
-                    ):
-                        condition = Condition(number, data.title, method, order)
-                        plan.studies[condition, study.seed] = study
-                        plan.runs += _advance(study, condition, study.seed, store)
-                    continue
-                if part.settings_from is None:
-                    settings = _searched(part, search, benchmark, method)
-                else:
-                    if part.settings_from not in chosen:
-                        chosen[part.settings_from] = select_all(
-                            book(part.settings_from), store, book, available_only=available_only
-                        )
-                    taken = chosen[part.settings_from].get((data.title, method))
-                    if isinstance(taken, Missing):
-                        plan.waiting.append(Waiting(method, data.title, part.settings_from, taken))
-                        continue
-                    settings = _taken(part, search, benchmark, method, taken, experiment)
-                for varied, seed, run_number, trial, values in settings:
-                    for order, arranged in orders.items():
-                        condition = Condition(number, data.title, method, order, varied)
-                        run = Run.build(
-                            benchmark=data.benchmark,
-                            options=part.options_of(data),
-                            network=part.network,
-                            network_settings=part.network_settings,
-                            method=method,
-                            seed=run_number,
-                            scenario_seed=experiment.scenario_seed,
-                            target=part.target,
-                            order=arranged,
-                            steps=part.steps,
-                            memory=part.memory,
-                            settings=values,
-                            device=device,
-                        )
-                        plan.runs += _with_held_out(
-                            canonical(run), condition, seed, trial, experiment, part
-                        )
+            if why is None:
+                _plan_part(plan, experiment, number, data, benchmark, store, select, device)
+            else:
+                before = plan.absent[data.title].runs if data.title in plan.absent else 0
+                count = _count(part, part.search or experiment.search)
+                plan.absent[data.title] = Absent(why, before + count)
     return plan
+
+
+def _plan_part(
+    plan: Plan,
+    experiment: Experiment,
+    number: int,
+    data: Data,
+    benchmark: Benchmark,
+    store: Store,
+    select: Callable[[str], Mapping[tuple[str, str], Chosen | Missing]],
+    device: str,
+) -> None:
+    """Add the runs of part `number` on one benchmark."""
+    part = experiment.parts[number]
+    search = part.search or experiment.search
+    orders = _orders(part, data, experiment.scenario_seed)
+    for method in part.systems:
+        if part.settings_from is not None:
+            taken = select(part.settings_from).get((data.title, method))
+            if isinstance(taken, Missing):
+                plan.waiting.append(Waiting(method, data.title, part.settings_from, taken))
+                continue
+            settings = _taken(part, search, benchmark, method, taken, experiment)
+        elif search.by == "optuna":
+            for order, study in begin_studies(
+                experiment, part, search, data, method, orders, device
+            ):
+                condition = Condition(number, data.title, method, order)
+                plan.studies[condition, study.seed] = study
+                plan.runs += _advance(study, condition, study.seed, store)
+            continue
+        else:
+            settings = _searched(part, search, benchmark, method)
+        for varied, seed, run_number, trial, values in settings:
+            for order, arranged in orders.items():
+                condition = Condition(number, data.title, method, order, varied)
+                run = part_run(
+                    experiment,
+                    part,
+                    data,
+                    method=method,
+                    seed=run_number,
+                    order=arranged,
+                    device=device,
+                    settings=values,
+                )
+                plan.runs += _with_held_out(
+                    canonical(run), condition, seed, trial, experiment, part
+                )
 
 
 def select_all(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from ..benchmarks.benchmark import Benchmark
@@ -117,6 +118,35 @@ class Study:
         return make_benchmark(self.run.benchmark, self.run.options)
 
 
+def part_run(
+    experiment: Experiment,
+    part: Part,
+    data: Data,
+    *,
+    method: str,
+    seed: int,
+    order: tuple[str, ...] | None,
+    device: str,
+    settings: Mapping[str, Any] = MappingProxyType({}),
+) -> Run:
+    """A run under the conditions of a part."""
+    return Run.build(
+        benchmark=data.benchmark,
+        options=part.options_of(data),
+        network=part.network,
+        network_settings=part.network_settings,
+        method=method,
+        seed=seed,
+        scenario_seed=experiment.scenario_seed,
+        target=part.target,
+        order=order,
+        steps=part.steps,
+        memory=part.memory,
+        settings=dict(settings),
+        device=device,
+    )
+
+
 def begin_studies(
     experiment: Experiment,
     part: Part,
@@ -130,18 +160,13 @@ def begin_studies(
     find_optuna()  # reports a missing Optuna before anything runs
     for seed, number in search.run_seeds.items():
         for order, arranged in orders.items():
-            run = Run.build(
-                benchmark=data.benchmark,
-                options=part.options_of(data),
-                network=part.network,
-                network_settings=part.network_settings,
+            run = part_run(
+                experiment,
+                part,
+                data,
                 method=method,
                 seed=number,
-                scenario_seed=experiment.scenario_seed,
-                target=part.target,
                 order=arranged,
-                steps=part.steps,
-                memory=part.memory,
                 device=device,
             )
             yield order, Study(run, seed, search.trials, search.seed, part.settings, part.at_most)

@@ -261,7 +261,7 @@ def order_is_respected(case: BenchmarkCase) -> None:
 
 @BATTERY.check
 def target_stays_sealed(case: BenchmarkCase) -> None:
-    """The target is not made before it is opened, and is made anew from the same data."""
+    """The target is not made before it is opened, and opening it again gives the same data."""
     benchmark, opened = case.make(), []
     make = benchmark.make
 
