@@ -45,8 +45,9 @@ class RayEngine(Engine):
         self._owns_cluster = not ray.is_initialized()
         if self._owns_cluster:
             try:
+                # Without an address Ray would join any cluster that runs on this machine.
                 ray.init(
-                    address=address,
+                    address=address or "local",
                     num_cpus=None if address else slots,
                     log_to_driver=False,
                     include_dashboard=False,
