@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-# Not in the paper: replay without penalty and alignment, and a baseline that users expect.
-BEYOND_THE_PAPER = ("er", "der++")
-
 
 def method_groups() -> dict[str, list[str]]:
     """`paper`: all methods of the paper."""
-    from .. import catalog
+    from ..report.paper import paper_methods
 
-    return {"paper": [name for name in catalog.names() if name not in BEYOND_THE_PAPER]}
+    return {"paper": paper_methods()}
