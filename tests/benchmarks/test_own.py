@@ -269,7 +269,7 @@ REFUSALS: list[tuple[str, Any, dict[str, Any], str]] = [
         "bad date",
         change("day", "someday"),
         {"time": "day", "drop": ()},
-        "row 5: 'someday' is neither a number nor a date",
+        "row 5: 'someday' is neither a number nor an ISO date",
     ),
     ("order with the target", None, {"order": ["east", "north"]}, "which is the target"),
     (

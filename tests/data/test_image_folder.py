@@ -62,7 +62,7 @@ def test_any_size_becomes_one(tmp_path: Path) -> None:
         save(tmp_path / "wide.png", wide),
         save(tmp_path / "white.png", np.full((7, 9), 255, np.uint8)),
     ]
-    images, preprocessing = read_images(files, 16)
+    images, preprocessing, _ = read_images(files, 16)
     assert (images.shape, images.dtype, preprocessing) == (
         (2, 1, 16, 16),
         np.uint8,
@@ -79,7 +79,7 @@ def test_colour_is_kept_if_any_image_has_it(tmp_path: Path) -> None:
         save(tmp_path / "grey.png", np.full((5, 5), 50, np.uint8)),
         save(tmp_path / "red.png", red),
     ]
-    images, preprocessing = read_images(files, 5)
+    images, preprocessing, _ = read_images(files, 5)
     assert preprocessing.channels == 3
     assert images[1, :, 0, 0].tolist() == [200, 0, 0]
     assert images[0, :, 0, 0].tolist() == [50, 50, 50]
@@ -88,7 +88,7 @@ def test_colour_is_kept_if_any_image_has_it(tmp_path: Path) -> None:
 
 def test_deep_grey_is_scaled_not_clipped(tmp_path: Path) -> None:
     deep = np.full((4, 4), 32768, np.uint16)
-    images, _ = read_images([save(tmp_path / "deep.png", deep)], 4)
+    images, _, _ = read_images([save(tmp_path / "deep.png", deep)], 4)
     assert (images == 128).all()
 
 
@@ -135,7 +135,7 @@ def test_a_large_set_is_memory_mapped(tmp_path: Path, monkeypatch: pytest.Monkey
         save(tmp_path / f"{number}.png", np.full((4, 4), number, np.uint8)) for number in range(5)
     ]
     monkeypatch.setattr(image_folder, "LARGEST_IN_MEMORY", 10)
-    images, _ = read_images(files, 4)
+    images, _, _ = read_images(files, 4)
     assert isinstance(images, np.memmap)
     assert not images.flags.writeable
     assert images[:, 0, 0, 0].tolist() == [0, 1, 2, 3, 4]

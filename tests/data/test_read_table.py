@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farshore.data.read_table import as_classes, as_texts, as_times, plan_columns, read_table
+from farshore.data.cells import as_texts
+from farshore.data.columns import check_class_labels, need_texts, need_times, plan_columns
+from farshore.data.read_table import read_table
 from farshore.data.table import TablePreprocessing
 from farshore.errors import FarshoreError
 
@@ -31,14 +33,20 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
 
 def test_whole_numbers_have_no_decimal_point() -> None:
     assert as_texts(pd.Series([1.0, 2.0])).tolist() == ["1", "2"]
-    assert as_texts(pd.Series([1.5, 2.0])).tolist() == ["1.5", "2.0"]
+    assert as_texts(pd.Series([1.5, 2.0])).tolist() == ["1.5", "2"]
     assert as_texts(pd.Series([" a", "b "])).tolist() == ["a", "b"]
 
 
+def times(values: object, time_format: str | None = None) -> list[float]:
+    return list(need_times(pd.DataFrame({"t": values}), "t", time_format))
+
+
 def test_times_are_numbers_or_dates() -> None:
-    assert as_times(pd.Series([3, 1]), "t").tolist() == [3.0, 1.0]
-    days = as_times(pd.Series(["2026-01-02", "2026-01-01 12:00"]), "t")
-    assert days[0] > days[1]
+    assert times([3, 1]) == [3.0, 1.0]
+    days = times(["2026-01-02", "2026-01-01 12:00"])
+    assert days[0] - days[1] == 12 * 3600
+    assert times(["02/01/2026", "01/02/2026"], "%d/%m/%Y")[0] == days[0]
+    assert times(pd.to_datetime(["2026-01-02 00:00", "2026-01-01 12:00"])) == days
 
 
 @pytest.mark.parametrize(
@@ -57,10 +65,10 @@ def test_times_are_numbers_or_dates() -> None:
 )
 def test_a_quantity_is_not_a_class(labels: list[object], refused: str | None) -> None:
     if refused is None:
-        assert len(as_classes(pd.Series(labels), "y")) == len(labels)
+        check_class_labels(need_texts(pd.DataFrame({"y": labels}), "y", "--label"), "y")
     else:
         with pytest.raises(FarshoreError, match=refused):
-            as_classes(pd.Series(labels), "y")
+            check_class_labels(need_texts(pd.DataFrame({"y": labels}), "y", "--label"), "y")
 
 
 def test_columns_are_numbers_categories_or_refused() -> None:
@@ -74,8 +82,8 @@ def test_columns_are_numbers_categories_or_refused() -> None:
         }
     )
     plan = plan_columns(frame, list(frame.columns))
-    assert list(plan.numbers) == ["n", "text n", "flag", "empty"]
-    assert list(plan.categories) == ["c"]
+    assert list(plan.numbers) == ["n", "text n", "empty"]
+    assert list(plan.categories) == ["flag", "c"]
     with pytest.raises(FarshoreError, match="contains dates"):
         plan_columns(pd.DataFrame({"when": pd.date_range("2026-01-01", periods=3)}), ["when"])
 

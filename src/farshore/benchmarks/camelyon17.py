@@ -76,7 +76,8 @@ class Camelyon17(ImageBenchmark):
                     f"{raw / FOLDER / 'metadata.csv'} has no patch of {name}: it is not the "
                     "official file"
                 )
-            images, _ = read_images([str(raw / FOLDER / file) for file in rows["file"]], SIDE)
+            files = [str(raw / FOLDER / file) for file in rows["file"]]
+            images, _, _ = read_images(files, SIDE, channels=3)
             yield name, images, rows["tumor"].to_numpy(np.uint8)
 
     def make(

@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
-import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from ..data.image_folder import list_images, read_images
+from ..data.image_folder import list_images
 from ..data.public_files import known_checksum
 from ..errors import FarshoreError
 from .options import BenchmarkOptions
 from .own import OwnBenchmark, OwnOptions
-from .own_rows import OwnRows
+from .own_rows import ImageRows
 
 
 class ImageFolderOptions(OwnOptions):
     """Options for reading images; the folder layout provides domains and classes."""
 
     path: str = Field(description="a folder of images: domain/class/file")
+    channels: Literal[1, 3] | None = Field(
+        None, description="1 (grey) or 3 (colour) [default: colour if the first domain has any]"
+    )
     size: int = Field(32, ge=1, le=1024, description="pixels per side that images are resized to")
 
 
 class ImageFolder(OwnBenchmark):
-    """Images of any size; grey stays grey unless at least one image is in colour."""
+    """Images of any size; they are grey if all images of the first domain are."""
 
     name = "image-folder"
     summary = "a folder of images: domain/class/file"
@@ -49,20 +51,19 @@ class ImageFolder(OwnBenchmark):
         """Return domain and label of every image, from the folder names."""
         return self._list()[0].rename(columns={"class": "label"}).drop(columns="file")
 
-    def read(self) -> OwnRows:
-        """Decode every image once and keep the bytes."""
+    def read(self) -> ImageRows:
+        """List the images; they are decoded once it is known which domain is the first."""
         files, notes = self._list()
-        images, preprocessing = read_images(files["file"].tolist(), self.options.size)
-        digest = (
-            hashlib.sha256(np.ascontiguousarray(images).data).hexdigest()
-            if not isinstance(images, np.memmap)
-            else "not computed"
-        )
         facts = files.rename(columns={"class": "label"}).drop(columns="file")
-        colour = "grey" if preprocessing.channels == 1 else "RGB"
-        form = f"{preprocessing.size}x{preprocessing.size} {colour}"
-        note = f"{self.title}: {len(files)} images as {form}, sha256 {digest[:16]}"
-        return OwnRows(facts, None, images, preprocessing, [note, *notes])
+        return ImageRows(
+            facts,
+            notes,
+            files["file"].tolist(),
+            title=self.title,
+            origin=f"sha256 {self.data_digest()[:16]}",
+            size=self.options.size,
+            channels=self.options.channels,
+        )
 
     def _list(self) -> tuple[pd.DataFrame, list[str]]:
         if self.path.is_file():

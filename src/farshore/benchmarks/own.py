@@ -19,7 +19,8 @@ from ..errors import FarshoreError
 from .benchmark import Benchmark, check_left_out
 from .options import BenchmarkOptions, Preprocess
 from .own_checks import check_classes, check_domain, find_shared
-from .own_rows import LAST, OwnRows, construct_domains, encode, in_order, make_sources
+from .own_domains import LAST, construct_domains, encode, in_order, make_sources
+from .own_rows import OwnRows
 
 
 class OwnOptions(BenchmarkOptions):
@@ -55,6 +56,9 @@ class OwnBenchmark(Benchmark):
     @abstractmethod
     def read_facts(self) -> pd.DataFrame:
         """Return domain and, if there is one, time of every row, without reading inputs."""
+
+    def check_labels(self, labels: np.ndarray) -> None:
+        """Refuse labels of the sources that are no classes; folders always name classes."""
 
     @property
     def path(self) -> Path:
@@ -147,13 +151,8 @@ class OwnBenchmark(Benchmark):
         names = in_order(rows.facts)
         check_left_out(left_out, names)
         sources = arrange([name for name in names if name not in left_out], target, order)
-        self.classes = tuple(
-            check_classes(
-                rows.facts[~rows.facts["domain"].isin(list(left_out))],
-                target,
-                known_elsewhere=bool(left_out),
-            )
-        )
+        used = rows.facts[~rows.facts["domain"].isin(list(left_out))]
+        self._find_classes(used, target, known_elsewhere=bool(left_out))
         domains, make_target = self._divide(rows, sources, target, seed)
         return Scenario(
             name=self.title,
@@ -178,24 +177,41 @@ class OwnBenchmark(Benchmark):
         """Make these domains, as named in the data."""
         rows = self.read()
         used = rows.facts[rows.facts["domain"].isin([*sources, target])]
-        self.classes = tuple(check_classes(used, target))
+        self._find_classes(used, target)
         domains, make_target = self._divide(rows, sources, target, seed)
         return domains, make_target, tuple(rows.notes)
+
+    def _find_classes(
+        self, facts: pd.DataFrame, target: str, *, known_elsewhere: bool = False
+    ) -> None:
+        """Set the classes: those of the sources, unless more are `known_elsewhere`."""
+        self.check_labels(facts["label"][facts["domain"] != target].to_numpy())
+        self.classes = tuple(check_classes(facts, target, known_elsewhere=known_elsewhere))
 
     def _divide(
         self, rows: OwnRows, sources: Sequence[str], target: str, seed: int
     ) -> tuple[list[Domain], Callable[[], Domain]]:
-        """Return the sources and a function that makes the target; add warnings to the notes."""
+        """Return the sources and a function that makes the target; add warnings to the notes.
+
+        What the inputs look like (types, channels) is decided by the first source alone, or by all
+        sources where scales are learned on all of them; never by the target.
+        """
         facts = rows.facts
         members = {
             name: np.flatnonzero((facts["domain"] == name).to_numpy())
             for name in [*sources, target]
         }
-        leave_out = self.options.shared_rows == "leave-out"
-        rows.notes += find_shared(facts, rows.keys(), members, target, leave_out=leave_out)
         for name in [*sources, target]:
             rows.notes += check_domain(facts, members[name], name, is_target=name == target)
-        rows.plan(np.concatenate([members[name] for name in sources]), members[target])
+        training = np.concatenate([members[name] for name in sources])
+        deciding = members[sources[0]] if self._preprocess == "first" else training
+        rows.plan(deciding, np.concatenate([training, members[target]]))
+        rows.notes += rows.describe()
+        leave_out = self.options.shared_rows == "leave-out"
+        rows.notes += find_shared(facts, rows.keys(), members, target, leave_out=leave_out)
+        if leave_out:
+            for name in sources:
+                check_domain(facts, members[name], name, is_target=False)
         classes = list(self.classes)
         domains = make_sources(rows, members, sources, classes, self._preprocess, seed)
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
 import pandas as pd
 from pydantic import Field, field_validator
 
+from ..data.columns import check_class_labels, need_texts, need_times
 from ..data.public_files import known_checksum
-from ..data.read_table import as_classes, as_texts, as_times, need_column, read_table
+from ..data.read_table import read_table
 from ..errors import FarshoreError, unknown
 from .options import BenchmarkOptions, Preprocess
 from .own import OwnBenchmark, OwnOptions
-from .own_rows import OwnRows
+from .own_rows import TableRows
 
 
 class TableOptions(OwnOptions):
@@ -27,14 +29,20 @@ class TableOptions(OwnOptions):
     time: str | None = Field(
         None, description="time column: orders the domains, and splits never look ahead"
     )
+    time_format: str | None = Field(
+        None, description="how times are written, for example %d/%m/%Y; otherwise numbers or ISO"
+    )
     group: str | None = Field(
         None, description="group column: every group stays on one side of every split"
+    )
+    categories: tuple[str, ...] = Field(
+        (), description="input columns to read as text, even if the first domain has only numbers"
     )
     preprocess: Preprocess = Field(
         "first", description="learn scales on the first domain, or on all-sources (not continual)"
     )
 
-    @field_validator("drop", mode="before")
+    @field_validator("drop", "categories", mode="before")
     @classmethod
     def _names_with_commas(cls, value: Any) -> Any:
         if not isinstance(value, str):
@@ -64,7 +72,7 @@ class Table(OwnBenchmark):
         """Return the columns domain, label, time and group, as strings and numbers."""
         return self._facts(self._read())
 
-    def read(self) -> OwnRows:
+    def read(self) -> TableRows:
         """Read all rows; columns without another role are the inputs."""
         frame, options = self._read(), self.options
         facts = self._facts(frame)
@@ -74,12 +82,18 @@ class Table(OwnBenchmark):
             f"{self.title}: {len(frame)} rows, {len(inputs.columns)} input columns, sha256 "
             f"{self.data_digest()[:16]}"
         )
-        return OwnRows(facts, inputs, None, None, [note])
+        return TableRows(facts, [note], inputs, options.categories)
+
+    def check_labels(self, labels: np.ndarray) -> None:
+        """Refuse labels that look like a quantity or a name."""
+        check_class_labels(labels, str(self.options.label))
 
     def _read(self) -> pd.DataFrame:
         if self.path.is_dir():
             raise FarshoreError(f"{self.path} is a folder, not a table: use image-folder")
-        return read_table(self.path)
+        options = self.options
+        roles = (options.label, options.domain, options.time, options.group)
+        return read_table(self.path, {*filter(None, roles), *options.categories})
 
     def _facts(self, frame: pd.DataFrame) -> pd.DataFrame:
         options = self.options
@@ -93,16 +107,15 @@ class Table(OwnBenchmark):
                 f"--domain is not given: name the column of {self.title} with the domain, one of "
                 f"{', '.join(frame.columns)}, or auto"
             )
-        facts = pd.DataFrame(
-            {"label": as_classes(need_column(frame, options.label, "--label"), options.label)}
-        )
+        facts = {"label": need_texts(frame, options.label, "--label")}
         if options.domain is not None:
-            facts["domain"] = as_texts(need_column(frame, options.domain, "--domain"))
+            facts["domain"] = need_texts(frame, options.domain, "--domain")
         if options.time is not None:
-            facts["time"] = as_times(need_column(frame, options.time, "--time"), options.time)
+            facts["time"] = need_times(frame, options.time, options.time_format)
         if options.group is not None:
-            facts["group"] = as_texts(need_column(frame, options.group, "--group"))
-        for column in options.drop:
-            if column not in frame.columns:
-                raise unknown("column in --drop", column, frame.columns)
-        return facts
+            facts["group"] = need_texts(frame, options.group, "--group")
+        for flag, columns in (("drop", options.drop), ("categories", options.categories)):
+            for column in columns:
+                if column not in frame.columns:
+                    raise unknown(f"column in --{flag}", column, frame.columns)
+        return pd.DataFrame(facts)

@@ -11,6 +11,7 @@ import numpy as np
 from PIL import Image
 
 from ..data.domain import Domain
+from ..data.image_folder import FORMATS
 from ..data.prepared import Prepared
 from ..data.public_files import PublicFile, check
 from ..errors import FarshoreError
@@ -169,7 +170,7 @@ def _decode(names: Sequence[str], read: Read) -> np.ndarray:
     images = np.empty((len(names), 3, 64, 64), np.uint8)
     for row, name in enumerate(names):
         try:
-            with Image.open(io.BytesIO(read(name))) as image:
+            with Image.open(io.BytesIO(read(name)), formats=FORMATS) as image:
                 images[row] = np.asarray(image.convert("RGB")).transpose(2, 0, 1)
         except (OSError, ValueError, KeyError) as error:
             raise FarshoreError(

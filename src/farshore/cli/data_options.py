@@ -26,6 +26,13 @@ TimeFlag = Annotated[
     str | None,
     typer.Option(help="column with the time: it orders the domains, and splits never look ahead"),
 ]
+TimeFormatFlag = Annotated[
+    str | None,
+    typer.Option(help="how times are written, for example %d/%m/%Y [default: number or ISO]"),
+]
+CategoriesFlag = Annotated[
+    str | None, typer.Option(help="columns to read as text even if they are numbers")
+]
 GroupFlag = Annotated[
     str | None,
     typer.Option(help="column with groups (patients, lots) that no split may divide"),
@@ -79,7 +86,9 @@ OPTION_FLAGS = (
     "label",
     "drop",
     "time",
+    "time_format",
     "group",
+    "categories",
     "preprocess",
     "shared_rows",
     "size",

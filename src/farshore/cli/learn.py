@@ -77,6 +77,14 @@ def learn(
     time: Annotated[
         str | None, typer.Option(help="column with the time: the latest rows are held out")
     ] = None,
+    time_format: Annotated[
+        str | None,
+        typer.Option(help="how times are written, for example %d/%m/%Y [default: number or ISO]"),
+    ] = None,
+    categories: Annotated[
+        str | None,
+        typer.Option(help="new model: columns to read as text even if they are numbers"),
+    ] = None,
     checkpoint: Annotated[
         int,
         typer.Option(help="steps between checkpoints; interrupted training resumes at the last"),
@@ -109,7 +117,14 @@ def learn(
         classes=split_names(classes),
         seed=seed,
     )
-    columns = Columns(label=label, time=time, group=group, drop=tuple(split_names(drop) or ()))
+    columns = Columns(
+        label=label,
+        time=time,
+        time_format=time_format,
+        group=group,
+        drop=tuple(split_names(drop) or ()),
+        categories=tuple(split_names(categories) or ()),
+    )
     console = make_console()
     with ProgressObserver(console) as observer:
         done = learn_site(
@@ -126,8 +141,6 @@ def learn(
             device=device,
             observer=observer,
         )
-    for note in done.notes:
-        console.print(note, highlight=False, markup=False)
     scores = ", ".join(f"{part} {percent(value)}" for part, value in done.scores.items())
     created = f"created {model}: " if done.created else ""
     console.print(

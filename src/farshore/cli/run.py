@@ -11,6 +11,7 @@ import typer
 from ..errors import FarshoreError
 from .data_options import (
     BenchmarkArgument,
+    CategoriesFlag,
     DomainByFlag,
     DomainFlag,
     DomainsFlag,
@@ -25,6 +26,7 @@ from .data_options import (
     SharedRowsFlag,
     SizeFlag,
     TimeFlag,
+    TimeFormatFlag,
     WeightsFlag,
     data_fields,
 )
@@ -61,7 +63,9 @@ def run(
     label: LabelFlag = None,
     drop: DropFlag = None,
     time: TimeFlag = None,
+    time_format: TimeFormatFlag = None,
     group: GroupFlag = None,
+    categories: CategoriesFlag = None,
     preprocess: PreprocessFlag = None,
     shared_rows: SharedRowsFlag = None,
     size: SizeFlag = None,

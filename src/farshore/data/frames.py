@@ -7,9 +7,9 @@ from typing import Any, TypeGuard
 import pandas as pd
 from torch import Tensor
 
+from .columns import plan_columns
 from .convert import as_inputs, from_dataset
 from .preprocessing import Preprocessing
-from .read_table import plan_columns
 from .table import TablePreprocessing
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
+import unicodedata
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +18,8 @@ from PIL import Image
 
 from ..errors import FarshoreError
 
+# The formats that are decoded, by content: other decoders of Pillow may run external programs.
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"}
 GREY = {"1", "L", "LA", "I", "I;16", "I;16B", "I;16L", "F"}
 LISTED = 5
@@ -33,7 +37,7 @@ class ImagePreprocessing:
 
     def read(self, path: Path) -> np.ndarray:
         """Read one image file, convert it to grey or RGB and resize it (bilinear, antialiased)."""
-        with Image.open(path) as image:
+        with Image.open(path, formats=FORMATS) as image:
             image.load()
             plain = _eight_bits(image)
             resized = plain.convert("L" if self.channels == 1 else "RGB").resize(
@@ -57,11 +61,7 @@ def list_images(folder: Path) -> tuple[pd.DataFrame, list[str]]:
 
     The columns are `file`, `class` and, if the folder has that level, `domain`.
     """
-    files = sorted(
-        path
-        for path in folder.rglob("*")
-        if path.is_file() and not any(p.startswith(".") for p in path.relative_to(folder).parts)
-    )
+    files = list_files(folder)
     images = [path for path in files if path.suffix.lower() in SUFFIXES]
     depths = {len(path.relative_to(folder).parts) for path in images}
     if depths not in ({2}, {3}):
@@ -94,12 +94,34 @@ def list_images(folder: Path) -> tuple[pd.DataFrame, list[str]]:
     return frame, notes
 
 
+def list_files(folder: Path) -> list[Path]:
+    """Return all files that are not hidden, sorted; names must be text that can be written."""
+    files = sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and not any(p.startswith(".") for p in path.relative_to(folder).parts)
+    )
+    for path in files:
+        name = path.relative_to(folder).as_posix()
+        if any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
+            raise FarshoreError(
+                f"{folder}: the file name {os.fsencode(name)!r} is not text in UTF-8 or has "
+                "control characters: rename it"
+            )
+    return files
+
+
 def read_images(
-    files: Sequence[str], size: int, channels: int | None = None
-) -> tuple[np.ndarray, ImagePreprocessing]:
+    files: Sequence[str],
+    size: int,
+    channels: int | None = None,
+    *,
+    deciding: Sequence[int] | None = None,
+) -> tuple[np.ndarray, ImagePreprocessing, np.ndarray]:
     """Read all files as uint8 [n, channels, size, size]; unreadable files are refused by name.
 
-    Without `channels`, the result is grey if all images are grey, otherwise RGB.
+    Without `channels`, the result is grey if all images in the rows `deciding` are grey, otherwise
+    RGB; by default all images decide. Also returns which images are in colour in their files.
     """
     if size < 1:
         raise FarshoreError(f"--size {size} is not allowed: it must be at least 1 pixel per side")
@@ -107,9 +129,9 @@ def read_images(
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         modes = list(pool.map(_mode, files))
         bad = [Path(file) for file, mode in zip(files, modes, strict=True) if mode is None]
-        preprocessing = ImagePreprocessing(
-            size, channels or (1 if all(mode is None or mode in GREY for mode in modes) else 3)
-        )
+        coloured = np.array([mode is not None and mode not in GREY for mode in modes], dtype=bool)
+        in_colour = coloured.any() if deciding is None else coloured[list(deciding)].any()
+        preprocessing = ImagePreprocessing(size, channels or (3 if in_colour else 1))
         array = _allocate((len(files), preprocessing.channels, size, size))
 
         def read(row: int) -> int | None:
@@ -123,17 +145,18 @@ def read_images(
             bad = [Path(files[row]) for row in pool.map(read, range(len(files))) if row is not None]
     if bad:
         raise FarshoreError(
-            f"{len(bad)} images cannot be read: {_listing(bad)}; fix or remove them"
+            f"{len(bad)} images cannot be read: {_listing(bad)}; fix or remove them (allowed "
+            f"formats: {', '.join(FORMATS)})"
         )
     # The pages of a read-only memory map can be released.
     array.flags.writeable = not isinstance(array, np.memmap)
-    return array, preprocessing
+    return array, preprocessing, coloured
 
 
 def _mode(file: str) -> str | None:
     """Return the pixel mode from the header of an image, or None if it cannot be read."""
     try:
-        with Image.open(file) as image:
+        with Image.open(file, formats=FORMATS) as image:
             mode = image.mode
             return "RGB" if mode == "P" and _coloured(image) else "L" if mode == "P" else mode
     except (OSError, ValueError, SyntaxError, Warning, Image.DecompressionBombError):

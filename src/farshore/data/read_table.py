@@ -1,27 +1,33 @@
-"""Read a user's table, detect the type of each column, and refuse unusable data early."""
+"""Read a user's table as it is written, and refuse files that could be misread."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
+import csv
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from ..errors import FarshoreError, needs, unknown
-from .table import TablePreprocessing
+from ..errors import FarshoreError, needs
+from .cells import MISSING_NUMBER, as_texts
 
 READABLE = (".csv", ".tsv", ".parquet", ".pq")
-# A column with at least this share of numbers is taken as numeric; texts in it are mistakes.
-MEANT_AS_NUMBERS = 0.9
-MOST_CATEGORIES = 100
-MOST_CLASSES = 100
-MOST_CODES = 20  # more distinct integers than this are taken for a quantity, unless all are common
+UNNAMED = "Unnamed: "
+_SEPARATORS = {"\t": "a tab", ";": "a semicolon", ",": "a comma", "|": "a bar"}
+
+# Numbers are read as Python's `float` reads them; pandas does so by itself from 3.1 on.
+_PANDAS = tuple(int(part) for part in pd.__version__.split(".")[:2])
+_EXACT: dict[str, Any] = {} if _PANDAS >= (3, 1) else {"float_precision": "round_trip"}
 
 
-def read_table(path: Path) -> pd.DataFrame:
-    """Read a CSV, TSV or Parquet file; empty fields, NA and `?` are missing values."""
+def read_table(path: Path, texts: Collection[str] = ()) -> pd.DataFrame:
+    """Read a CSV, TSV or Parquet file.
+
+    A column of a CSV file is read as numbers if every cell is a number or missing, otherwise as
+    text; the columns in `texts` are always text. Text stays as it is written, except for spaces
+    around it: `01` and `1.0` are not `1`. A file whose rows do not fit its header is refused.
+    """
     suffix = path.suffix.lower()
     if suffix not in READABLE:
         raise FarshoreError(
@@ -31,147 +37,125 @@ def read_table(path: Path) -> pd.DataFrame:
     try:
         if suffix in (".parquet", ".pq"):
             frame = pd.read_parquet(path)
+            frame.columns = [str(column).strip() for column in frame.columns]
+            _check_names(path, list(frame.columns))
         else:
-            _check_header(path, "\t" if suffix == ".tsv" else ",")
-            frame = pd.read_csv(
-                path,
-                sep="\t" if suffix == ".tsv" else ",",
-                na_values=["?"],
-                low_memory=False,
-                skipinitialspace=True,
-            )
+            frame = _read_text_file(path, "\t" if suffix == ".tsv" else ",", texts)
     except ImportError:
         raise needs("parquet", f"{path} needs pyarrow", otherwise="save it as .csv") from None
-    except (OSError, ValueError, pd.errors.ParserError) as error:
+    except (OSError, ValueError, pd.errors.ParserError, csv.Error) as error:
         raise FarshoreError(
             f"{path} cannot be read as a table: {str(error).strip().splitlines()[0]}"
         ) from None
-    frame.columns = [str(column).strip() for column in frame.columns]
-    twice = frame.columns[frame.columns.duplicated()]
-    if len(twice):
-        raise FarshoreError(f"{path} has two columns called {twice[0]!r}: rename one of them")
     if frame.empty:
         raise FarshoreError(f"{path} has no rows")
     return frame.reset_index(drop=True)
 
 
-def _check_header(path: Path, separator: str) -> None:
+def _read_text_file(path: Path, separator: str, texts: Collection[str]) -> pd.DataFrame:
+    """Read numbers where a whole column has them, and the other columns as text."""
+    encoding = _find_encoding(path)
+    names, rows = _check_fields(path, separator, encoding)
+    _check_names(path, names)
+
+    def read(columns: list[int], **options: Any) -> pd.DataFrame:
+        frame: pd.DataFrame = pd.read_csv(
+            path,
+            sep=separator,
+            encoding=encoding,
+            header=0,
+            names=names,
+            usecols=columns,
+            index_col=False,
+            keep_default_na=False,
+            skipinitialspace=True,
+            low_memory=False,
+            **options,
+        )
+        if len(frame) != rows:
+            raise FarshoreError(
+                f"{path} cannot be read reliably ({rows} or {len(frame)} rows): check its quotes "
+                "and line ends, or save it again"
+            )
+        return frame
+
+    given = [place for place, name in enumerate(names) if name not in texts]
+    frame = read(given, na_values=sorted(MISSING_NUMBER), **_EXACT)
+    numeric = [name for name in frame.columns if frame[name].dtype.kind in "iuf"]
+    others = [place for place, name in enumerate(names) if name not in numeric]
+    written = read(others, dtype=object, na_filter=False) if others else pd.DataFrame()
+    columns = {
+        name: frame[name].astype("float64") if name in numeric else as_texts(written[name])
+        for name in names
+    }
+    return _drop_empty_end(pd.DataFrame(columns))
+
+
+def _find_encoding(path: Path) -> str:
+    """Return utf-8, or utf-16 by its byte order mark; refuse a file in neither."""
+    with path.open("rb") as file:
+        start = file.read(4)
+    encoding = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        with path.open(encoding=encoding) as text:
+            for block in iter(lambda: text.read(1 << 20), ""):
+                if "\0" in block:
+                    raise FarshoreError(f"{path} contains zero bytes: it is not a text file")
+    except UnicodeError:
+        raise FarshoreError(
+            f"{path} is not in UTF-8: save it with that encoding (in a spreadsheet: CSV UTF-8)"
+        ) from None
+    return encoding
+
+
+def _check_fields(path: Path, separator: str, encoding: str) -> tuple[list[str], int]:
+    """Return the column names and the number of rows; every row must fit the header."""
+    with path.open(encoding=encoding, newline="") as file:
+        reader = csv.reader(file, delimiter=separator, skipinitialspace=True, strict=True)
+        names = [name.strip() for name in next((row for row in reader if row), [])]
+        if not names:
+            raise FarshoreError(f"{path} cannot be read as a table: it is empty")
+        rows = 0
+        for row in reader:
+            if not row:
+                continue
+            rows += 1
+            if len(row) != len(names):
+                raise _wrong_fields(path, reader.line_num, names, row, separator)
+    other = next((mark for mark in _SEPARATORS if mark in names[0]), None)
+    if len(names) == 1 and other is not None:
+        raise FarshoreError(
+            f"{path} has one column and seems to be separated by {_SEPARATORS[other]}: save it "
+            f"with {_SEPARATORS[separator]} between the fields"
+        )
+    return [name or f"{UNNAMED}{place}" for place, name in enumerate(names)], rows
+
+
+def _wrong_fields(
+    path: Path, line: int, names: list[str], row: list[str], separator: str
+) -> FarshoreError:
+    mark = _SEPARATORS[separator]
+    reason = (
+        f"it ends with {mark} that the header does not have: remove it, or add one to the header"
+        if len(row) == len(names) + 1 and row[-1].strip() == ""
+        else f"put quotes around a field that contains {mark}, and write empty fields out"
+    )
+    return FarshoreError(
+        f"{path}, line {line}: {len(row)} fields, but the header has {len(names)}: {reason}"
+    )
+
+
+def _check_names(path: Path, names: list[str]) -> None:
     """Refuse duplicate column names, which pandas would silently rename."""
-    header = pd.read_csv(
-        path,
-        sep=separator,
-        header=None,
-        nrows=1,
-        dtype=str,
-        skipinitialspace=True,
-        keep_default_na=False,
-    ).iloc[0]
-    names = header.astype(str).str.strip()
-    twice = names[names.duplicated() & (names != "")]
-    if len(twice):
-        raise FarshoreError(f"{path} has two columns called {twice.iloc[0]!r}: rename one of them")
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise FarshoreError(f"{path} has two columns called {name!r}: rename one of them")
+        seen.add(name)
 
 
-def need_column(frame: pd.DataFrame, column: str, option: str) -> pd.Series:
-    """Return the column that an option names; refuse unknown names and missing values."""
-    if column not in frame.columns:
-        raise unknown(f"column in {option}", column, frame.columns)
-    missing = np.flatnonzero(frame[column].isna().to_numpy())
-    if len(missing):
-        raise FarshoreError(
-            f"{option} {column}: {len(missing)} rows have no value there, the first is row "
-            f"{missing[0]}: fill or drop them"
-        )
-    return frame[column]
-
-
-def as_texts(values: pd.Series) -> np.ndarray:
-    """Return values as strings; whole numbers have no decimal point, even if stored as floats."""
-    if pd.api.types.is_float_dtype(values) and bool((values == values.round()).all()):
-        values = values.astype("int64")
-    return values.astype(str).str.strip().to_numpy(dtype=object)
-
-
-def as_times(values: pd.Series, column: str) -> np.ndarray:
-    """Return times as increasing numbers: numbers unchanged, strings parsed as dates."""
-    if pd.api.types.is_numeric_dtype(values):
-        return values.to_numpy(dtype=float)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pandas warns when it guesses a format per value
-        times = pd.to_datetime(values, errors="coerce", utc=True, format="mixed")
-    bad = np.flatnonzero(times.isna().to_numpy())
-    if len(bad):
-        raise FarshoreError(
-            f"--time {column}, row {bad[0]}: {values.iloc[bad[0]]!r} is neither a number nor a "
-            "date (write 2026-11-15)"
-        )
-    return times.astype("int64").to_numpy(dtype=float)
-
-
-def as_classes(values: pd.Series, column: str) -> np.ndarray:
-    """Return labels as strings; refuse what looks like a quantity, because Farshore classifies."""
-    count = values.nunique()
-    if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
-        numbers = values.to_numpy(dtype=float)
-        fractional = bool((numbers != np.round(numbers)).any())
-        if (fractional and count > 10) or (count > MOST_CODES and count > len(values) / 50):
-            raise FarshoreError(
-                f"--label {column} has {count} different numbers, which looks like a quantity: "
-                "farshore only classifies; divide it into "
-                "classes first, for example low and high, or write codes as text, for example c17"
-            )
-    elif count > MOST_CLASSES and count > len(values) / 2:
-        raise FarshoreError(
-            f"--label {column} has {count} different texts in {len(values)} rows: that is not a "
-            "class label; name another column"
-        )
-    return as_texts(values)
-
-
-def plan_columns(frame: pd.DataFrame, columns: Sequence[str]) -> TablePreprocessing:
-    """Decide which columns are numbers and which are categories.
-
-    A few texts in a column of numbers are refused, with their row.
-    """
-    numbers: list[str] = []
-    categories: dict[str, None] = {}
-    for column in columns:
-        values = frame[column]
-        if pd.api.types.is_datetime64_any_dtype(values):
-            raise FarshoreError(
-                f"column {column!r} contains dates: use it as the time (--time {column}), or leave "
-                f"it out (--drop {column})"
-            )
-        if _is_number(values, column):
-            numbers.append(column)
-        else:
-            categories[column] = None
-    if not numbers and not categories:
-        raise FarshoreError(
-            "no column is left to learn from: domain, label, time, group and dropped columns are "
-            "not inputs"
-        )
-    return TablePreprocessing(numbers, categories, most=MOST_CATEGORIES)
-
-
-def _is_number(values: pd.Series, column: str) -> bool:
-    if pd.api.types.is_numeric_dtype(values):
-        return True
-    present = values.dropna()
-    parsed = pd.to_numeric(present, errors="coerce")
-    share = float(parsed.notna().mean()) if len(present) else 1.0
-    if share == 1.0:
-        return True
-    if share >= MEANT_AS_NUMBERS:
-        row = int(present.index[np.flatnonzero(parsed.isna().to_numpy())[0]])
-        raise FarshoreError(
-            f"column {column!r}, row {row}: {values[row]!r} is not a number: fix it, or leave "
-            f"the column out (--drop {column})"
-        )
-    count = present.astype(str).nunique()
-    if count > MOST_CATEGORIES and count > len(present) / 2:
-        raise FarshoreError(
-            f"column {column!r} has {count} different texts in {len(present)} rows: leave it "
-            f"out (--drop {column})"
-        )
-    return False
+def _drop_empty_end(frame: pd.DataFrame) -> pd.DataFrame:
+    """Drop a last column with neither a name nor a value: a separator ends every line."""
+    last = frame.columns[-1]
+    empty = len(frame.columns) > 1 and last.startswith(UNNAMED) and frame[last].isna().all()
+    return frame.drop(columns=last) if empty else frame

@@ -17,9 +17,12 @@ import torch
 from torch import Tensor
 
 from ..errors import FarshoreError
+from .cells import as_numbers, as_texts
 
 # Values are clipped at this many scales: one absurd value at a new site must not dominate a row.
 LIMIT = 10.0
+# A median further than this many scales from the first domain's is reported.
+FAR = 3.0
 
 
 class TablePreprocessing:
@@ -51,7 +54,7 @@ class TablePreprocessing:
         """Fit the columns that are not fitted yet to the training rows of the current domain."""
         frame = self._named(frame)
         for column, fixed in self.numbers.items():
-            values = _numbers(frame, column)
+            values = as_numbers(frame[column])
             values = values[np.isfinite(values)]
             if fixed is None and len(values):
                 with np.errstate(over="ignore"):
@@ -61,25 +64,27 @@ class TablePreprocessing:
                 self.numbers[column] = (float(np.median(values)), scale if scale > 0 else 1.0)
         for column, known in self.categories.items():
             if known is None:
-                counts = frame[column].dropna().astype(str).value_counts()
+                counts = pd.Series(as_texts(frame[column]), dtype=object).value_counts()
                 # By count, then by name: which of two equally frequent categories is known must
                 # not depend on the order of the rows.
                 ranked = sorted(counts.index, key=lambda value: (-counts[value], value))
                 self.categories[column] = sorted(ranked[: self.most])
         return self
 
-    def check(self, frame: pd.DataFrame) -> None:
+    def check(self, frame: pd.DataFrame, advice: str = "fix it") -> None:
         """Refuse rows that cannot be transformed, without learning anything from them."""
         frame = self._named(frame)
         for column in self.numbers:
-            _numbers(frame, column)
+            as_numbers(frame[column], advice.format(column=column))
+        for column in self.categories:
+            as_texts(frame[column])
 
     def transform(self, frame: pd.DataFrame) -> Tensor:
         """Return features [rows, width] in the order of `features`."""
         frame = self._named(frame)
         parts = []
         for column, fixed in self.numbers.items():
-            values = _numbers(frame, column)
+            values = as_numbers(frame[column])
             missing = ~np.isfinite(values)
             centre, scale = fixed if fixed is not None else (0.0, 1.0)
             with np.errstate(over="ignore"):
@@ -90,14 +95,9 @@ class TablePreprocessing:
                 )
             parts += [scaled, missing.astype(float)] if self.indicators else [scaled]
         for column, known in self.categories.items():
-            texts = (
-                frame[column]
-                .astype("object")
-                .where(frame[column].notna(), None)
-                .map(lambda v: v if v is None else str(v))
-            )
-            seen = [(texts == category).to_numpy(dtype=float) for category in known or []]
-            missing = texts.isna().to_numpy()
+            texts = as_texts(frame[column])
+            seen = [(texts == category).astype(float) for category in known or []]
+            missing = pd.isna(texts)
             other = 1.0 - missing - sum(seen)
             parts += [*seen, other, missing.astype(float)]
         return torch.from_numpy(np.stack(parts, axis=1).astype(np.float32))
@@ -107,10 +107,25 @@ class TablePreprocessing:
         frame = self._named(frame)
         unknown = np.full(len(frame), "", dtype=object)
         for column, known in self.categories.items():
-            texts = frame[column].astype(str)
-            is_unknown = (frame[column].notna() & ~texts.isin(known or [])).to_numpy()
-            unknown[is_unknown] += column + "=" + texts.to_numpy(dtype=object)[is_unknown] + " "
+            texts = as_texts(frame[column])
+            is_unknown = ~pd.isna(texts) & ~_is_in(texts, known or [])
+            unknown[is_unknown] += column + "=" + texts[is_unknown] + " "
         return [text.strip() for text in unknown]
+
+    def differences(self, frame: pd.DataFrame) -> list[str]:
+        """Return how rows differ from the first domain, one sentence per column.
+
+        Unknown categories, values far outside the range, and columns without any value.
+        """
+        frame = self._named(frame)
+        sentences = []
+        for column, fixed in self.numbers.items():
+            sentence = _shift(as_numbers(frame[column]), fixed)
+            sentences += [f"column {column!r}: {sentence}"] if sentence else []
+        for column, known in self.categories.items():
+            sentence = _news(as_texts(frame[column]), known or [])
+            sentences += [f"column {column!r}: {sentence}"] if sentence else []
+        return sentences
 
     @property
     def features(self) -> list[str]:
@@ -162,14 +177,42 @@ class TablePreprocessing:
         return frame
 
 
-def _numbers(frame: pd.DataFrame, column: str) -> np.ndarray:
-    """Return a column as floats, missing values as NaN; refuse text, with its row."""
-    values = pd.to_numeric(frame[column], errors="coerce")
-    wrong = values.isna() & frame[column].notna()
-    if wrong.any():
-        row = int(np.flatnonzero(wrong.to_numpy())[0])
-        raise FarshoreError(
-            f"column {column!r}, row {frame.index[row]}: {frame[column].iloc[row]!r} is not "
-            "a number: fix it"
-        )
-    return values.to_numpy(dtype=float)
+def _shift(values: np.ndarray, fixed: tuple[float, float] | None) -> str | None:
+    """Describe numbers that lie elsewhere than those of the first domain."""
+    present = values[np.isfinite(values)]
+    if not len(present):
+        return "no row has a value" if fixed is not None else None
+    if fixed is None:
+        return None
+    centre, scale = fixed
+    with np.errstate(over="ignore"):
+        away = (present - centre) / scale
+    far = int((np.abs(away) > LIMIT).sum())
+    median = float(np.median(away))
+    if not far and abs(median) <= FAR:
+        return None
+    return (
+        f"its median {np.median(present):.4g} is {abs(median):.1f} standard deviations "
+        f"{'above' if median > 0 else 'below'} the first domain's {centre:.4g}, and {far} of "
+        f"{len(values)} rows are beyond {LIMIT:g}: check the units"
+    )
+
+
+def _news(texts: np.ndarray, known: Sequence[str]) -> str | None:
+    """Describe categories that the first domain does not have."""
+    present = texts[~pd.isna(texts)]
+    if not len(present):
+        return "no row has a value" if known else None
+    counts = pd.Series(present[~_is_in(present, known)], dtype=object).value_counts()
+    if counts.empty:
+        return None
+    shown = ", ".join(f"{value!r} ({count})" for value, count in counts[:3].items())
+    more = f" and {len(counts) - 3} more" if len(counts) > 3 else ""
+    return (
+        f"{int(counts.sum())} of {len(texts)} rows have categories that the first domain does "
+        f"not have, treated as `other`: {shown}{more}"
+    )
+
+
+def _is_in(texts: np.ndarray, known: Sequence[str]) -> np.ndarray:
+    return pd.Series(texts, dtype=object).isin(known).to_numpy()

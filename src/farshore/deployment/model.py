@@ -25,6 +25,7 @@ from ..checkpoints import EVERY, Checkpoints
 from ..data.convert import encode_labels
 from ..data.domain import Domain, Rows
 from ..data.frames import learn_columns
+from ..data.preprocessing import Preprocessing
 from ..data.splits import divide_rows
 from ..data.table import TablePreprocessing
 from ..errors import FarshoreError, StateError
@@ -230,9 +231,9 @@ class Model:
         classes = list(learner.classes or order_classes(site.labels))
         labels = encode_labels(site.labels, classes, domain=name)
         train, held_out = self._split(site, name, labels, validation)
-        preprocessing = learner.preprocessing
+        preprocessing: Preprocessing | None
         if isinstance(site.inputs, pd.DataFrame):
-            preprocessing = learn_columns(site.inputs, train, preprocessing)
+            preprocessing = learn_columns(site.inputs, train, site.preprocessing)
             inputs = preprocessing.transform(site.inputs)
         else:
             preprocessing, inputs = site.preprocessing, site.inputs
@@ -331,6 +332,8 @@ def learn(
             labelled=True,
             size=size,
         )
+        for note in site.notes:
+            (observer or Observer()).note(note)  # ahead of training: a wrong file can be stopped
         if model is None or not started:
             model = Model(
                 folder,

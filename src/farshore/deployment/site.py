@@ -12,9 +12,16 @@ import torch
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
-from ..data.image_folder import SUFFIXES, ImagePreprocessing, list_images, read_images
+from ..data.columns import check_class_labels, need_texts, need_times, plan_columns
+from ..data.image_folder import (
+    SUFFIXES,
+    ImagePreprocessing,
+    list_files,
+    list_images,
+    read_images,
+)
 from ..data.preprocessing import Preprocessing
-from ..data.read_table import as_classes, as_texts, as_times, need_column, read_table
+from ..data.read_table import read_table
 from ..data.table import TablePreprocessing
 from ..errors import FarshoreError, unknown
 
@@ -28,8 +35,10 @@ class Columns(BaseModel):
 
     label: str | None = None
     time: str | None = None
+    time_format: str | None = None
     group: str | None = None
     drop: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
 
     def or_else(self, known: Columns) -> Columns:
         """These columns, with those of `known` where nothing is given."""
@@ -45,7 +54,7 @@ class Site:
     labels: list[str] | None = None
     times: np.ndarray | None = None
     groups: np.ndarray | None = None
-    preprocessing: ImagePreprocessing | None = None
+    preprocessing: Preprocessing | None = None
     notes: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -88,7 +97,10 @@ def order_classes(labels: list[str]) -> list[str]:
 def _read_file(
     path: Path, columns: Columns, known: Preprocessing | None, *, labelled: bool
 ) -> Site:
-    frame = read_table(path)
+    roles = {*filter(None, (columns.label, columns.time, columns.group)), *columns.categories}
+    if isinstance(known, TablePreprocessing):
+        roles |= set(known.categories)
+    frame = read_table(path, roles)
     site = Site(frame, [str(row) for row in range(len(frame))])
     if labelled:
         if columns.label is None:
@@ -96,17 +108,13 @@ def _read_file(
                 f"--label is not given: name the column of {path.name} with the class, one of "
                 f"{_some(frame.columns)}"
             )
-        site.labels = as_classes(
-            need_column(frame, columns.label, "--label"), columns.label
-        ).tolist()
-        site.times = (
-            as_times(need_column(frame, columns.time, "--time"), columns.time)
-            if columns.time
-            else None
-        )
-        site.groups = (
-            as_texts(need_column(frame, columns.group, "--group")) if columns.group else None
-        )
+        labels = need_texts(frame, columns.label, "--label")
+        check_class_labels(labels, columns.label)
+        site.labels = labels.tolist()
+        if columns.time:
+            site.times = need_times(frame, columns.time, columns.time_format)
+        if columns.group:
+            site.groups = need_texts(frame, columns.group, "--group")
     not_inputs = {columns.label, columns.time, columns.group, *columns.drop}
     if isinstance(known, TablePreprocessing):
         used = [*known.numbers, *known.categories]
@@ -123,12 +131,17 @@ def _read_file(
                 f"{path.name} lacks columns that this model needs: {_some(missing)}; add them, "
                 "with empty cells where nothing was measured"
             )
-        site.inputs = frame[used]
+        site.inputs, site.preprocessing = frame[used], known
+        known.check(site.inputs)
+        site.notes += [f"note: {sentence}" for sentence in _most(known.differences(site.inputs))]
         return site
-    for column in columns.drop:
-        if column not in frame.columns:
-            raise unknown("column in --drop", column, frame.columns)
-    site.inputs = frame[[column for column in frame.columns if column not in not_inputs]]
+    for flag, given in (("drop", columns.drop), ("categories", columns.categories)):
+        for column in given:
+            if column not in frame.columns:
+                raise unknown(f"column in --{flag}", column, frame.columns)
+    names = [column for column in frame.columns if column not in not_inputs]
+    site.inputs = frame[names]
+    site.preprocessing = plan_columns(site.inputs, names, columns.categories)
     return site
 
 
@@ -152,11 +165,7 @@ def _read_folder(
             )
         files, labels = listed["file"].tolist(), listed["class"].tolist()
     else:
-        files = sorted(
-            str(file)
-            for file in path.rglob("*")
-            if file.is_file() and file.suffix.lower() in SUFFIXES
-        )
+        files = sorted(str(file) for file in list_files(path) if file.suffix.lower() in SUFFIXES)
         if not files:
             raise FarshoreError(f"{path} contains no image files: check the path")
     if isinstance(known, ImagePreprocessing):
@@ -165,13 +174,24 @@ def _read_folder(
                 f"--size {size}: this model was created with images of {known.size} x "
                 f"{known.size} pixels; leave the option out"
             )
-        images, preprocessing = read_images(files, known.size, known.channels)
+        images, preprocessing, coloured = read_images(files, known.size, known.channels)
+        if known.channels == 1 and coloured.any():
+            notes.append(
+                f"note: {int(coloured.sum())} of {len(files)} images are in colour and become "
+                "grey, because those of the first site were grey"
+            )
     else:
-        images, preprocessing = read_images(files, size or SIZE)
+        images, preprocessing, _ = read_images(files, SIZE if size is None else size)
     names = [str(Path(file).relative_to(path)) for file in files]
     return Site(
         torch.from_numpy(np.array(images)), names, labels, preprocessing=preprocessing, notes=notes
     )
+
+
+def _most(sentences: list[str]) -> list[str]:
+    """The first 10 sentences, and how many more there are."""
+    hidden = len(sentences) - 10
+    return sentences[:10] + ([f"and {hidden} more columns differ"] if hidden > 0 else [])
 
 
 def _some(names: Iterable[object]) -> str:

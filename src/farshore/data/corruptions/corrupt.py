@@ -212,7 +212,7 @@ def read_photographs(folder: Path, size: int) -> list[np.ndarray]:
     """
     photographs = []
     for file in FROST:
-        with Image.open(folder / file.name) as image:
+        with Image.open(folder / file.name, formats=("JPEG", "PNG")) as image:
             pixels = np.asarray(image.convert("RGB")).transpose(2, 0, 1) / 255
         photographs.append(weather.scaled(pixels, FROST_SCALE[size]))
     return photographs

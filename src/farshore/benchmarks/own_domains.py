@@ -1,0 +1,145 @@
+"""The division of users' own rows into domains, named in the data or constructed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from ..data.boundaries import By, construct, join_small
+from ..data.cells import as_numbers, as_texts, is_number
+from ..data.domain import Domain
+from ..data.splits import divide_rows
+from ..errors import FarshoreError, unknown
+from ..randomness import derive
+from .options import Preprocess
+from .own_rows import OwnRows, TableRows
+
+# The target if domains are constructed: the last fifth of the stream.
+LAST = "last"
+LAST_SHARE = 0.2
+
+
+def make_sources(
+    rows: OwnRows,
+    members: dict[str, np.ndarray],
+    sources: Sequence[str],
+    classes: list[str],
+    preprocess: Preprocess | None,
+    seed: int,
+) -> list[Domain]:
+    """Split each source; learn the preprocessing domain by domain, or on all sources at once."""
+    facts = rows.facts
+    sides: dict[str, bool] = {}
+    splits: dict[str, tuple[Tensor, Tensor]] = {}
+    for name in sources:
+        own = facts.iloc[members[name]]
+        times, groups = (
+            own[column].to_numpy() if column in own else None for column in ("time", "group")
+        )
+        splits[name] = divide_rows(
+            name,
+            len(own),
+            seed=derive(seed, "own data", name),
+            times=times,
+            groups=groups,
+            sides=sides,
+        )
+    training = {name: members[name][splits[name][0].numpy()] for name in sources}
+    if preprocess == "all-sources" and isinstance(rows, TableRows):
+        rows.learn(np.concatenate(list(training.values())))
+        rows.notes.append("preprocessing was learned on all sources at once: not continual")
+    domains = []
+    for name in sources:
+        rows.learn(training[name])
+        domains.append(
+            Domain(
+                name,
+                rows.inputs(members[name]),
+                encode(facts, members[name], classes),
+                *splits[name],
+            )
+        )
+    return domains
+
+
+def encode(facts: pd.DataFrame, members: np.ndarray, classes: list[str]) -> Tensor:
+    """Return the labels of these rows as class numbers."""
+    numbers = {label: number for number, label in enumerate(classes)}
+    return torch.tensor(
+        [numbers[label] for label in facts["label"].iloc[members]], dtype=torch.long
+    )
+
+
+def in_order(facts: pd.DataFrame) -> list[str]:
+    """Return domain names by their first time, or by first appearance."""
+    if "time" in facts:
+        return [
+            str(name)
+            for name in facts.groupby("domain", sort=False)["time"]
+            .min()
+            .sort_values(kind="stable")
+            .index
+        ]
+    return [str(name) for name in facts["domain"].unique()]
+
+
+def construct_domains(
+    rows: OwnRows, target: str | None, by: By, count: int | None, seed: int
+) -> str:
+    """Replace the domains of all rows except the target's by constructed ones.
+
+    The target's rows are not used for this. Returns the name of the target.
+    """
+    if "time" in rows.facts:
+        rows.rearrange(np.argsort(rows.facts["time"].to_numpy(), kind="stable"))
+    facts = rows.facts
+    in_target, name = _select_target(rows, target)
+    stream = np.flatnonzero(~in_target)
+    times = facts["time"].to_numpy()[stream] if "time" in facts else None
+    if len(stream) < 2:
+        raise FarshoreError(
+            f"--target {target} leaves {len(stream)} rows to learn from: choose another target"
+        )
+    rows.plan(stream, np.arange(len(facts)))
+    constructed = join_small(
+        construct(rows.described(stream), by, count=count, times=times, seed=seed),
+        facts["label"].to_numpy()[stream],
+    )
+    domain = np.full(len(facts), name, dtype=object)
+    domain[stream] = np.array(constructed.names, dtype=object)[constructed.domain]
+    rows.facts = facts.assign(domain=domain)
+    rows.notes.append(constructed.note)
+    return name
+
+
+def _select_target(rows: OwnRows, target: str | None) -> tuple[np.ndarray, str]:
+    """Return a mask of the target rows, for `last` (a fifth of the stream) or COLUMN=VALUE."""
+    facts = rows.facts
+    if target is None or target == LAST:
+        return np.arange(len(facts)) >= round((1 - LAST_SHARE) * len(facts)), LAST
+    column, equals, value = target.partition("=")
+    if not equals:
+        raise FarshoreError(
+            f"--target {target!r} is not allowed with --domain auto: write `last` for the last "
+            "fifth of the rows, or COLUMN=VALUE"
+        )
+    values = facts["domain"] if column == "domain" and "domain" in facts else rows.column(column)
+    if values is None:
+        raise unknown("column in --target", column, rows.column_names())
+    if is_number(value) and pd.api.types.is_numeric_dtype(values):
+        in_target = as_numbers(values) == float(value)
+    else:
+        in_target = as_texts(values) == value
+    if not in_target.any():
+        raise FarshoreError(
+            f"--target {target}: no row has {value!r} in column {column!r}: check the value"
+        )
+    if rows.column(column) is not None:
+        # It is constant in the target, so as an input it would identify the target.
+        rows.remove(column)
+        rows.notes.append(f"column {column!r} selects the target rows: it is not an input")
+    return in_target, target

@@ -1,0 +1,198 @@
+"""The roles and types of a table's columns: what is a class, a time, a number or a category."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import pandas as pd
+
+from ..errors import FarshoreError, unknown
+from .cells import as_texts, is_missing_number, is_number, parse_numbers
+from .read_table import UNNAMED
+from .table import TablePreprocessing
+
+# A column with at least this share of numbers is taken as numeric; texts in it are mistakes.
+MEANT_AS_NUMBERS = 0.9
+MOST_CATEGORIES = 100
+MOST_CLASSES = 100
+MOST_CODES = 20  # more distinct integers than this are taken for a quantity, unless all are common
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?", re.ASCII)
+_KNOWN_FORMATS = tuple(
+    date + time
+    for date in ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%d %b %Y")
+    for time in ("", " %H:%M", " %H:%M:%S")
+)
+
+
+def need_texts(frame: pd.DataFrame, column: str, option: str) -> np.ndarray:
+    """Return the column that an option names as text; refuse missing and infinite values."""
+    texts = as_texts(_need(frame, column, option))
+    missing = np.flatnonzero(pd.isna(texts))
+    if len(missing):
+        raise FarshoreError(
+            f"{option} {column}: {len(missing)} rows have no value there, the first is row "
+            f"{missing[0]}: fill or drop them"
+        )
+    if pd.api.types.is_numeric_dtype(frame[column]):
+        infinite = np.flatnonzero(np.isin(texts, ["inf", "-inf"]))
+        if len(infinite):
+            raise FarshoreError(
+                f"{option} {column}, row {infinite[0]}: the value is infinite: fix or drop the row"
+            )
+    return texts
+
+
+def need_times(
+    frame: pd.DataFrame, column: str, time_format: str | None, option: str = "--time"
+) -> np.ndarray:
+    """Return the times of a column as increasing numbers.
+
+    The whole column has one form: numbers, ISO dates, or `time_format`. Nothing is guessed.
+    """
+    values = _need(frame, column, option)
+    if pd.api.types.is_datetime64_any_dtype(values):
+        stamps = pd.to_datetime(values, utc=True)
+        return _as_seconds(stamps, need_texts(frame, column, option), column)
+    texts = need_texts(frame, column, option)
+    if time_format is not None:
+        return _as_seconds(_parse_times(texts, time_format, column), texts, column, time_format)
+    if all(map(is_number, texts)):
+        times = parse_numbers(texts)
+        if not np.isfinite(times).all():
+            raise FarshoreError(f"{option} {column} has an infinite time: fix or drop that row")
+        return times
+    return _as_seconds(_parse_times(texts, "ISO8601", column), texts, column)
+
+
+def _series(texts: np.ndarray) -> pd.Series:
+    return pd.Series(texts, dtype=object)
+
+
+def _parse_times(texts: np.ndarray, time_format: str, column: str) -> pd.Series:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return pd.to_datetime(_series(texts), format=time_format, errors="coerce", utc=True)
+        except (ValueError, TypeError, OverflowError, re.error) as error:
+            raise FarshoreError(
+                f"--time-format {time_format!r} cannot be used ({error}): write for example "
+                "%d/%m/%Y"
+            ) from None
+
+
+def _as_seconds(
+    times: pd.Series, texts: np.ndarray, column: str, time_format: str | None = None
+) -> np.ndarray:
+    bad = np.flatnonzero(times.isna().to_numpy())
+    if not len(bad):
+        since = times - pd.Timestamp("1970-01-01", tz="UTC")
+        return since.dt.total_seconds().to_numpy(dtype=float)
+    row = int(bad[0])
+    start = f"--time {column}, row {row}: {texts[row]!r}"
+    if time_format is not None:
+        raise FarshoreError(f"{start} does not have the form {time_format}: fix or drop that row")
+    fitting = [
+        candidate
+        for candidate in _KNOWN_FORMATS
+        if _parse_times(texts, candidate, column).notna().all()
+    ]
+    if fitting:
+        raise FarshoreError(
+            f"{start} is neither a number nor an ISO date (2026-11-15): say how dates are "
+            f"written, --time-format {' or '.join(map(repr, fitting))}"
+        )
+    raise FarshoreError(
+        f"{start} is neither a number nor an ISO date: write 2026-11-15, or give --time-format, "
+        "for example %d/%m/%Y"
+    )
+
+
+def check_class_labels(labels: np.ndarray, column: str) -> None:
+    """Refuse labels that look like a quantity or a name, because Farshore classifies."""
+    distinct = set(labels)
+    count = len(distinct)
+    if all(map(is_number, distinct)):
+        numbers = parse_numbers(np.array(sorted(distinct), dtype=object))
+        fractional = bool((numbers != np.round(numbers)).any())
+        if (fractional and count > 10) or (count > MOST_CODES and count > len(labels) / 50):
+            raise FarshoreError(
+                f"--label {column} has {count} different numbers, which looks like a quantity: "
+                "farshore only classifies; divide it into "
+                "classes first, for example low and high, or write codes as text, for example c17"
+            )
+    elif count > MOST_CLASSES and count > len(labels) / 2:
+        raise FarshoreError(
+            f"--label {column} has {count} different texts in {len(labels)} rows: that is not a "
+            "class label; name another column"
+        )
+
+
+def plan_columns(
+    frame: pd.DataFrame, columns: Sequence[str], categories: Collection[str] = ()
+) -> TablePreprocessing:
+    """Decide which columns are numbers and which are categories, by these rows alone.
+
+    `categories` are columns declared as such. A few texts in a column of numbers are refused, with
+    their row.
+    """
+    for column in categories:
+        if column not in columns:
+            raise unknown("column in --categories", column, columns)
+    numbers: list[str] = []
+    texts: dict[str, None] = {}
+    for column in columns:
+        if column.startswith(UNNAMED):
+            raise FarshoreError(
+                f"column {column!r} has no name in the file, like a row number: leave it out "
+                f"(--drop {column!r}), or give it a name"
+            )
+        if column in categories or not _is_number(frame[column], column):
+            texts[column] = None
+        else:
+            numbers.append(column)
+    if not numbers and not texts:
+        raise FarshoreError(
+            "no column is left to learn from: domain, label, time, group and dropped columns are "
+            "not inputs"
+        )
+    return TablePreprocessing(numbers, texts, most=MOST_CATEGORIES)
+
+
+def _need(frame: pd.DataFrame, column: str, option: str) -> pd.Series:
+    if column not in frame.columns:
+        raise unknown(f"column in {option}", column, frame.columns)
+    return frame[column]
+
+
+def _is_number(values: pd.Series, column: str) -> bool:
+    if isinstance(values.dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(values):
+        return False
+    if pd.api.types.is_numeric_dtype(values):
+        return True
+    texts = as_texts(values)
+    present = np.flatnonzero(~is_missing_number(texts))
+    numeric = ~np.isnan(parse_numbers(texts[present]))
+    share = float(numeric.mean()) if len(present) else 1.0
+    if share == 1.0:
+        return True
+    if share >= MEANT_AS_NUMBERS:
+        row = int(present[np.flatnonzero(~numeric)[0]])
+        raise FarshoreError(
+            f"column {column!r}, row {values.index[row]}: {texts[row]!r} is not a number: fix it, "
+            f"leave the column out (--drop {column}), or declare it as text (--categories {column})"
+        )
+    distinct = set(texts[present])
+    if all(_ISO_DATE.fullmatch(text) for text in distinct):
+        raise FarshoreError(
+            f"column {column!r} contains dates: use it as the time (--time {column}), or leave "
+            f"it out (--drop {column})"
+        )
+    if len(distinct) > MOST_CATEGORIES and len(distinct) > len(present) / 2:
+        raise FarshoreError(
+            f"column {column!r} has {len(distinct)} different texts in {len(present)} rows: leave "
+            f"it out (--drop {column})"
+        )
+    return False
