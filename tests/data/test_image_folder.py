@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -102,6 +103,40 @@ def test_palettes(tmp_path: Path) -> None:
     Image.fromarray(np.arange(16, dtype=np.uint8).reshape(4, 4) * 10).save(tmp_path / "grey.gif")
     assert read_images([str(tmp_path / "colour.gif")], 4)[1].channels == 3
     assert read_images([str(tmp_path / "grey.gif")], 4)[1].channels == 1
+
+
+def test_only_listed_formats_are_decoded_whatever_the_suffix(tmp_path: Path) -> None:
+    disguised = tmp_path / "disguised.png"
+    Image.fromarray(np.zeros((4, 4), np.uint8)).save(disguised, format="EPS")
+    with pytest.raises(FarshoreError, match=r"1 images cannot be read: .*allowed formats: PNG"):
+        read_images([str(disguised)], 4)
+    wrong_suffix = tmp_path / "photo.png"
+    Image.fromarray(np.full((4, 4), 9, np.uint8)).save(wrong_suffix, format="JPEG")
+    assert read_images([str(wrong_suffix)], 4)[0].shape == (1, 1, 4, 4)
+
+
+def test_a_name_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    save(tmp_path / "cat" / "1.png", np.zeros((4, 4), np.uint8))
+    folder = os.fsencode(tmp_path / "cat")
+    for name in (b"caf\xe9.png", b"two\nlines.png"):
+        (tmp_path / "cat" / "1.png").rename(os.fsdecode(folder + b"/" + name))
+        with pytest.raises(FarshoreError, match="rename it"):
+            list_images(tmp_path)
+        Path(os.fsdecode(folder + b"/" + name)).rename(tmp_path / "cat" / "1.png")
+    assert len(list_images(tmp_path)[0]) == 1
+
+
+def test_chosen_rows_decide_about_colour(tmp_path: Path) -> None:
+    red = np.zeros((5, 5, 3), np.uint8)
+    red[..., 0] = 200
+    files = [
+        save(tmp_path / "grey.png", np.full((5, 5), 50, np.uint8)),
+        save(tmp_path / "red.png", red),
+    ]
+    images, preprocessing, coloured = read_images(files, 5, deciding=[0])
+    assert (preprocessing.channels, images.shape) == (1, (2, 1, 5, 5))
+    assert coloured.tolist() == [False, True]
+    assert read_images(files, 5, deciding=[1])[1].channels == 3
 
 
 def test_unreadable_images_are_listed(tmp_path: Path) -> None:

@@ -227,6 +227,52 @@ def test_a_worse_model_is_not_kept(typed, tmp_path: Path) -> None:
     assert not (model / "checkpoint").exists()
 
 
+def test_learn_reports_what_predict_reports_ahead_of_training(typed, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    first = table(tmp_path / "a.csv", 0, code=np.tile(["1", "2", "X"], 20))
+    assert typed("learn", model, first, "--name", "a", *FIRST, "--steps", "2")[0] == 0
+    # Numbers with a gap in the file: the known codes 1 and 2 must stay 1 and 2.
+    second = table(
+        tmp_path / "b.csv",
+        1,
+        code=np.tile(["1", "2", ""], 20),
+        ward=np.repeat(["A", "C"], 30),
+        dose=1000.0,
+    )
+    expected = [
+        "column 'ward': 30 of 60 rows have categories that the first domain does not have, "
+        "treated as `other`: 'C' (30)",
+        "column 'dose': its median 1000 is",
+        "60 of 60 rows are beyond 10: check the units",
+    ]
+    code, predicted = typed("predict", model, second, "-o", tmp_path / "p.csv")
+    assert code == 0
+    code, learned = typed("learn", model, second, "--name", "b", "--steps", "2")
+    assert code == 0
+    for sentence in expected:
+        assert sentence in predicted
+        assert sentence in learned
+    assert learned.index(expected[0]) < learned.index("learned b")
+    assert "column 'code'" not in learned
+    assert set(pd.read_csv(tmp_path / "p.csv")["unknown"].dropna()) == {"ward=C"}
+
+
+def test_groups_are_compared_as_text(tmp_path: Path) -> None:
+    columns = Columns(label="disease", group="patient")
+    for name, groups in (("a", [f"{n // 3:03d}" for n in range(60)]), ("b", ["X1", "001"] * 30)):
+        table(tmp_path / f"{name}.csv", 0, patient=groups)
+        learn(
+            tmp_path / "model",
+            tmp_path / f"{name}.csv",
+            name=name,
+            columns=columns,
+            new=NewModel(settings=QUICK),
+            steps=1,
+        )
+    sides = Model.open(tmp_path / "model").sides
+    assert len(sides) == 21  # 000 to 019 and X1: 001 is known
+
+
 def test_groups_and_time_decide_the_split(tmp_path: Path) -> None:
     data = table(tmp_path / "0.csv", 0)
     frame = pd.read_csv(data).assign(day=np.arange(60))

@@ -42,6 +42,7 @@ class OwnBenchmark(Benchmark):
 
     reference = "your own data"
     licence = "your own"
+    results_version = 2
     Options: ClassVar[type[BenchmarkOptions]] = OwnOptions
     options: OwnOptions
     own_data = True

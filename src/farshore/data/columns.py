@@ -112,10 +112,11 @@ def _as_seconds(
 
 def check_class_labels(labels: np.ndarray, column: str) -> None:
     """Refuse labels that look like a quantity or a name, because Farshore classifies."""
-    distinct = set(labels)
+    distinct = sorted(set(labels))
     count = len(distinct)
     if all(map(is_number, distinct)):
-        numbers = parse_numbers(np.array(sorted(distinct), dtype=object))
+        numbers = parse_numbers(np.array(distinct, dtype=object))
+        count = len(np.unique(numbers))
         fractional = bool((numbers != np.round(numbers)).any())
         if (fractional and count > 10) or (count > MOST_CODES and count > len(labels) / 50):
             raise FarshoreError(
@@ -123,6 +124,14 @@ def check_class_labels(labels: np.ndarray, column: str) -> None:
                 "farshore only classifies; divide it into "
                 "classes first, for example low and high, or write codes as text, for example c17"
             )
+        written: dict[float, str] = {}
+        for number, text in zip(numbers.tolist(), distinct, strict=True):
+            other = written.setdefault(number, text)
+            if other != text:
+                raise FarshoreError(
+                    f"--label {column} has {other!r} and {text!r}, the same number written in two "
+                    "ways: write it in one way, because classes are compared as text"
+                )
     elif count > MOST_CLASSES and count > len(labels) / 2:
         raise FarshoreError(
             f"--label {column} has {count} different texts in {len(labels)} rows: that is not a "

@@ -80,12 +80,14 @@ def _read_text_file(path: Path, separator: str, texts: Collection[str]) -> pd.Da
         return frame
 
     given = [place for place, name in enumerate(names) if name not in texts]
-    frame = read(given, na_values=sorted(MISSING_NUMBER), **_EXACT)
+    frame = read(given, na_values=sorted(MISSING_NUMBER), **_EXACT) if given else pd.DataFrame()
     numeric = [name for name in frame.columns if frame[name].dtype.kind in "iuf"]
     others = [place for place, name in enumerate(names) if name not in numeric]
     written = read(others, dtype=object, na_filter=False) if others else pd.DataFrame()
     columns = {
-        name: frame[name].astype("float64") if name in numeric else as_texts(written[name])
+        name: frame[name].astype("float64")
+        if name in numeric
+        else pd.Series(as_texts(written[name]), dtype=object)
         for name in names
     }
     return _drop_empty_end(pd.DataFrame(columns))

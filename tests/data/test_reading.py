@@ -1,0 +1,255 @@
+"""Tables are read as they are written, or refused: checked on generated files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from farshore.data.cells import MISSING, MISSING_NUMBER, as_texts, is_number
+from farshore.data.columns import check_class_labels, need_texts, need_times, plan_columns
+from farshore.data.read_table import read_table
+from farshore.errors import FarshoreError
+
+many = settings(
+    max_examples=500,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+characters = st.characters(codec="utf-8", exclude_characters="\0\r", exclude_categories=["Cs"])
+cells = st.one_of(
+    st.text(characters, max_size=6),
+    st.sampled_from(["1", "01", "1.0", " 1 ", "1_000", "1,5", "0x1F", "1e5", "-.5", "+7", "inf"]),
+    st.sampled_from(["True", "TRUE", "false", "NA", "?", "None", "null", "", "nan", "2026-01-02"]),
+    st.sampled_from(["31/12/2026", "12/31/2026", '"', 'a"b', "a,b", "a;b", "a\tb", "a\nb", "١٢"]),
+    st.floats(allow_nan=False).map(repr),
+    st.integers().map(str),
+)
+names = st.lists(
+    st.text(characters, min_size=1, max_size=5).map(str.strip).filter(bool),
+    min_size=2,
+    max_size=4,
+    unique=True,
+)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[list[str], list[list[str]]]:
+    """Column names and rows of text; a column often has one kind of cell."""
+    header = draw(names)
+    kinds = [
+        draw(st.sampled_from([cells, st.integers().map(str), st.floats(allow_nan=False).map(repr)]))
+        for _ in header
+    ]
+    rows = draw(st.lists(st.tuples(*kinds).map(list), min_size=1, max_size=6))
+    return header, rows
+
+
+def as_written(frame: pd.DataFrame, column: str, written: list[str]) -> bool:
+    """Whether a column that was read says what was written, cell by cell."""
+    if pd.api.types.is_numeric_dtype(frame[column]):
+        expected = [
+            float("nan") if cell.strip() in MISSING_NUMBER else float(cell) for cell in written
+        ]
+        return np.array_equal(frame[column].to_numpy(), expected, equal_nan=True)
+    return frame[column].tolist() == [
+        None if cell.strip() in MISSING else cell.strip() for cell in written
+    ]
+
+
+@many
+@given(
+    table=tables(),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    separator=st.sampled_from([",", "\t"]),
+    ending=st.sampled_from(["\n", "\r\n"]),
+    encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
+    as_text=st.booleans(),
+)
+def test_a_table_is_read_as_written(
+    tmp_path: Path,
+    table: tuple[list[str], list[list[str]]],
+    quoting: int,
+    separator: str,
+    ending: str,
+    encoding: str,
+    as_text: bool,
+) -> None:
+    header, rows = table
+    path = tmp_path / ("t.csv" if separator == "," else "t.tsv")
+    with path.open("w", newline="", encoding=encoding) as file:
+        csv.writer(file, quoting=quoting, delimiter=separator, lineterminator=ending).writerows(
+            [header, *rows]
+        )
+    frame = read_table(path, header if as_text else ())
+    assert list(frame.columns) == header
+    for place, column in enumerate(header):
+        assert as_written(frame, column, [row[place] for row in rows]), column
+        if as_text:
+            assert frame[column].dtype == object
+
+
+@many
+@given(
+    lines=st.lists(
+        st.lists(st.one_of(cells, st.just("7")), max_size=5).map(",".join), min_size=1, max_size=6
+    )
+)
+def test_a_damaged_table_is_read_as_the_csv_rules_say_or_refused(
+    tmp_path: Path, lines: list[str]
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(lines), encoding="utf-8", newline="")
+    try:
+        frame = read_table(path)
+    except FarshoreError:
+        return
+    parsed = [
+        row for row in csv.reader(io.StringIO("\n".join(lines)), skipinitialspace=True) if row
+    ]
+    assert {len(row) for row in parsed} == {len(parsed[0])}
+    assert len(frame) == len(parsed) - 1
+    for place, column in enumerate(frame.columns):
+        assert as_written(frame, column, [row[place] for row in parsed[1:]])
+
+
+@given(values=st.lists(st.floats(allow_nan=False).map(repr), min_size=1, max_size=8), extra=cells)
+def test_another_row_never_changes_how_a_number_is_read(
+    tmp_path_factory: pytest.TempPathFactory, values: list[str], extra: str
+) -> None:
+    path = tmp_path_factory.mktemp("t") / "t.csv"
+    read = []
+    for cells_of_x in (values, [*values, extra]):
+        with path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([["x", "y"], *([cell, "a"] for cell in cells_of_x)])
+        frame = read_table(path).iloc[: len(values)]
+        made = plan_columns(frame, ["x"]).learn(frame)
+        read.append((made.state_dict(), made.transform(frame).tolist()))
+    assert read[0] == read[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2,\n3,4,\n", r"line 2: 3 fields, but the header has 2: it ends with a comma"),
+        ("a,b\n1,2\n3\n", r"line 3: 1 fields, but the header has 2"),
+        ("a,b\n1,2,3\n", r"put quotes around a field that contains a comma"),
+        ("a;b\n1;2\n", "seems to be separated by a semicolon"),
+        ('a,b\n"1,2\n', "cannot be read as a table"),
+        ('a,b\n"x"y,2\n', "cannot be read as a table"),
+        ("a,a\n1,2\n", "two columns called 'a'"),
+        ("a,b\n", "has no rows"),
+        ("", "is empty"),
+        ("a,b\n1,\0\n", "zero bytes"),
+    ],
+)
+def test_files_that_could_be_misread_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(FarshoreError, match=message):
+        read_table(tmp_path / "t.csv")
+
+
+def test_other_encodings_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes("a,b\ncafé,2\n".encode("latin-1"))
+    with pytest.raises(FarshoreError, match="is not in UTF-8: save it with that encoding"):
+        read_table(tmp_path / "t.csv")
+
+
+def test_a_separator_at_the_end_of_every_line_is_no_column(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b,\n1,x,\n2,y,\n")
+    assert list(read_table(tmp_path / "t.csv").columns) == ["a", "b"]
+
+
+def test_a_column_of_row_numbers_without_a_name_is_no_input(tmp_path: Path) -> None:
+    pd.DataFrame({"x": [5.0, 6.0]}).to_csv(tmp_path / "t.csv")
+    frame = read_table(tmp_path / "t.csv")
+    with pytest.raises(FarshoreError, match="'Unnamed: 0' has no name in the file"):
+        plan_columns(frame, list(frame.columns))
+    assert list(plan_columns(frame, ["x"]).numbers) == ["x"]
+
+
+def test_parquet_columns_of_other_kinds_are_refused_unless_left_out(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {
+            "x": [1.0, 2.0],
+            "list": [[1], [2]],
+            "struct": [{"a": 1}, {"a": 2}],
+            "bytes": [b"a", b"b"],
+            "inf": [np.inf, 1.0],
+        }
+    )
+    frame.to_parquet(tmp_path / "t.parquet")
+    read = read_table(tmp_path / "t.parquet")
+    for column in ("list", "struct", "bytes"):
+        with pytest.raises(FarshoreError, match=rf"column '{column}' contains .*--drop {column}"):
+            plan_columns(read, ["x", column])
+        with pytest.raises(FarshoreError, match="neither numbers nor text"):
+            need_texts(read, column, "--label")
+    for option in ("--label", "--domain", "--group"):
+        with pytest.raises(FarshoreError, match=f"{option} inf, row 0: the value is infinite"):
+            need_texts(read, "inf", option)
+    with pytest.raises(FarshoreError, match="infinite"):
+        need_times(read, "inf", None)
+    assert list(plan_columns(read, ["x"]).numbers) == ["x"]
+
+
+def test_text_of_typed_cells_does_not_depend_on_other_rows() -> None:
+    assert as_texts(pd.Series([1.0, 2.5, None])).tolist() == ["1", "2.5", None]
+    assert as_texts(pd.Series([1.0, 2.0])).tolist() == ["1", "2"]
+    assert as_texts(pd.Series([True, 1, "1", "01"])).tolist() == ["True", "1", "1", "01"]
+    assert as_texts(pd.Series([3, 1, None], dtype="Int64")).tolist() == ["3", "1", None]
+    assert as_texts(pd.Series(pd.Categorical([3, 1, None]))).tolist() == ["3", "1", None]
+
+
+@pytest.mark.parametrize(
+    ("written", "advice"),
+    [
+        (["01/02/2026", "03/04/2026"], r"--time-format '%d/%m/%Y' or '%m/%d/%Y'"),
+        (["13/02/2026", "03/04/2026"], r"--time-format '%d/%m/%Y'$"),
+        (["13/02/2026", "03/14/2026"], "for example %d/%m/%Y"),
+        (["2026-01-01", "01/02/2026"], "for example %d/%m/%Y"),
+    ],
+)
+def test_a_date_is_never_guessed(written: list[str], advice: str) -> None:
+    with pytest.raises(FarshoreError, match=advice):
+        need_times(pd.DataFrame({"day": written}), "day", None)
+
+
+def test_a_time_format_that_does_not_fit_is_refused() -> None:
+    frame = pd.DataFrame({"day": ["13/02/2026", "2026-02-14"]})
+    with pytest.raises(FarshoreError, match=r"row 1: '2026-02-14' does not have the form %d/%m/%Y"):
+        need_times(frame, "day", "%d/%m/%Y")
+    with pytest.raises(FarshoreError, match="cannot be used"):
+        need_times(frame, "day", "%Q")
+
+
+def test_a_declared_category_keeps_its_text(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("code,x\n01,1\n1,2\n1.0,3\n")
+    frame = read_table(tmp_path / "t.csv", {"code"})
+    made = plan_columns(frame, ["code", "x"], ["code"]).learn(frame)
+    assert made.categories["code"] == ["01", "1", "1.0"]
+    with pytest.raises(FarshoreError, match="unknown column in --categories 'cod'"):
+        plan_columns(frame, ["code", "x"], ["cod"])
+
+
+def test_dates_as_text_are_no_categories() -> None:
+    frame = pd.DataFrame({"seen": ["2026-01-02", "2026-01-03 10:00"]})
+    with pytest.raises(FarshoreError, match="contains dates"):
+        plan_columns(frame, ["seen"])
+
+
+def test_one_class_written_in_two_ways_is_refused() -> None:
+    with pytest.raises(FarshoreError, match=r"has '0' and '0.0', the same number"):
+        check_class_labels(np.array(["0", "0.0", "1"], dtype=object), "y")
+
+
+def test_labels_as_numbers_in_text_are_checked_too() -> None:
+    labels = np.array([str(number / 7) for number in range(30)], dtype=object)
+    assert all(map(is_number, labels))
+    with pytest.raises(FarshoreError, match="looks like a quantity"):
+        check_class_labels(labels, "y")
