@@ -12,7 +12,7 @@ from sweeping import EXPERIMENTS, Here, experiment, planned
 from farshore.benchmarks import BENCHMARKS
 from farshore.engines.carry_out import carry_out, open_runs
 from farshore.errors import FarshoreError
-from farshore.plan.experiment import Experiment, make_book, read_experiment, start_from
+from farshore.plan.experiment import Experiment, check, make_book, read_experiment, start_from
 from farshore.plan.narrow import narrow
 from farshore.plan.plan import Missing, Waiting, make_plan, select_all
 from farshore.plan.tables import derived, summary
@@ -321,6 +321,22 @@ def test_orders_by_name(tmp_path: Path) -> None:
     ]
     with pytest.raises(FarshoreError, match="unknown domain in order 'paris'"):
         planned(experiment(part={"orders": ["paris/hungarian/switzerland"]}), tmp_path)
+
+
+def test_every_order_and_orders_drawn_with_the_settings(tmp_path: Path) -> None:
+    every = planned(experiment(part={"orders": ["all"], "methods": ["er"]}), tmp_path)
+    assert len({entry.run.order for entry in every.runs}) == 6
+    part = {"orders": ["drawn"], "methods": ["er", "cl-coral"]}
+    search = {"trials": 12, "seeds": 2}
+    drawn = planned(experiment(part=part, search=search), tmp_path)
+    orders = {(entry.run.method, entry.seed, entry.trial): entry.run.order for entry in drawn.runs}
+    assert len(orders) == 48
+    assert len(set(orders.values())) > 3
+    for (method, seed, trial), order in orders.items():
+        assert order == orders["er", seed, trial], method  # paired over methods
+    assert {entry.condition.order for entry in drawn.runs} == {"drawn"}
+    with pytest.raises(FarshoreError, match="cannot be combined with other orders"):
+        check(experiment(part={"orders": ["drawn", "listed"]}))
 
 
 def own_table(folder: Path) -> Path:

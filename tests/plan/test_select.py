@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from farshore import catalog
@@ -9,7 +11,13 @@ from farshore.benchmarks import BENCHMARKS
 from farshore.benchmarks.source import make_benchmark
 from farshore.cli.method_groups import method_groups
 from farshore.errors import FarshoreError
-from farshore.plan.select import BETWEEN_NAMES, different_orders, select_methods, select_orders
+from farshore.plan.select import (
+    BETWEEN_NAMES,
+    different_orders,
+    expand_orders,
+    select_methods,
+    select_orders,
+)
 
 
 def test_groups_are_names() -> None:
@@ -79,6 +87,32 @@ def test_an_order_may_be_given_by_its_names() -> None:
     ):
         with pytest.raises(FarshoreError, match=message):
             select_orders(make_benchmark("rotated-digits"), [word], target=None, seed=0)
+
+
+def test_all_orders_and_balanced_orders() -> None:
+    benchmark = make_benchmark("rotated-digits")
+    words = expand_orders(benchmark, ["all"], target=None, seed=0)
+    orders = select_orders(benchmark, words, target=None, seed=0)
+    assert len(set(orders)) == len(orders) == 24
+    assert words[0] == "listed"
+    for count in (4, 12, 24):
+        words = expand_orders(benchmark, [f"balanced:{count}"], target=None, seed=0)
+        orders = select_orders(benchmark, words, target=None, seed=0)
+        assert len(set(orders)) == count
+        for place in range(4):
+            at_place = Counter(order[place] for order in orders)
+            assert set(at_place.values()) == {count // 4}
+    again = expand_orders(benchmark, ["balanced:12"], target=None, seed=0)
+    assert again == expand_orders(benchmark, ["balanced:12"], target=None, seed=0)
+    assert again != expand_orders(benchmark, ["balanced:12"], target=None, seed=1)
+    assert expand_orders(benchmark, ["listed", "all"], target=None, seed=0)[0] == "listed"
+    assert len(expand_orders(benchmark, ["listed", "all"], target=None, seed=0)) == 24
+
+
+@pytest.mark.parametrize("word", ["balanced:5", "balanced:0", "balanced:x", "balanced:28"])
+def test_balanced_orders_need_a_multiple_of_the_sources(word: str) -> None:
+    with pytest.raises(FarshoreError, match="multiple of the number of sources, 4"):
+        expand_orders(make_benchmark("rotated-digits"), [word], target=None, seed=0)
 
 
 @pytest.mark.parametrize(

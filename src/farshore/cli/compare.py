@@ -55,6 +55,12 @@ HEADER = [
     "s per run",
     "rows per step",
 ]
+# A table with a column per order has at most this many.
+MOST_COLUMNS = 4
+ONE_ORDER = (
+    "one order of the sources ({order}): another order may rank the methods differently; "
+    "--orders all or balanced:k measures it"
+)
 # Headings above the rows that are not ranked.
 UNRANKED = {"offline": "upper bound (offline)", "adaptation": "adapted to the target"}
 
@@ -78,7 +84,7 @@ def compare(
         str,
         typer.Option(
             help="orders of the sources, comma-separated: listed, reversed, random1, random2, ..., "
-            "or names: 45/30/0/15"
+            "all, balanced:8 (each source equally often at every place), or names: 45/30/0/15"
         ),
     ] = "listed",
     target: Annotated[
@@ -172,7 +178,11 @@ def compare(
         order_count = len(comparison.parts[0].orders)
         console.print(table(results, planned, seeds=seeds, orders=order_count))
         if order_count > 1:
+            console.print(table_over_orders(results))
+        if 1 < order_count <= MOST_COLUMNS:
             console.print(table_by_order(results))
+        if order_count == 1:
+            print_line(console, ONE_ORDER.format(order=" -> ".join(results[0].sources)))
         count = "1 run" if len(results) == 1 else f"{len(results)} runs"
         print_line(console, f"{count} in {runs}; {write_page(runs, comparison.name)}")
     if failed:
@@ -222,6 +232,46 @@ def table(
         "mean ± standard error"
     )
     return plain_table(title, HEADER, rows)
+
+
+def table_over_orders(results: Sequence[Result]) -> Table:
+    """Mean over orders, the worst order, and the paired difference to a reference method."""
+    from ..evaluation.over_orders import over_orders, paired_difference
+    from ..store.ranking import choose_reference, rank, scores_by_order
+    from .run import percent
+    from .tables import plain_table
+
+    scores = scores_by_order(results)
+    methods = [standing.method for standing in rank(results) if standing.method in scores]
+    reference = choose_reference(methods)
+    rows = []
+    for method in methods:
+        summary = over_orders(scores[method])
+        difference = paired_difference(scores[method], scores[str(reference)])
+        if summary is None:
+            continue
+        error = f" ± {percent(summary.error)}" if summary.error is not None else ""
+        cells = [
+            method,
+            percent(summary.mean) + error,
+            percent(summary.worst),
+            " ".join(summary.worst_order),
+        ]
+        if difference is not None and method != reference:
+            interval = (
+                f" [{percent(difference.low, sign=True)}, {percent(difference.high, sign=True)}]"
+            )
+            cells += [
+                percent(difference.mean, sign=True) + (interval if difference.orders > 1 else ""),
+                f"{difference.won} of {difference.orders}",
+            ]
+        rows.append([*cells, *[""] * (6 - len(cells))])
+    return plain_table(
+        f"over the orders of the sources: {results[0].metric} on the unseen target in %, paired "
+        f"difference to {reference} with 95% interval",
+        ["method", "mean", "worst", "in the order", f"minus {reference}", "better in"],
+        rows,
+    )
 
 
 def table_by_order(results: Sequence[Result]) -> Table:

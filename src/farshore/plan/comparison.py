@@ -27,7 +27,7 @@ from ..lock import exclusive
 from ..store.identity import typed_settings
 from .experiment import Experiment, Part, Search, explain_keys, make_book
 from .record import FOLDER, record_experiment, recorded_experiments
-from .select import different_orders, select_orders
+from .select import different_orders, expand_orders, select_orders
 
 # How long to wait for another process that is recording a comparison in the same store.
 SECONDS_TO_WAIT = 10.0
@@ -91,6 +91,7 @@ def _distinct_orders(
     """One word per order. The listed order works without domain names, which not all data have."""
     if set(orders) == {"listed"}:
         return ["listed"]
+    orders = expand_orders(benchmark, orders, target=target, seed=seed)
     return list(different_orders(benchmark, orders, target=target, seed=seed).values())
 
 

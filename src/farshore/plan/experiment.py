@@ -27,7 +27,7 @@ from ..errors import FarshoreError, unknown
 from ..networks.build import plain_network_settings
 from ..search.selection import Rule
 from ..search.space import run_seed
-from .select import select_methods
+from .select import DRAWN, select_methods
 
 SearchBy = Literal["random", "optuna"]
 Table = Literal[
@@ -222,6 +222,11 @@ def check(experiment: Experiment) -> None:
                 f"{where}.search: settings_from takes settings that were searched before: give "
                 "one of the two"
             )
+        if DRAWN in part.orders and part.orders != [DRAWN]:
+            raise FarshoreError(
+                f"{where}.orders: {DRAWN} (each trial draws an order) cannot be combined with "
+                "other orders: give it a part of its own"
+            )
         if part.settings_from is None and (part.search or experiment.search).by == "optuna":
             _check_optuna(experiment, part, where)
 
@@ -262,6 +267,10 @@ def _check_optuna(experiment: Experiment, part: Part, where: str) -> None:
         raise FarshoreError(
             f"selection = {experiment.selection!r} is not allowed with search by optuna: use "
             "source-validation"
+        )
+    if DRAWN in part.orders:
+        raise FarshoreError(
+            f"{where}.orders: {DRAWN} is not allowed with search by optuna: use random"
         )
     if part.features:
         raise FarshoreError(

@@ -19,7 +19,7 @@ from ..search.space import capped, distributions, grid, trial_settings
 from ..store.identity import canonical, run_name
 from ..store.store import Store
 from .experiment import Book, Data, Experiment, Part, Search
-from .select import select_orders
+from .select import DRAWN, draw_order, expand_orders, select_orders
 from .study import Scores, Study, begin_studies, part_run
 
 
@@ -241,6 +241,10 @@ def _plan_part(
             settings = _searched(part, search, benchmark, method)
         for varied, seed, run_number, trial, values in settings:
             for order, arranged in orders.items():
+                if order == DRAWN:
+                    arranged = draw_order(
+                        benchmark, part.target, search_seed=search.seed, seed=seed, trial=trial
+                    )
                 condition = Condition(number, data.title, method, order, varied)
                 run = part_run(
                     experiment,
@@ -260,11 +264,14 @@ def _plan_part(
 def select_all(
     experiment: Experiment, store: Store, book: Book, *, available_only: bool = True
 ) -> dict[tuple[str, str], Chosen | Missing]:
-    """The selected runs in the listed order, by benchmark and method, or what is missing."""
+    """The selected runs by benchmark and method, or what is missing.
+
+    They are those in the listed order, or in the orders that were drawn with their settings.
+    """
     plan = make_plan(experiment, store, book, available_only=available_only)
     choices: dict[tuple[str, str], Chosen | Missing] = {}
     for condition, chosen in selected(plan, store).items():
-        if condition.order == "listed" and not condition.varied:
+        if condition.order in ("listed", DRAWN) and not condition.varied:
             choices.setdefault((condition.benchmark, condition.method), chosen)
     for benchmark, absent in plan.absent.items():
         missing = Missing(absent.runs, absent.runs, absent.why)
@@ -386,14 +393,13 @@ def _distribution(method: str, benchmark: Benchmark, name: str) -> Any:
 
 def _orders(part: Part, data: Data, seed: int) -> Mapping[str, tuple[str, ...] | None]:
     """The orders by word. The listed order is None, so that it shares runs without an order."""
-    if part.orders == ["listed"]:
-        return {"listed": None}
+    if part.orders in (["listed"], [DRAWN]):
+        return {part.orders[0]: None}
     benchmark = make_benchmark(data.benchmark, part.options_of(data))
-    words = ["listed", *part.orders]
-    listed, *others = select_orders(benchmark, words, target=part.target, seed=seed)
+    words = expand_orders(benchmark, part.orders, target=part.target, seed=seed)
+    listed, *others = select_orders(benchmark, ["listed", *words], target=part.target, seed=seed)
     return {
-        word: None if order == listed else order
-        for word, order in zip(part.orders, others, strict=True)
+        word: None if order == listed else order for word, order in zip(words, others, strict=True)
     }
 
 

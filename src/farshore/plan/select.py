@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -17,6 +18,10 @@ from ..randomness import derive
 # Separates the names of an order: neither a shell nor YAML interprets it, and no domain name
 # contains it.
 BETWEEN_NAMES = "/"
+# An order that each trial of a search draws anew, so that it is selected with the settings.
+DRAWN = "drawn"
+# `all` names at most this many orders; beyond it, `balanced:k` takes a sample.
+MOST_ORDERS = 720
 Groups = Mapping[str, Sequence[str]]
 
 
@@ -45,12 +50,13 @@ def select_orders(
 ) -> list[tuple[str, ...]]:
     """The orders of the sources that these words stand for.
 
-    A word is `listed`, `reversed`, `random1`, `random2`, ..., or domain names as in `45/30/0/15`.
+    A word is `listed`, `reversed`, `random1`, `random2`, ..., or domain names as in `45/30/0/15`;
+    `expand_orders` replaces words for several orders.
     A random order depends on the scenario's seed only.
     """
     target = benchmark.choose_target(target)
     listed = benchmark.listed(target)
-    orders = []
+    orders: list[tuple[str, ...]] = []
     for word in words:
         if word in ("listed", "reversed"):
             orders.append(tuple(listed if word == "listed" else listed[::-1]))
@@ -63,10 +69,42 @@ def select_orders(
         else:
             names = BETWEEN_NAMES.join(listed[::-1])
             raise FarshoreError(
-                f"unknown order {word!r}: use listed, reversed, random1, random2, ..., or names "
-                f"as in {names}"
+                f"unknown order {word!r}: use listed, reversed, random1, random2, ..., all, "
+                f"balanced:{len(listed)}, or names as in {names}"
             )
     return orders
+
+
+def expand_orders(
+    benchmark: Benchmark, words: Sequence[str], *, target: str | None, seed: int
+) -> list[str]:
+    """Replace `all` and `balanced:k` by one word per order; other words stay as they are.
+
+    `all` is every order of the sources. `balanced:k` is k different orders in which each source is
+    equally often first, last and at every other place; they depend on the scenario's seed only.
+    """
+    expanded: list[str] = []
+    for word in words:
+        if word != "all" and not word.startswith("balanced:"):
+            expanded.append(word)
+            continue
+        listed = benchmark.listed(benchmark.choose_target(target))
+        if word == "all":
+            orders = _all_orders(listed)
+        else:
+            orders = _balanced_orders(listed, word.removeprefix("balanced:"), seed)
+        expanded += [
+            "listed" if order == tuple(listed) else BETWEEN_NAMES.join(order) for order in orders
+        ]
+    return list(dict.fromkeys(expanded))
+
+
+def draw_order(
+    benchmark: Benchmark, target: str | None, *, search_seed: int, seed: int, trial: int
+) -> tuple[str, ...]:
+    """The order of one trial of a search; all methods draw the same one."""
+    listed = benchmark.listed(benchmark.choose_target(target))
+    return _shuffled(listed, np.random.default_rng(derive(search_seed, "drawn order", seed, trial)))
 
 
 def different_orders(
@@ -82,6 +120,34 @@ def different_orders(
     for word, order in zip((*usual, *words), orders, strict=True):
         named.setdefault(order, word)
     return {order: named[order] for order in orders[len(usual) :]}
+
+
+def _all_orders(listed: Sequence[str]) -> list[tuple[str, ...]]:
+    if math.factorial(len(listed)) > MOST_ORDERS:
+        raise FarshoreError(
+            f"orders: all is not allowed with {len(listed)} sources, which have "
+            f"{math.factorial(len(listed)):,} orders: use balanced:{2 * len(listed)}"
+        )
+    return list(itertools.permutations(listed))
+
+
+def _balanced_orders(listed: Sequence[str], text: str, seed: int) -> list[tuple[str, ...]]:
+    """All rotations of random orders: in each block, every source is at every place once."""
+    count = int(text) if text.isdecimal() else 0
+    sources = len(listed)
+    if count < 1 or count % sources or count > math.factorial(sources):
+        most = min(3 * sources, math.factorial(sources))
+        raise FarshoreError(
+            f"unknown order 'balanced:{text}': the number of orders must be a multiple of the "
+            f"number of sources, {sources}, for example balanced:{most}"
+        )
+    orders: dict[tuple[str, ...], None] = {}
+    draws = np.random.default_rng(derive(seed, "balanced orders"))
+    while len(orders) < count:
+        order = _shuffled(listed, draws)
+        if order not in orders:
+            orders |= dict.fromkeys(order[turn:] + order[:turn] for turn in range(sources))
+    return list(orders)
 
 
 def _random_order(listed: Sequence[str], number: int, seed: int) -> tuple[str, ...]:

@@ -30,6 +30,9 @@ def _search(search: Search) -> Search:
 
 def _orders(words: list[str]) -> list[str]:
     """At most two orders. One given by names becomes `reversed`: stand-ins have other names."""
+    several = [word for word in words if word == "all" or word.startswith("balanced:")]
+    if several:
+        return ["listed", "reversed"]
     return list(dict.fromkeys("reversed" if BETWEEN_NAMES in word else word for word in words))[:2]
 
 

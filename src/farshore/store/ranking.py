@@ -84,6 +84,23 @@ def rank_by_order(results: Sequence[Result]) -> dict[str, list[Standing]]:
     }
 
 
+def scores_by_order(
+    results: Sequence[Result],
+) -> dict[str, dict[tuple[str, ...], dict[int, float]]]:
+    """Target scores by method, order of the sources and run seed."""
+    scores: dict[str, dict[tuple[str, ...], dict[int, float]]] = {}
+    for result in results:
+        if result.target_score is not None:
+            of_method = scores.setdefault(result.run.method, {})
+            of_method.setdefault(tuple(result.sources), {})[result.run.seed] = result.target_score
+    return scores
+
+
+def choose_reference(methods: Sequence[str]) -> str | None:
+    """The method that others are compared with: plain replay if it takes part, else the first."""
+    return "er" if "er" in methods else next(iter(methods), None)
+
+
 def _standing(method: str, results: Sequence[Result], planned: int) -> Standing:
     done = [result for result in results if result.status == "done"]
     targets = [value for result in done if (value := result.target_score) is not None]
