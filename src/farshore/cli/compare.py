@@ -139,6 +139,7 @@ def compare(
     arguments = locals()
     from collections import Counter
 
+    from ..evaluation.over_orders import FEWEST_ORDERS
     from ..plan.comparison import make_comparison, record_comparison
     from ..plan.experiment import make_book
     from ..plan.plan import make_plan
@@ -177,7 +178,7 @@ def compare(
         planned = Counter(entry.run.method for entry in plan.unique().values())
         order_count = len(comparison.parts[0].orders)
         console.print(table(results, planned, seeds=seeds, orders=order_count))
-        if order_count > 1:
+        if order_count >= FEWEST_ORDERS:
             console.print(table_over_orders(results))
         if 1 < order_count <= MOST_COLUMNS:
             console.print(table_by_order(results))

@@ -18,6 +18,8 @@ from scipy import stats
 # Scores by order and seed.
 Scores = Mapping[tuple[str, ...], Mapping[int, float]]
 LEVEL = 0.95
+# With fewer orders, an interval says nothing: the orders are shown one by one.
+FEWEST_ORDERS = 3
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ..plan.experiment import Book, Experiment, Part
 from ..plan.plan import Condition, Plan, Planned, make_plan
+from ..plan.select import DRAWN
 from ..search.selection import Trial
 from .measures import Measure, Seed, data_notes, make_cell
 from .overlay import Overlay
@@ -95,7 +96,7 @@ def gather(experiment: Experiment, store: ReadingStore, book: Book) -> Gathered:
         conditions.setdefault(planned.condition, []).append(planned)
     first_parts: dict[tuple[str, str, str], tuple[int, set[str]]] = {}
     for condition, runs in conditions.items():
-        listed = condition.order == "listed"
+        listed = condition.order in ("listed", DRAWN)
         key = condition.benchmark if listed else f"{condition.benchmark} {condition.order}"
         variant = condition.varied
         names = {planned.name for planned in runs}

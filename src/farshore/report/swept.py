@@ -9,11 +9,12 @@ from ..benchmarks import BENCHMARKS
 from ..errors import FarshoreError
 from ..plan.experiment import Book, Experiment
 from ..plan.record import TINY, recorded_experiments
-from ..plan.select import select_methods
+from ..plan.select import DRAWN, select_methods
 from .assemble import Frame, assemble
 from .compared import COMPARED, paper_name
 from .measures import MEASURES, TARGET, Measure, column_generated
 from .names import method_group, several
+from .over_orders import add_order_columns
 from .overlay import Beside, Overlay, PaperTable
 from .planned import Entries, Gathered, gather
 from .reading import ReadingStore
@@ -93,21 +94,21 @@ def _table(
             for key, cells in entries.items()
             if key[0] == overlay.baseline or method_group(key[0])[0] in ("naive", "tailored")
         }
-    columns = _columns(read, entries, overlay)
+    columns = add_order_columns(read, entries, _columns(read, entries, overlay), measure, overlay)
     names = {name for gathered in read for name in gathered.names}
     beside = overlay.beside(experiment.name)
     if beside is not None:
         names |= _add_beside(beside, entries, columns, source)
     parts = [part for gathered in read for part in gathered.experiment.parts]
-    orders = {(data.title, order) for part in parts for data in part.data for order in part.orders}
-    several_orders = len(orders) > len({name for name, _ in orders})
+    orders = {order for gathered in read for order in gathered.keys().values()}
+    several_orders = len(orders) > len({dataset for dataset, _ in orders})
     frame = Frame(
         stem,
         _capitalized(experiment.about),
         _about(read[0].experiment, measure),
         measure.unit,
         measure.higher_is_better,
-        averaged=not any(part.vary for part in parts),
+        averaged=not several_orders and not any(part.vary for part in parts),
         # Neither the best seed alone nor several orders of one data set justify ranks.
         ranked=measure.ranked and not several_orders and not any(part.best_seed for part in parts),
         partial=any(gathered.plan.waiting or gathered.plan.absent for gathered in read),
@@ -198,6 +199,7 @@ def _remarks(
         )
     if experiment.command == "compare":
         yield COMPARED
+    parts = [part for gathered in read for part in gathered.experiment.parts]
     for gathered in read:
         search, plan = gathered.experiment.search, gathered.plan
         seeds = len(search.run_seeds)
@@ -221,7 +223,13 @@ def _remarks(
     if several_orders:
         yield (
             "Orders of the same data set are not independent observations, so there are no ranks "
-            "and no tests."
+            "and no tests. Differences are paired: the same order, the same seed; each order "
+            "counts once."
+        )
+    elif not tiny and not all(part.orders == [DRAWN] for part in parts):
+        yield (
+            "One order of the sources. Another order may change the scores by more than the "
+            "methods differ; `orders: all` or `balanced:k` measures it."
         )
     yield from dict.fromkeys(note for gathered in read for note in gathered.notes(overlay))
 
