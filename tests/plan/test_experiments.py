@@ -56,6 +56,7 @@ def test_there_is_a_file_for_each_table_and_figure() -> None:
                 "sensitivity",
                 "feature_space",
                 "orders",
+                "all_orders",
                 "small",
             ]
         )
