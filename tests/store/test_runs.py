@@ -205,9 +205,9 @@ def test_a_raised_results_version_renames_the_runs(monkeypatch: pytest.MonkeyPat
     from farshore.methods.fishr import CLFishr
 
     names = {run_name(RUN)}
-    monkeypatch.setattr(CLFishr, "results_version", 2)
+    monkeypatch.setattr(CLFishr, "results_version", CLFishr.results_version + 1)
     names.add(run_name(RUN))
-    monkeypatch.setattr(HeartHospitals, "results_version", 2)
+    monkeypatch.setattr(HeartHospitals, "results_version", HeartHospitals.results_version + 1)
     names.add(run_name(RUN))
     assert len(names) == 3
 
