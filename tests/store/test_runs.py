@@ -224,7 +224,7 @@ def test_files_of_a_run_folder(tmp_path: Path) -> None:
     ]
     config = json.loads((tmp_path / name / "config.json").read_text())
     assert config["commit"] == "abc"
-    assert config["named_by"]["results_versions"] == {"method": 1, "benchmark": 1}
+    assert config["named_by"]["results_versions"] == {"method": 2, "benchmark": 1}
     lines = [
         json.loads(line) for line in (tmp_path / name / "progress.jsonl").read_text().splitlines()
     ]
