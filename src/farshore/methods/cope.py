@@ -37,6 +37,11 @@ class CoPESettings(MethodSettings):
         ge=1,
         help="steps on each incoming batch, each with different replayed rows",
     )
+    embedding: Literal["layer", "features"] = setting(
+        "layer",
+        help="what is compared with the prototypes: a linear layer of 100 outputs instead of the "
+        "classifier (CoPE's code), or the network's features",
+    )
     reading: Literal["original", "avalanche"] = setting(
         "original",
         help="avalanche: prototypes have unit length and start in all directions; the repellor "
@@ -81,7 +86,7 @@ class CoPE(Method):
         network.classifier = PrototypeHead(
             network.feature_dim,
             network.classes,
-            dimension=EMBEDDING_DIM,
+            dimension=EMBEDDING_DIM if settings.embedding == "layer" else None,
             temperature=settings.temperature,
             positive=settings.reading == "original",
         )
