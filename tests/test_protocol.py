@@ -131,6 +131,10 @@ def test_the_result_says_what_was_measured() -> None:
         "calibration_error",
     }
     assert result.target_score == result.target.scores["accuracy"]
+    for split, matrix in result.matrices.items():
+        final = result.source_scores[split]
+        assert [scores["accuracy"] for scores in final] == matrix[-1]
+        assert all(set(scores) == set(result.target.scores) for scores in final)
     assert result.source_score(2) == pytest.approx(sum(result.matrices["train"][-1]) / 3)
     assert result.source_score(1) == pytest.approx(sum(result.matrices["validation"][-1]) / 3)
     assert result.memory_items == 100

@@ -152,6 +152,8 @@ class Result(BaseModel):
     matrices: dict[str, list[list[float]]]
     # What had been learned at each row of the matrices.
     stages: list[str] = Field(default_factory=list)
+    # By split: every score of the final model on each source, whichever the matrices show.
+    source_scores: dict[str, list[dict[str, float | None]]] = Field(default_factory=dict)
     target: TargetScores | None
     seconds: dict[str, float]
     step_milliseconds: list[float]
@@ -288,6 +290,7 @@ def execute(
         rows_per_step=record.rows_per_step,
         matrices=record.matrices,
         stages=record.stages,
+        source_scores=record.source_scores,
         target=target,
         seconds=seconds,
         step_milliseconds=[
@@ -365,6 +368,7 @@ class _Record:
     def __init__(self) -> None:
         self.stages: list[str] = []
         self.matrices: dict[str, list[list[float]]] = {split: [] for split in SPLITS}
+        self.source_scores: dict[str, list[dict[str, float | None]]] = {}
         self.steps: list[int] = []
         self.step_seconds: list[float] = []
         self.rows_per_step: list[int] = []
@@ -388,10 +392,12 @@ def _train(
     if sources == "jointly":
         total = learner.learn_jointly(scenario.sources, steps=steps)
         _score(learner, scenario, ALL_SOURCES, total, record)
+        _score_finally(learner, scenario, record)
         return
     learned, saved = resume.restore(learner) if resume is not None else (0, {})
     vars(record).update(saved)
-    for domain in scenario.sources[learned : 1 if sources == "first" else None]:
+    to_learn = scenario.sources[: 1 if sources == "first" else None]
+    for domain in to_learn[learned:]:
         scores = record.matrices["validation"]
         if promising is not None and record.stages and not promising(scores):
             raise _Pruned(
@@ -400,6 +406,8 @@ def _train(
             )
         learner.learn_domain(domain, steps=steps)
         _score(learner, scenario, domain.name, steps, record)
+        if domain is to_learn[-1]:
+            _score_finally(learner, scenario, record)
         if resume is not None:
             resume.save(learner, vars(record))
 
@@ -425,6 +433,16 @@ def _score(learner: Learner, scenario: Scenario, stage: str, steps: int, record:
             for source, value in zip(scenario.sources, record.matrices[split][-1], strict=True)
         },
     )
+
+
+def _score_finally(learner: Learner, scenario: Scenario, record: _Record) -> None:
+    """Add every score of the final model on each source; some are too slow for every stage."""
+    began = time.perf_counter()
+    record.source_scores = {
+        split: [all_scores(*learner.outputs(source.split(split))) for source in scenario.sources]
+        for split in SPLITS
+    }
+    record.evaluation += time.perf_counter() - began
 
 
 def _measure_target(

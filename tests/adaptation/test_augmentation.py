@@ -12,6 +12,7 @@ from farshore.adaptation.augmentation import (
     blur,
     grey,
     in_unit_range,
+    jitter_columns,
     move,
     quarter_turns,
     shift,
@@ -97,6 +98,8 @@ def test_moving_by_nothing_changes_nothing_and_shifts_are_in_parts_of_the_side()
     torch.testing.assert_close(
         moved[..., -1], x[..., -1], rtol=1e-4, atol=1e-5
     )  # the edge is repeated
+    farthest = move(x, Fixed(0, 1, 0, 1 / 8))  # 1/16 of twice the side, as in the authors' code
+    torch.testing.assert_close(farthest[..., :-2, :], x[..., 2:, :], rtol=1e-4, atol=1e-5)
     uneven = images(height=8, width=16)
     assert move(uneven, Fixed(15, 1.1, 0, 0)).shape == uneven.shape
 
@@ -146,6 +149,14 @@ def test_quarter_turns_are_each_images_own() -> None:
     made = quarter_turns(x, torch.tensor([0, 1, 2, 3]))
     for turn in range(4):
         assert torch.equal(made[turn], torch.rot90(x[turn], turn, dims=(1, 2)))
+
+
+def test_noise_on_tables_is_measured_by_each_column() -> None:
+    rows = torch.randn(4000, 3, generator=torch.Generator().manual_seed(2))
+    rows *= torch.tensor([0.0, 1.0, 50.0])
+    change = jitter_columns(rows, 0.1, torch.Generator().manual_seed(0)) - rows
+    assert change.std(dim=0).tolist() == pytest.approx([0.0, 0.1, 5.0], rel=0.05)
+    assert torch.equal(jitter_columns(rows[:1], 0.1, torch.Generator()), rows[:1])
 
 
 def test_what_may_be_clipped() -> None:

@@ -19,6 +19,7 @@ def test_scores_equal_scikit_learn(classes: int, rows: int, seed: int) -> None:
     logits = torch.from_numpy(rng.normal(size=(rows, classes)).round(1))  # rounded: ties occur
     labels = torch.from_numpy(rng.integers(classes, size=rows))
     values = scores.all_scores(logits, labels)
+    assert tuple(values) == scores.SCORES
     predicted, true = logits.argmax(dim=1).numpy(), labels.numpy()
     probability = logits.softmax(dim=1).numpy()
     assert values["accuracy"] == pytest.approx(metrics.accuracy_score(true, predicted))

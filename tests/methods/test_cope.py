@@ -181,6 +181,18 @@ def test_prototypes_begin_as_the_reading_says() -> None:
         torch.testing.assert_close(made.prototypes.norm(dim=1), torch.ones(5))
 
 
+def test_the_features_can_be_the_embedding() -> None:
+    learner = trained(embedding="features")
+    network = learner.system.method.network
+    assert head(learner).prototypes.shape == (3, network.feature_dim)
+    assert list(head(learner).parameters()) == []
+    x, _ = domain(0)
+    with torch.no_grad():
+        features = network.extract(x)
+        unit = features / features.norm(dim=1, keepdim=True)
+        torch.testing.assert_close(network(x), unit @ head(learner).prototypes.T)
+
+
 def test_prototypes_take_no_gradient_and_momentum_one_leaves_them() -> None:
     fresh, still = (
         trained(domains=1, steps=1, prototype_momentum=1.0),

@@ -268,13 +268,12 @@ def test_another_head_than_a_linear_one_is_refused() -> None:
         Learner(network, "efc").learn(*domain(0), steps=1)
 
 
-def test_the_papers_table() -> None:
+def test_defaults_are_efcs_own_and_ranges_the_papers() -> None:
     defaults, searched = EFCSettings.defaults(), EFCSettings.distributions()
-    assert [defaults[name] for name in ("drift_weight", "prototype_weight", "matrix_decay")] == [
-        0.4,
-        0.5,
-        0.9,
-    ]
+    chosen = [defaults[name] for name in ("drift_weight", "prototype_weight", "matrix_decay")]
+    assert chosen == [10, 1, 0]
+    # η, which EFC's code gives as 0.1, is relative to λ here.
+    assert defaults["damping"] * defaults["drift_weight"] == pytest.approx(0.1)
     assert searched["drift_weight"] == Uniform(0.01, 0.5)
     assert searched["prototype_weight"] == Uniform(0.01, 0.99)
     assert searched["matrix_decay"] == Uniform(0.001, 0.1)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from attached import attached, drawing, gradients, rows, small_network, trained, weights
 
+from farshore.learner import load
 from farshore.methods.er_ace import mask_absent
 from farshore.methods.method import empirical_risk
+from farshore.networks.cosine import CosineHead
 from farshore.testing import differences
 
 LOGITS = torch.tensor([[1.0, 2.0, 0.5, -1.0]], dtype=torch.float64)
@@ -89,15 +93,40 @@ def _labelled(labels, replay=False):
     return batch
 
 
-def test_the_first_domain_is_finetuning_and_the_second_is_not(blobs):
-    assert (
-        differences(
-            weights(trained("er-ace", blobs, domains=1)),
-            weights(trained("finetune", blobs, domains=1)),
-        )
-        == []
+def test_with_a_linear_head_the_first_domain_is_finetuning_and_the_second_is_not(blobs):
+    linear, plain = (
+        weights(trained(name, blobs, domains=1, **settings))
+        for name, settings in (("er-ace", {"head": "linear"}), ("finetune", {}))
     )
-    assert differences(weights(trained("er-ace", blobs)), weights(trained("finetune", blobs)))
+    assert differences(linear, plain) == []
+    assert differences(
+        weights(trained("er-ace", blobs, head="linear")), weights(trained("finetune", blobs))
+    )
+
+
+def test_the_cosine_head_by_hand():
+    head = CosineHead(2, 3, scale=10).double()
+    head.weight.data.copy_(torch.tensor([[3.0, 4.0], [0.0, -2.0], [5.0, 0.0]]))
+    features = torch.tensor([[0.6, 0.8], [7.0, 0.0], [0.0, 0.0]], dtype=torch.float64)
+    expected = [[10.0, -8.0, 6.0], [6.0, 0.0, 10.0], [0.0, 0.0, 0.0]]
+    torch.testing.assert_close(head(features), torch.tensor(expected, dtype=torch.float64))
+    for row, logits in zip(features.tolist(), head(features).tolist(), strict=True):
+        for weight, logit in zip(head.weight.tolist(), logits, strict=True):
+            lengths = math.hypot(*row) * math.hypot(*weight)
+            product = sum(one * other for one, other in zip(row, weight, strict=True))
+            assert logit == pytest.approx(10 * product / (lengths or 1))
+
+
+def test_the_head_is_saved_with_the_network(blobs, tmp_path):
+    learner = trained("er-ace", blobs, domains=2)
+    head = learner.system.method.network.classifier
+    assert isinstance(head, CosineHead)
+    assert [name for name, _ in head.named_parameters()] == ["weight"]
+    learner.save(tmp_path)
+    inputs, _ = blobs(1)
+    again = load(tmp_path)
+    assert differences(weights(again), weights(learner)) == []
+    assert (again.predict_proba(inputs) == learner.predict_proba(inputs)).all()
 
 
 def test_the_reservoir_counts_every_row_once_and_stays_bounded(blobs):

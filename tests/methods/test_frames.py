@@ -21,14 +21,9 @@ NAIVE = [f"naive-{name}" for name in TAILORED]
 ANNEALED = ["cl-vrex", "cl-fishr", "naive-cl-vrex", "naive-cl-fishr"]
 
 
-def beyond(method: str) -> dict:
-    """Settings with which no anneal step falls inside the run."""
-    return {"anneal_steps": 10_000} if method in ANNEALED else {}
-
-
 @pytest.mark.parametrize("method", [*TAILORED, *NAIVE, "er"])
 def test_one_domain_is_fine_tuning_bit_for_bit(method: str) -> None:
-    made = toy_learned(method, domains=1, settings=beyond(method))
+    made = toy_learned(method, domains=1)
     plain = toy_learned("finetune", domains=1)
     assert (
         differences(made.state_dict()["system"]["network"], plain.state_dict()["system"]["network"])
@@ -197,7 +192,9 @@ def test_static_priors_never_change_and_dynamic_ones_do(method: str, blobs) -> N
 
 
 @pytest.mark.parametrize("method", ANNEALED)
-@pytest.mark.parametrize(("scope", "fires_at"), [("global", {3}), ("domain", {3, 8, 13})])
+@pytest.mark.parametrize(
+    ("scope", "fires_at"), [("penalty", {8}), ("global", {3}), ("domain", {3, 8, 13})]
+)
 def test_annealing_sets_the_weight_and_resets_the_optimizer_when_it_ends(
     method: str, scope: str, fires_at: set, blobs
 ) -> None:
@@ -218,9 +215,42 @@ def test_annealing_sets_the_weight_and_resets_the_optimizer_when_it_ends(
     for number in range(3):
         made.learn(*blobs(number), domain=f"d{number}", steps=5)
     for step in range(15):
-        count = step if scope == "global" else step % 5
+        count = {"penalty": max(0, step - 5), "global": step, "domain": step % 5}[scope]
         assert seen[step][0] == (before if count < 3 else 7)
         assert (seen[step][1] == 0) == (step in fires_at or step == 0)
+
+
+@pytest.mark.parametrize("method", ANNEALED)
+def test_every_number_of_anneal_steps_has_an_effect_after_the_first_domain(method: str) -> None:
+    """A search that draws it would otherwise compare runs that do the same."""
+    networks = [
+        toy_learned(method, settings={"anneal_steps": steps, "penalty_weight": 50})
+        for steps in (1, 3, 5)
+    ]
+    states = [learner.state_dict()["system"]["network"] for learner in networks]
+    for first, second in ((0, 1), (1, 2), (0, 2)):
+        assert differences(states[first], states[second]) != []
+
+
+@pytest.mark.parametrize("method", ANNEALED)
+def test_the_anneal_counter_is_saved_and_starts_again_without_past_domains(
+    method: str, blobs, tmp_path
+) -> None:
+    made = toy_learner(method, settings={"anneal_steps": 3, "penalty_weight": 7})
+    made.learn(*blobs(0), domain="a", steps=5)
+    made.learn(*blobs(1), domain="b", steps=2)
+    made.save(tmp_path)
+    again = load(tmp_path)
+    for learner in (made, again):
+        learner.learn(*blobs(2), domain="c", steps=4)
+        assert learner.system.method.state.unpenalised_steps == 5
+        assert learner.system.method.state.penalty_weight == 7
+    assert differences(made.state_dict()["system"], again.state_dict()["system"]) == []
+    for domain in ("a", "b", "c"):
+        made.forget(domain)
+    made.learn(*blobs(3), domain="d", steps=4)
+    assert made.system.method.state.unpenalised_steps == 15
+    assert made.system.method.state.penalty_weight == made.method_type.weight_before_anneal
 
 
 def test_annealing_can_leave_the_optimizer_alone() -> None:

@@ -205,9 +205,9 @@ def test_a_raised_results_version_renames_the_runs(monkeypatch: pytest.MonkeyPat
     from farshore.methods.fishr import CLFishr
 
     names = {run_name(RUN)}
-    monkeypatch.setattr(CLFishr, "results_version", 2)
+    monkeypatch.setattr(CLFishr, "results_version", CLFishr.results_version + 1)
     names.add(run_name(RUN))
-    monkeypatch.setattr(HeartHospitals, "results_version", 2)
+    monkeypatch.setattr(HeartHospitals, "results_version", HeartHospitals.results_version + 1)
     names.add(run_name(RUN))
     assert len(names) == 3
 
@@ -224,7 +224,7 @@ def test_files_of_a_run_folder(tmp_path: Path) -> None:
     ]
     config = json.loads((tmp_path / name / "config.json").read_text())
     assert config["commit"] == "abc"
-    assert config["named_by"]["results_versions"] == {"method": 1, "benchmark": 1}
+    assert config["named_by"]["results_versions"] == {"method": 2, "benchmark": 1}
     lines = [
         json.loads(line) for line in (tmp_path / name / "progress.jsonl").read_text().splitlines()
     ]

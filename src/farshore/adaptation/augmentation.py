@@ -1,6 +1,6 @@
 """Label-preserving augmentations of images: small changes of light, position, angle and sharpness.
 
-Images are floats in [0, 1].
+Images are floats in [0, 1]. Tables get noise.
 """
 
 from __future__ import annotations
@@ -121,12 +121,13 @@ def turn_hue(images: Tensor, turn: float) -> Tensor:
 
 
 def move(images: Tensor, draw: _Draws) -> Tensor:
-    """Rotate by at most 15 degrees, shift by at most 1/16, scale by 0.9 to 1.1.
+    """Rotate by at most 15 degrees, shift by at most 1/8 of the side, scale by 0.9 to 1.1.
 
-    Bilinear, with replicated edges.
+    Bilinear, with replicated edges. CoTTA's code shifts by 1/16 of an image that it has padded to
+    twice its size.
     """
     angle, scale = math.radians(draw.between(-15, 15)), draw.between(0.9, 1.1)
-    right, down = draw.between(-1 / 16, 1 / 16), draw.between(-1 / 16, 1 / 16)
+    right, down = draw.between(-1 / 8, 1 / 8), draw.between(-1 / 8, 1 / 8)
     height, width = images.shape[2:]
     cosine, sine = math.cos(angle) / scale, math.sin(angle) / scale
     # grid_sample measures both axes from -1 to 1, so the off-diagonal entries need the aspect
@@ -154,6 +155,12 @@ def blur(images: Tensor, *, sigma: float) -> Tensor:
     return functional.conv2d(
         rows, weights.view(1, 1, 1, 5).expand(channels, 1, 1, 5), groups=channels
     )
+
+
+def jitter_columns(rows: Tensor, noise: float, generator: torch.Generator) -> Tensor:
+    """Add Gaussian noise to rows of a table, in standard deviations of each of its columns."""
+    drawn = torch.randn(rows.shape, generator=generator, device=rows.device, dtype=rows.dtype)
+    return rows + noise * rows.std(dim=0, correction=0) * drawn
 
 
 def shift(images: Tensor, generator: torch.Generator, *, flips: bool) -> Tensor:

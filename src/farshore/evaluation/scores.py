@@ -9,6 +9,15 @@ import torch
 from torch import Tensor
 
 CALIBRATION_BINS = 15
+# The names of all scores, in the order of `all_scores`.
+SCORES = (
+    "accuracy",
+    "macro_f1",
+    "balanced_accuracy",
+    "auroc",
+    "log_loss",
+    "calibration_error",
+)
 
 
 def confusion_matrix(logits: Tensor, labels: Tensor) -> Tensor:

@@ -37,6 +37,11 @@ class CoPESettings(MethodSettings):
         ge=1,
         help="steps on each incoming batch, each with different replayed rows",
     )
+    embedding: Literal["layer", "features"] = setting(
+        "layer",
+        help="what is compared with the prototypes: a linear layer of 100 outputs instead of the "
+        "classifier (CoPE's code), or the network's features",
+    )
     reading: Literal["original", "avalanche"] = setting(
         "original",
         help="avalanche: prototypes have unit length and start in all directions; the repellor "
@@ -63,8 +68,11 @@ class CoPE(Method):
     normalised again; the update uses the replayed rows of every repeat but the current rows only
     once; the repellor's gradient reaches both rows. `avalanche` is the port by the same author. In
     both, all classes of the learner have a prototype from the start, and the loss is computed in
-    log space. As in all methods, replay starts with the second domain. The benchmark's τ near 1 is
-    far from CoPE's own 0.05 to 0.1.
+    log space. The embedding is the network's last linear layer with 100 outputs instead of C, as in
+    both codes (`embedding=features` compares the features themselves). As in all methods, replay
+    starts with the second domain and takes as many rows of each past domain as the batch has; the
+    authors take one batch in all (`replay_budget=total`). The benchmark's τ near 1 is far from
+    CoPE's own 0.05 to 0.1.
     """
 
     name = "cope"
@@ -81,7 +89,7 @@ class CoPE(Method):
         network.classifier = PrototypeHead(
             network.feature_dim,
             network.classes,
-            dimension=EMBEDDING_DIM,
+            dimension=EMBEDDING_DIM if settings.embedding == "layer" else None,
             temperature=settings.temperature,
             positive=settings.reading == "original",
         )

@@ -23,18 +23,18 @@ from .snapshot import frozen_copy
 
 
 class EFCSettings(MethodSettings):
-    """λ 0.4, U(0.01, 0.5); α 0.5, U(0.01, 0.99); δ 0.9, searched in U(0.001, 0.1): the paper's
-    table. η/λ 0.01, σ 0.2: EFC's code.
+    """Defaults: EFC's code, λ 10, α 1, δ 0, η/λ 0.01, σ 0.2. Searched: the paper's table, λ in
+    U(0.01, 0.5), α in U(0.01, 0.99), δ in U(0.001, 0.1); its defaults are λ 0.4, α 0.5, δ 0.9.
     """
 
     drift_weight: float = setting(
-        0.4, Uniform(0.01, 0.5), ge=0, help="λ, the weight of the features' drift"
+        10.0, Uniform(0.01, 0.5), ge=0, help="λ, the weight of the features' drift"
     )
     prototype_weight: float = setting(
-        0.5, Uniform(0.01, 0.99), ge=0, help="α, the weight of the loss on Gaussian features"
+        1.0, Uniform(0.01, 0.99), ge=0, help="α, the weight of the loss on Gaussian features"
     )
     matrix_decay: float = setting(
-        0.9,
+        0.0,
         Uniform(0.001, 0.1),
         ge=0,
         le=1,
@@ -68,8 +68,10 @@ class EFC(Method):
 
     Readings. The paper's α and δ have no counterpart in EFC's code, where λ is 10. α as the weight
     of the Gaussian loss and δ as the decay of E are a guess, and the paper's default of δ is
-    outside its own search range (δ = 0 replaces E, as EFC's code does). η is given relative to λ,
-    at EFC's ratio: its own 0.1 would outweigh λ. EFC's asymmetry (new rows see only the new
+    outside its own search range (δ = 0 replaces E, as EFC's code does). Without their formula the
+    paper's defaults mean little, so the defaults are EFC's own; they lie outside the ranges that a
+    search draws from, which are the paper's. η is given relative to λ, at EFC's ratio: its own 0.1
+    would outweigh a small λ. EFC's asymmetry (new rows see only the new
     classes) has no effect without new classes: here all rows see all classes. There is one Gaussian
     per pair of domain and class, because one per class would blur the domains. A share 1/t of the
     rows in the Gaussian loss are real rows of the previous batch, where t counts the current
@@ -80,6 +82,7 @@ class EFC(Method):
 
     name = "efc"
     group = "latent-replay"
+    results_version = 2
     reference = "Magistri et al., ICLR 2024, arXiv:2402.03917"
     Settings: ClassVar[type[MethodSettings]] = EFCSettings
     settings: EFCSettings

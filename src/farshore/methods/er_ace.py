@@ -10,10 +10,13 @@ from torch import Tensor
 
 from ..batch import Batch
 from ..memory import Memory
+from ..networks.cosine import CosineHead
 from ..networks.network import Network
 from ..settings import MethodSettings, setting
 from .finetune import Finetune
 from .method import MakeOptimizer, Replay, Terms
+
+COSINE_SCALE = 10.0  # the official code's
 
 
 class ERACESettings(MethodSettings):
@@ -24,35 +27,47 @@ class ERACESettings(MethodSettings):
         help="mask all classes absent from the batch; official (as in the code): all but the "
         "highest class seen so far",
     )
+    head: Literal["cosine", "linear"] = setting(
+        "cosine", help="logits 10 · cos(features, weights) without bias (official), or linear"
+    )
 
 
 class ERACE(Finetune):
     """Asymmetric cross-entropy: incoming rows use the classes of their batch, replayed rows all.
 
     Equation: L = CE(h(x) restricted to the classes of B_s, y) + CE(h(x'), y'), (x', y') ~ memory;
-    the sum of two means.
+    the sum of two means. h(x)_c = 10 · cos(f(x), w_c).
     Paper: Caccia et al., "New Insights on Reducing Abrupt Representation Change in Online Continual
     Learning", ICLR 2022.
 
     The paper's table has no default, because the method has no numeric settings. It was designed
     for classes that arrive one after another. Here every domain usually has all classes, and so
-    does a batch much larger than C ln C: then nothing is masked, and ER-ACE is ER up to the weight
-    of the replayed rows (sum of means, not pooled) and a uniform memory. It differs if batches miss
-    classes, as with many classes or few rows. Readings: exactly the absent classes are masked
-    (`mask=official` spares the highest class seen so far, an artefact of how the code treats unseen
-    classes); masking and replay start with the second domain, which is Mammoth's default; the head
-    is the network's linear one instead of the cosine one, for parity. The memory is a reservoir
-    over the stream, so it also contains rows of the current domain. The two terms run in separate
-    passes.
+    does a batch much larger than C ln C: then nothing is masked, and with a linear head ER-ACE is
+    ER up to the weight of the replayed rows (sum of means, not pooled) and a uniform memory. It
+    differs if batches miss classes, as with many classes or few rows. Readings: the head is the
+    cosine one that the official code gives to ER-ACE but not to ER, and Mammoth to ER-ACE by
+    default (`head=linear` keeps the network's own, as in the other methods); exactly the absent
+    classes are masked (`mask=official` spares the highest class seen so far, an artefact of how the
+    code treats unseen classes); masking and replay start with the second domain, which is Mammoth's
+    default. The memory is a reservoir over the stream, so it also contains rows of the current
+    domain. The two terms run in separate passes.
     """
 
     name = "er-ace"
     group = "replay"
-    results_version = 2
+    results_version = 3
     reference = "Caccia et al., ICLR 2022, arXiv:2104.05025"
     Settings: ClassVar[type[MethodSettings]] = ERACESettings
     settings: ERACESettings
     replay = Replay(memory="reservoir", joined=False, draws=("replay",))
+
+    def prepare(self, network: Network) -> Network:
+        """Replace the classifier by a cosine head, unless the linear one is kept."""
+        if self.settings.head == "cosine":
+            network.classifier = CosineHead(
+                network.feature_dim, network.classes, scale=COSINE_SCALE
+            )
+        return network
 
     def attach(
         self,

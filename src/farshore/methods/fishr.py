@@ -56,11 +56,12 @@ class CLFishr(Tailored):
     Readings: squared norms are means over entries, as in DomainBed, whose λ the paper uses.
     Variances are centred with divisor n. Norm is l2 as printed; `log_normalisation=standardize`
     makes the term scale-free, as the text claims. The prior is stored raw and normalised when used.
-    λ is 0 before `anneal_steps`; then the optimiser is reset. `variance_decay` > 0 is DomainBed's
-    moving statistic: the notion then has scope `domain`.
+    λ is 0 before `anneal_steps`, counted as in cl-vrex; then the optimiser is reset.
+    `variance_decay` > 0 is DomainBed's moving statistic: the notion then has scope `domain`.
     """
 
     name = "cl-fishr"
+    results_version = 2
     reduces_to = ("er", {"penalty_weight": 0, "alignment_weight": 0, "anneal_steps": 0})
     reference = "the paper, after Rame et al., ICML 2022"
     Settings = CLFishrSettings
@@ -84,12 +85,12 @@ class NaiveCLFishr(Naive):
 
     Equation: v̄_e is the mean over batches of D_e of the gradient variance at the end of domain e
     (`prior_level=domain`: over all its rows); the paper's appendix, NaiveFishr. Paper: Rame,
-    Dancette, Cord, ICML 2022. λ is 0 before `anneal_steps`.
+    Dancette, Cord, ICML 2022. λ is 0 before `anneal_steps`, counted as in cl-vrex.
     """
 
     name = "naive-cl-fishr"
     reduces_to = ("finetune", {"penalty_weight": 0, "anneal_steps": 0})
-    results_version = 2
+    results_version = 3
     reference = "the paper, after Rame et al., ICML 2022"
     Settings = NaiveCLFishrSettings
     settings: NaiveCLFishrSettings

@@ -47,8 +47,10 @@ class AnnealedSettings(InvariantSettings):
         ge=0,
         help="steps before the penalty gets its weight λ",
     )
-    anneal_scope: Literal["global", "domain"] = setting(
-        "global", help="count the steps over the whole run, or within each domain"
+    anneal_scope: Literal["penalty", "domain", "global"] = setting(
+        "penalty",
+        help="count the steps that have a penalty (from the second domain on), the steps of each "
+        "domain, or all steps of the run",
     )
     anneal_resets_optimizer: bool = setting(
         True, help="reset the optimiser when the penalty gets its weight"
@@ -72,13 +74,21 @@ class InvariantState:
         self.priors = Priors("float16" if settings.prior_storage == "float16" else "float32")
         self.running: dict[str, Statistic] = {}
         self.penalty_weight = settings.penalty_weight
+        self.unpenalised_steps = 0  # taken before there was a past domain to compare with
 
     def before_step(self, step: int, domain_step: int, optimizers: Sequence[Optimizer]) -> None:
         """Set λ; reset the optimisers when annealing ends."""
         settings = self.settings
         if not isinstance(settings, AnnealedSettings):
             return
-        count = step if settings.anneal_scope == "global" else domain_step
+        if not len(self.priors):
+            self.unpenalised_steps = step + 1
+        counts = {
+            "penalty": max(0, step - self.unpenalised_steps),
+            "domain": domain_step,
+            "global": step,
+        }
+        count = counts[settings.anneal_scope]
         annealing = count < settings.anneal_steps
         self.penalty_weight = self.weight_before_anneal if annealing else settings.penalty_weight
         if count == settings.anneal_steps > 0 and settings.anneal_resets_optimizer:
@@ -110,11 +120,12 @@ class InvariantState:
         self.running.pop(domain, None)
 
     def state_dict(self) -> dict[str, Any]:
-        """Priors, running states, and the fitted state of the notion."""
+        """Priors, running states, the fitted state of the notion, and the anneal counter."""
         return {
             "priors": self.priors.state_dict(),
             "running": self.running,
             "invariance": self.invariance.state_dict(),
+            "unpenalised_steps": self.unpenalised_steps,
         }
 
     def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
@@ -125,3 +136,4 @@ class InvariantState:
             for domain, running in state["running"].items()
         }
         self.invariance.load_state_dict(state["invariance"], device)
+        self.unpenalised_steps = int(state["unpenalised_steps"])

@@ -18,8 +18,10 @@ from .method import MakeOptimizer, Terms
 
 
 class UPGDSettings(MethodSettings):
-    """Not in the paper's table. η: tuned in the official repository on all four data sets; β, σ, k:
-    the class in its README.
+    """Not in the paper's table, apart from the η that it gives all methods, 0.001. That is a rate
+    for Adam: with it UPGD scores 48% on the sources' validation rows of rotated-digits, with 0.01
+    87%. So η is the value tuned in the official repository on all four data sets; β, σ, k: the
+    class in its README.
     """
 
     learning_rate: float = setting(

@@ -43,10 +43,13 @@ class CLVREX(Tailored):
 
     Readings: the table's statistic is the risk but its alignment is on logits; logits are the
     default (`alignment=risk` is the other reading). λ is 1 before `anneal_steps`; then the
-    optimiser is reset, as in DomainBed.
+    optimiser is reset, as in DomainBed. There every step has a penalty, so here the steps that have
+    one are counted: in the first domain, where there is none, the draws of the paper's range would
+    have no effect.
     """
 
     name = "cl-vrex"
+    results_version = 2
     reduces_to = ("er", {"penalty_weight": 0, "alignment_weight": 0, "anneal_steps": 0})
     reference = "the paper, after Krueger et al., ICML 2021"
     Settings = CLVREXSettings
@@ -72,12 +75,12 @@ class NaiveCLVREX(Naive):
     Equation: r̄_e is the mean loss over D_e at the end of domain e and stays fixed (the paper's
     appendix, NaiveVREX).
     Paper: Krueger et al., ICML 2021. λ is 1 before `anneal_steps`; then the optimiser is reset, as
-    in DomainBed.
+    in DomainBed. The steps are counted as in cl-vrex.
     """
 
     name = "naive-cl-vrex"
     reduces_to = ("finetune", {"penalty_weight": 0, "anneal_steps": 0})
-    results_version = 2
+    results_version = 3
     reference = "the paper, after Krueger et al., ICML 2021"
     Settings = NaiveCLVREXSettings
     settings: NaiveCLVREXSettings

@@ -9,19 +9,29 @@ from torch import Tensor, nn
 class PrototypeHead(nn.Module):
     """Maps features to a direction f in R^D, and to logits π_c · f / T.
 
+    dimension: D, the outputs of a linear layer; None: the features are the embedding.
+
     The prototypes are updated by the method, not by gradients.
     """
 
     prototypes: Tensor
 
     def __init__(
-        self, feature_dim: int, classes: int, *, dimension: int, temperature: float, positive: bool
+        self,
+        feature_dim: int,
+        classes: int,
+        *,
+        dimension: int | None,
+        temperature: float,
+        positive: bool,
     ) -> None:
         super().__init__()
         self.in_features, self.out_features = feature_dim, classes
-        self.embedding = nn.Linear(feature_dim, dimension)
+        self.embedding: nn.Module = (
+            nn.Identity() if dimension is None else nn.Linear(feature_dim, dimension)
+        )
         self.temperature = temperature
-        drawn = torch.rand(classes, dimension)
+        drawn = torch.rand(classes, dimension or feature_dim)
         self.register_buffer(
             "prototypes", nn.functional.normalize(drawn if positive else 2 * drawn - 1, dim=1)
         )

@@ -10,6 +10,8 @@ from typing import Any
 import pandas as pd
 
 from ..errors import FarshoreError, StateError
+from ..evaluation.averages import mean
+from ..evaluation.scores import SCORES
 from ..evaluation.transfer import average
 from ..protocol import Result
 from .folder import RunFolder, run_folders
@@ -81,6 +83,7 @@ def row(name: str, result: Result, config: dict[str, Any]) -> dict[str, Any]:
     run = result.run
     done = result.status == "done"
     scores = result.target.scores if result.target is not None else {}
+    source_scores = result.source_scores.get("validation", [])
     planned = config.get("planned", {})
     return {
         "run": name,
@@ -102,19 +105,13 @@ def row(name: str, result: Result, config: dict[str, Any]) -> dict[str, Any]:
         "network": result.network["name"],
         "metric": result.metric,
         "target_score_unseen": result.target_score,
-        **{
-            f"target_{key}": scores.get(key)
-            for key in (
-                "accuracy",
-                "macro_f1",
-                "balanced_accuracy",
-                "auroc",
-                "log_loss",
-                "calibration_error",
-            )
-        },
+        **{f"target_{name}": scores.get(name) for name in SCORES},
         "source_validation_score": average(result.matrices["validation"]) if done else None,
         "source_train_score": average(result.matrices["train"]) if done else None,
+        **{
+            f"source_validation_{name}": mean([each[name] for each in source_scores])
+            for name in SCORES
+        },
         "backward_transfer": result.backward_transfer(),
         "forgetting": result.forgetting(),
         "rows_per_step_at_the_end": result.rows_per_step[-1] if result.rows_per_step else None,
