@@ -57,6 +57,7 @@ def test_there_is_a_file_for_each_table_and_figure() -> None:
                 "feature_space",
                 "orders",
                 "all_orders",
+                "readings",
                 "small",
             ]
         )
