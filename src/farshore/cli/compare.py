@@ -129,6 +129,7 @@ def compare(
     arguments = locals()
     from collections import Counter
 
+    from ..files import check_writable
     from ..plan.comparison import make_comparison, record_comparison
     from ..plan.experiment import make_book
     from ..plan.plan import make_plan
@@ -136,7 +137,7 @@ def compare(
     from ..settings import parse_assignments
     from ..store.store import Store
     from .method_groups import method_groups
-    from .run import check_writable, split_names
+    from .run import split_names
     from .tables import make_console
 
     options = EngineOptions(engine, address, workers, device, runs_per_gpu)

@@ -79,6 +79,7 @@ def sweep(
 
     Example: farshore sweep experiments/small.yaml --workers 2
     """
+    from ..files import check_writable
     from ..plan.experiment import check_search, make_book, read_experiment, search_by, start_from
     from ..plan.narrow import narrow
     from ..plan.plan import make_plan
@@ -87,7 +88,7 @@ def sweep(
     from ..plan.tiny import tiny
     from ..store.store import Store
     from .method_groups import method_groups
-    from .run import check_writable, split_names
+    from .run import split_names
     from .tables import make_console
 
     options = EngineOptions(engine, address, workers, device, runs_per_gpu)
