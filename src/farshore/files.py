@@ -9,6 +9,7 @@ import sys
 import uuid
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from .errors import FarshoreError, StateError
 
@@ -92,16 +93,12 @@ def append_line(path: Path, line: str) -> None:
 
 def check_writable(folder: Path, option: str = "--out") -> None:
     """Refuse a folder that cannot be written or has no space left, before any work is done."""
-    probe = folder / f".probe-{uuid.uuid4().hex}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        try:
-            with open(probe, "xb") as file:
-                file.write(bytes(PROBE_BYTES))
-                file.flush()
-                os.fsync(file.fileno())
-        finally:
-            probe.unlink(missing_ok=True)
+        with TemporaryFile(dir=folder) as file:  # it has no name that could be somebody else's
+            file.write(bytes(PROBE_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
     except OSError as error:
         raise FarshoreError(
             f"{option} {str(folder)!r} cannot be written: {reason(error)}"
