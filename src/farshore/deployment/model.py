@@ -170,6 +170,17 @@ class Model:
             keep_previous=keep_previous,
         )
 
+    def drop(self, name: str) -> None:
+        """Delete the record of a site, and remember only that it is forgotten."""
+        self.sites.pop(name, None)
+        self.moments.pop(name, None)
+        for facts in self.sites.values():
+            for scores in ("before", "after"):
+                facts[scores] = {
+                    site: score for site, score in facts.get(scores, {}).items() if site != name
+                }
+        self.forgotten.append(_checksum(name))
+
     @property
     def started(self) -> bool:
         """Whether a site was ever learned; until then no setting is fixed."""
@@ -385,7 +396,11 @@ def learn(
 def take_back(folder: str | Path) -> Model:
     """Return to the version before the last change, and open it."""
     with exclusive(_existing(folder)):
-        check_undo(folder, kind="learner")
+        try:
+            check_undo(folder, kind="learner")
+        except StateError:
+            remove_orphans(Path(folder), kind="learner")
+            raise
         # Before the version changes: what is deleted last tells a repeated command to finish.
         Checkpoints(Path(folder) / CHECKPOINT, base="").clear()
         undo(folder, kind="learner")
@@ -407,9 +422,7 @@ def forget(folder: str | Path, name: str) -> Model:
         # Before the model is saved: a checkpoint contains rows, and a repeated command finds it.
         Checkpoints(Path(folder) / CHECKPOINT, base="").clear()
         if name in names:
-            model.sites.pop(name, None)
-            model.moments.pop(name, None)
-            model.forgotten.append(_checksum(name))
+            model.drop(name)
             model.save(keep_previous=False)
         return model
 
