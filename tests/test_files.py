@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,6 @@ from farshore.errors import FarshoreError, StateError
 from farshore.files import (
     append_line,
     check_writable,
-    print_output,
     remove_folder,
     write_atomic,
     write_output,
@@ -77,11 +78,23 @@ def test_devices_are_written_and_stay_devices(tmp_path: Path) -> None:
         write_output(tmp_path / "circle", b"x")
 
 
-def test_a_full_standard_output_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_standard_output_is_one_line() -> None:
+    """Tested in a new process, because the interpreter writes what is left when it ends."""
+    script = """
+import sys
+from farshore.errors import FarshoreError
+from farshore.files import print_output
+try:
+    print_output("text" * 10_000)
+except FarshoreError as error:
+    sys.exit(str(error))
+"""
     with open("/dev/full", "w") as full:
-        monkeypatch.setattr("sys.stdout", full)
-        with pytest.raises(FarshoreError, match="the standard output cannot be written: No space"):
-            print_output("text\n")
+        ended = subprocess.run(
+            [sys.executable, "-c", script], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert ended.returncode == 1
+    assert ended.stderr == "the standard output cannot be written: No space left on device\n"
 
 
 def test_probing_a_folder_touches_nobodys_files(tmp_path: Path) -> None:

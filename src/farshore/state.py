@@ -88,6 +88,7 @@ def save_state(
         "files": files,
         "previous": previous,
     }
+    existed = folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in contents.items():
@@ -97,6 +98,9 @@ def save_state(
         for name in contents:
             with suppress(OSError):
                 (folder / name).unlink(missing_ok=True)
+        if not existed:
+            with suppress(OSError):
+                folder.rmdir()
         raise StateError(
             f"could not save into {folder}: {reason(error)}; what was saved before is untouched"
         ) from error
