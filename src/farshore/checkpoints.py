@@ -8,7 +8,6 @@ labels and their split verifies.
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from torch.optim import Optimizer
 from .data.domain import Domain
 from .errors import FarshoreError, StateError
 from .observer import Observer
-from .state import MANIFEST, load_state, save_state
+from .state import MANIFEST, load_state, remove_state, save_state
 
 EVERY = 100
 CHECKSUM_ROWS = 4096
@@ -59,15 +58,26 @@ class Checkpoints:
         return DomainCheckpoint(self, trainer, key)
 
     def clear(self) -> None:
-        """Delete the checkpoint, once the domain is learned or abandoned."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Delete the checkpoint, once the domain is learned or abandoned.
+
+        Only files of a checkpoint are deleted, whatever else lies in the folder.
+        """
+        remove_state(self.folder, kind="checkpoint")
+
+    def exists(self) -> bool:
+        """Whether there is a checkpoint, of this or another state."""
+        return (self.folder / MANIFEST).is_file()
 
     def read(self) -> dict[str, Any] | None:
         """Read the last checkpoint.
 
         One that is damaged or belongs to another state is deleted, and the domain starts over.
         """
-        if not (self.folder / MANIFEST).is_file():
+        if self.folder.is_symlink():
+            raise StateError(
+                f"{self.folder} is a link, and nothing is written through links: delete the link"
+            )
+        if not self.exists():
             return None
         try:
             state = load_state(self.folder, kind="checkpoint")

@@ -8,10 +8,9 @@ class names, column names and the codes of the categories as JSON, under `farsho
 
 from __future__ import annotations
 
+import io
 import json
 import logging
-import os
-import uuid
 import warnings
 from copy import deepcopy
 from pathlib import Path
@@ -25,6 +24,7 @@ from torch import Tensor, nn
 from . import __version__
 from .data.table import LIMIT, TablePreprocessing
 from .errors import FarshoreError, needs
+from .files import write_output
 from .learner import Learner
 
 MISSING = -1
@@ -115,25 +115,19 @@ def export_model(learner: Learner, file: str | Path) -> dict[str, Any]:
     facts = describe(learner, list(trial))
     with torch.no_grad():
         expected = model(*trial.values()).numpy()
-    # A temporary name, so that a killed export leaves no incomplete file under the final one.
-    temporary = file.with_name(f".{uuid.uuid4().hex[:8]}{file.name}")
-    try:
-        write, predict = (
-            (_write_onnx, _predict_onnx)
-            if file.suffix == ".onnx"
-            else (_write_program, _predict_program)
+    # In memory: PyTorch aborts the whole process if the disk is full while it writes a file.
+    encode_model, predict = (
+        (_encode_onnx, _predict_onnx)
+        if file.suffix == ".onnx"
+        else (_encode_program, _predict_program)
+    )
+    data = encode_model(model, trial, facts)
+    difference = float(np.abs(predict(data, trial) - expected).max())
+    if not difference <= TOLERANCE:
+        raise FarshoreError(
+            f"{file} was not written: its outputs differ from the learner's by {difference:.2g}"
         )
-        write(model, trial, facts, temporary)
-        difference = float(np.abs(predict(temporary, trial) - expected).max())
-        if not difference <= TOLERANCE:
-            raise FarshoreError(
-                f"{file} was not written: its outputs differ from the learner's by {difference:.2g}"
-            )
-        os.replace(temporary, file)
-    except OSError as error:
-        raise FarshoreError(f"{file} cannot be written: {error.strerror or error}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_output(file, data)
     return facts
 
 
@@ -221,24 +215,22 @@ def _dynamic_shapes(trial: dict[str, Tensor]) -> Any:
     return (tuple({0: rows} for _ in trial),)
 
 
-def _write_program(
-    model: Exported, trial: dict[str, Tensor], facts: dict[str, Any], file: Path
-) -> None:
+def _encode_program(model: Exported, trial: dict[str, Tensor], facts: dict[str, Any]) -> bytes:
     shapes = _dynamic_shapes(trial)
     program = torch.export.export(model, tuple(trial.values()), dynamic_shapes=shapes)
-    with open(file, "wb") as stream:
-        torch.export.save(program, stream, extra_files={"farshore": json.dumps(facts)})
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer, extra_files={"farshore": json.dumps(facts)})
+    return buffer.getvalue()
 
 
-def _predict_program(file: Path, trial: dict[str, Tensor]) -> np.ndarray:
-    with open(file, "rb") as stream, torch.no_grad():
-        probabilities: np.ndarray = torch.export.load(stream).module()(*trial.values()).numpy()
+def _predict_program(data: bytes, trial: dict[str, Tensor]) -> np.ndarray:
+    with torch.no_grad():
+        program = torch.export.load(io.BytesIO(data))
+        probabilities: np.ndarray = program.module()(*trial.values()).numpy()
     return probabilities
 
 
-def _write_onnx(
-    model: Exported, trial: dict[str, Tensor], facts: dict[str, Any], file: Path
-) -> None:
+def _encode_onnx(model: Exported, trial: dict[str, Tensor], facts: dict[str, Any]) -> bytes:
     try:
         import onnx
         import onnxruntime  # noqa: F401
@@ -270,13 +262,14 @@ def _write_onnx(
     assert program is not None
     onnx_model = program.model_proto
     onnx.helper.set_model_props(onnx_model, {"farshore": json.dumps(facts)})
-    onnx.save(onnx_model, str(file))
+    data: bytes = onnx_model.SerializeToString()
+    return data
 
 
-def _predict_onnx(file: Path, trial: dict[str, Tensor]) -> np.ndarray:
+def _predict_onnx(data: bytes, trial: dict[str, Tensor]) -> np.ndarray:
     import onnxruntime
 
-    session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
     probabilities: np.ndarray = session.run(
         None, {name: values.numpy() for name, values in trial.items()}
     )[0]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .errors import FarshoreError
+from .files import NO_FOLLOW, reason
 
 try:
     import fcntl
@@ -17,6 +19,12 @@ except ImportError:  # Windows has no flock: there is no lock
     fcntl = None  # type: ignore[assignment]
 
 LOCK = ".lock"
+# How the contents of every lock file begin.
+BEGINNING = b'{"process": '
+
+
+class InUseError(FarshoreError):
+    """Another process has locked the folder."""
 
 
 @contextmanager
@@ -25,37 +33,58 @@ def exclusive(folder: str | Path) -> Iterator[None]:
 
     A second process is refused with a message that names the first one and its machine. The lock
     file stays when the lock is released; its contents are for that message only. A killed process
-    leaves no lock behind.
+    leaves no lock behind. A link, or somebody else's file of that name, is refused.
     """
     path = Path(folder) / LOCK
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | NO_FOLLOW, 0o644)
     except OSError as error:
-        raise FarshoreError(f"{folder} cannot be written: {error.strerror or error}") from None
+        if error.errno == errno.ELOOP:
+            raise FarshoreError(
+                f"{path} is a link, and nothing is written through links: delete the link"
+            ) from None
+        raise FarshoreError(f"{folder} cannot be written: {reason(error)}") from None
     try:
-        if fcntl is not None:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise FarshoreError(
-                    f"{folder} is in use by {_owner(descriptor)}: wait until it is done; nothing "
-                    "was changed"
-                ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(
-            descriptor,
-            json.dumps({"process": os.getpid(), "host": socket.gethostname()}).encode(),
-            0,
-        )
+        _lock(descriptor, path)
+        owner = json.dumps({"process": os.getpid(), "host": socket.gethostname()}).encode()
+        with suppress(OSError):  # a full disk: the message to a second process names no owner
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, owner, 0)
         yield
     finally:
         os.close(descriptor)
 
 
+def _lock(descriptor: int, path: Path) -> None:
+    if fcntl is not None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InUseError(
+                f"{path.parent} is in use by {_owner(descriptor)}: wait until it is done; nothing "
+                "was changed"
+            ) from None
+        except OSError as error:
+            raise FarshoreError(f"{path.parent} cannot be locked: {reason(error)}") from None
+    contents = _read(descriptor)
+    if contents and not contents.startswith(BEGINNING):
+        raise FarshoreError(
+            f"{path} is not a lock of farshore, and it is not overwritten: move it away, or use "
+            "another folder"
+        )
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.pread(descriptor, 1000, 0)
+    except OSError:
+        return b"unreadable"
+
+
 def _owner(descriptor: int) -> str:
     try:
-        owner = json.loads(os.pread(descriptor, 1000, 0))
+        owner = json.loads(_read(descriptor))
         return f"process {int(owner['process'])} on {str(owner['host'])[:100]}"
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return "another process"

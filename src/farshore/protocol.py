@@ -30,6 +30,7 @@ from .errors import DivergedError, FarshoreError, StateError, unknown
 from .evaluation.scores import all_scores, confusion_matrix
 from .evaluation.transfer import backward_transfer, forgetting, source_performance
 from .execution import cpu_threads, usual_threads, warm_up
+from .files import write_atomic
 from .learner import Learner
 from .networks.build import plain_network_settings
 from .networks.network import Network
@@ -39,7 +40,6 @@ from .profiles import PROFILES
 from .randomness import generator
 from .resume import Resume
 from .settings import MethodSettings, RunSettings, divide, explain
-from .state import write_atomic
 from .trainer import ALL_SOURCES
 
 # How a run ended. `pruned`: stopped between two domains by the sources' scores; the target was
@@ -187,7 +187,11 @@ class Result(BaseModel):
         """Write the result as JSON, atomically."""
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, json.dumps(self.model_dump(mode="json"), indent=1).encode())
+        write_atomic(path, self.text().encode())
+
+    def text(self) -> str:
+        """The result as JSON."""
+        return json.dumps(self.model_dump(mode="json"), indent=1)
 
     @classmethod
     def read(cls, path: str | Path) -> Result:
@@ -262,8 +266,13 @@ def execute(
         status, message = "diverged", str(error)
     except _Pruned as stop:
         status, message = "pruned", str(stop)
+    notes: list[str] = []
     if save_model is not None and target is not None:
-        learner.save(save_model)
+        try:
+            learner.save(save_model)
+        except StateError as error:  # a full disk must not cost the result
+            notes.append(f"the model was not saved: {error}")
+            learner.observer.note(notes[-1])
     seconds |= {
         "training": sum(record.step_seconds),
         "closing": record.closing,
@@ -304,6 +313,7 @@ def execute(
             *scenario.notes,
             *learner.system.notes,
             *(adaptation.notes if adaptation is not None else []),
+            *notes,
         ],
         versions=versions(),
         hardware=hardware(learner.device),

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from .errors import StateError
+from .files import reason, write_atomic
 from .learner import Learner
-from .state import load_state, write_atomic
+from .state import load_state
 
 RECORD = "record.json"
 
@@ -53,18 +54,25 @@ class Resume:
         return done, record
 
     def save(self, learner: Learner, record: dict[str, Any]) -> None:
-        """Save the state at the end of a domain."""
+        """Save the state at the end of a domain.
+
+        If the disk is full, the run goes on without: its result needs far less space.
+        """
         if not self.keep and time.monotonic() - self._saved_at < self.least_seconds:
             return
         done = len(learner.domains)
-        learner.save(self.folder / str(done))
         try:
-            data = json.dumps({"done": done, "record": record}).encode()
+            learner.save(self.folder / str(done))
+            data = json.dumps({"done": done, "record": record, "keep": self.keep}).encode()
             write_atomic(self.folder / RECORD, data)
-        except OSError as error:
-            raise StateError(
-                f"could not save into {self.folder / RECORD}: {error.strerror or error}"
-            ) from error
+        except (OSError, StateError) as error:
+            if self.keep:
+                raise StateError(f"could not save the state: {reason(error)}") from error
+            learner.observer.note(
+                f"the state after {done} domains could not be saved ({reason(error)}): if the run "
+                "is interrupted, it repeats more"
+            )
+            return
         self._saved_at = time.monotonic()
         if not self.keep:
             for old in self.folder.iterdir():
@@ -75,3 +83,11 @@ class Resume:
         """Delete the states, once there is a result, unless they are kept."""
         if not self.keep and self.folder.is_dir():
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def is_litter(folder: Path) -> bool:
+    """Whether these states of a finished run were to be deleted when their process was killed."""
+    try:
+        return not json.loads((folder / RECORD).read_bytes())["keep"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return True

@@ -2,17 +2,19 @@
 
 A save writes new files next to the old ones and finally replaces `manifest.json` by an atomic
 rename. Until then the folder still contains the complete previous state. Afterwards the previous
-files are deleted or, if requested, kept for `undo`; the manifest then lists them too. Nothing is
-pickled, and loading a state cannot run code.
+files are deleted or, if requested, kept for `undo`; the manifest then lists them too. The manifest
+also names the files that it makes obsolete: if the process is killed before it has deleted them,
+whoever opens the folder next does. Nothing is pickled, and loading a state cannot run code.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
+import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
 from .errors import StateError
+from .files import TEMPORARY_END, reason, sync_folder, write_atomic
 
 FORMAT = "farshore-state"
 VERSION = 1
@@ -30,6 +33,9 @@ MANIFEST = "manifest.json"
 LARGEST_MANIFEST = 1 << 20
 # The manifest's entries for one state: the files of each part, and facts about every file.
 STATE = ("parts", "files")
+# The names of our files. Nothing else in a folder is ever deleted.
+_WRITTEN = r"(?:state-\w+-[0-9a-f]{12}\.json|tensors-\w+-[0-9a-f]{12}\.safetensors)"
+OWN = re.compile(rf"{_WRITTEN}|\.(?:{_WRITTEN}|manifest\.json){TEMPORARY_END}")
 
 Tree = Mapping[str, Any]
 
@@ -52,6 +58,7 @@ def save_state(
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise StateError(f"{folder} is a file: give a folder to save into")
+    _refuse_link(folder)
     current = None
     if (folder / MANIFEST).is_file() and (keep_previous or records is None):
         try:
@@ -81,19 +88,52 @@ def save_state(
         "files": files,
         "previous": previous,
     }
+    existed = folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in contents.items():
             write_atomic(folder / name, data)
-        write_atomic(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
+        _commit(folder, manifest)
     except OSError as error:
         for name in contents:
-            (folder / name).unlink(missing_ok=True)
+            with suppress(OSError):
+                (folder / name).unlink(missing_ok=True)
+        if not existed:
+            with suppress(OSError):
+                folder.rmdir()
         raise StateError(
-            f"could not save into {folder}: {error.strerror or error}; what was saved before "
-            "is untouched"
+            f"could not save into {folder}: {reason(error)}; what was saved before is untouched"
         ) from error
-    _clear(folder, {*files, *(previous["files"] if previous is not None else ())})
+    remove_orphans(folder, kind=kind)
+
+
+def _commit(folder: Path, manifest: dict[str, Any]) -> None:
+    """Replace the manifest, the one step that makes another state the current one."""
+    kept = _listed(manifest)
+    obsolete = sorted(path.name for path in _own_files(folder) if path.name not in kept)
+    sync_folder(folder)
+    write_atomic(
+        folder / MANIFEST, json.dumps(manifest | {"obsolete": obsolete}, indent=1).encode()
+    )
+    sync_folder(folder)
+
+
+def _listed(manifest: Mapping[str, Any]) -> set[str]:
+    """The files of the current and the previous state."""
+    return {*manifest["files"], *((manifest.get("previous") or {}).get("files", ()))}
+
+
+def _own_files(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if OWN.fullmatch(path.name)]
+
+
+def _refuse_link(folder: Path) -> None:
+    path = folder / MANIFEST
+    if path.is_symlink():
+        raise StateError(
+            f"{path} is a link, and nothing is written through links: replace it by the file "
+            "itself, or save into another folder"
+        )
 
 
 def _written(tree: Tree, name: str, tag: str) -> tuple[dict[str, str], dict[str, bytes]]:
@@ -116,26 +156,97 @@ def current_tag(folder: str | Path, *, kind: str) -> str:
 def undo(folder: str | Path, *, kind: str) -> None:
     """Make the previous state the current one again, atomically; the newer one is deleted."""
     folder = Path(folder)
+    previous = check_undo(folder, kind=kind)
+    if previous is not None:
+        manifest = _read_manifest(folder, kind)
+        try:
+            _commit(folder, manifest | previous | {"previous": None, "undone": True})
+        except OSError as error:
+            raise StateError(
+                f"{folder} is unchanged, it cannot be written: {reason(error)}"
+            ) from error
+    remove_orphans(folder, kind=kind)
+
+
+def check_undo(folder: str | Path, *, kind: str) -> dict[str, Any] | None:
+    """The manifest's entries for the previous state; an error if there is none, or it is damaged.
+
+    None if an undo was killed before it had deleted the newer state: only this is left to do.
+    """
+    folder = Path(folder)
     manifest = _read_manifest(folder, kind)
-    previous = manifest.get("previous")
+    previous: dict[str, Any] | None = manifest.get("previous")
     if previous is None:
+        if manifest.get("undone") and _obsolete(folder, manifest):
+            return None
         raise StateError(
             f"{folder} keeps no previous version: only the last save can be undone, once"
         )
+    _refuse_link(folder)
     for name, facts in previous["files"].items():
         _read_checked(folder / name, facts)
-    restored = json.dumps(manifest | previous | {"previous": None}, indent=1).encode()
-    write_atomic(folder / MANIFEST, restored)
-    _clear(folder, set(previous["files"]))
+    return previous
 
 
-def _clear(folder: Path, kept: set[str]) -> None:
-    """Delete the files of states that the manifest does not name, and what killed writers left."""
-    patterns = (".state-*", ".tensors-*", f".{MANIFEST}.*", "state-*.json", "tensors-*.safetensors")
-    for pattern in patterns:
-        for old in folder.glob(pattern):
-            if old.name not in kept:
-                old.unlink(missing_ok=True)
+def remove_state(folder: Path, *, kind: str) -> None:
+    """Delete the files of a state, and the folder unless something else lies in it."""
+    if not folder.is_dir():
+        return
+    try:
+        saved_kind = json.loads((folder / MANIFEST).read_bytes())["kind"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        saved_kind = kind  # no manifest, or a damaged one
+    if saved_kind != kind:
+        raise StateError(
+            f"{folder} contains a saved {saved_kind}, not a {kind}: nothing is deleted"
+        )
+    _delete([folder / MANIFEST, *_own_files(folder)])
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def remove_orphans(folder: Path, *, kind: str) -> None:
+    """Delete the files of states that the manifest does not name, and what killed writers left.
+
+    Only for the one process that may write into the folder: a save in progress would lose its
+    files.
+    """
+    kept = _listed(_read_manifest(folder, kind))
+    _delete(path for path in _own_files(folder) if path.name not in kept)
+
+
+def remove_obsolete(folder: Path, *, kind: str) -> None:
+    """Delete what the last save or undo made obsolete, if it was killed before it could.
+
+    Safe at any time: no process writes or needs these files.
+    """
+    _delete(_obsolete(folder, _read_manifest(folder, kind)))
+
+
+def _obsolete(folder: Path, manifest: Mapping[str, Any]) -> list[Path]:
+    names = set(manifest.get("obsolete", ())) - _listed(manifest)
+    return [path for path in _own_files(folder) if path.name in names]
+
+
+def _delete(files: Iterable[Path]) -> None:
+    for path in files:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise StateError(
+                f"the obsolete file {path} could not be deleted: {reason(error)}; delete it by hand"
+            ) from error
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Whether a folder has no manifest and contains nothing but the files of a killed first save.
+
+    Hidden files of others do not count: they are never touched.
+    """
+    return not (folder / MANIFEST).exists() and all(
+        path.name.startswith(".") or (OWN.fullmatch(path.name) and path.is_file())
+        for path in folder.iterdir()
+    )
 
 
 def load_state(folder: str | Path, *, kind: str) -> dict[str, Any]:
@@ -181,22 +292,6 @@ def _read_part(part: Mapping[str, str], contents: Mapping[str, bytes]) -> dict[s
     return decoded
 
 
-def write_atomic(path: Path, data: bytes) -> None:
-    """Write to a temporary file, flush it to disk, then rename it to `path`.
-
-    The file is therefore always either the old or the complete new one.
-    """
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def _read_manifest(folder: Path, kind: str) -> dict[str, Any]:
     path = folder / MANIFEST
     if not path.is_file():
@@ -209,6 +304,8 @@ def _read_manifest(folder: Path, kind: str) -> dict[str, Any]:
         if form == FORMAT and version in READABLE and saved_kind == kind:
             for state in (manifest, manifest.get("previous")):
                 _check_files(state, kind)
+            if not all(isinstance(name, str) for name in manifest.get("obsolete", ())):
+                raise ValueError("its list of obsolete files is wrong")
             return manifest
     except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise StateError(f"{path} is damaged: {error}") from error

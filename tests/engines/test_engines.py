@@ -91,6 +91,31 @@ with LocalEngine(2) as engine:
     assert found.stdout.split() == ["1", "1"]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills children with their parent")
+def test_a_worker_in_which_no_python_code_gets_a_turn_ends_with_its_parent() -> None:
+    """A regular expression holds the interpreter's lock, so the thread that watches cannot run."""
+    child = """
+import os, re
+from farshore.store.claim import die_with_parent, killed_with_parent
+killed_with_parent()
+die_with_parent(os.getppid())
+print(os.getpid(), flush=True)
+re.match(r"(a*)*b", "a" * 60)
+"""
+    script = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    pid = int(parent.stdout.readline())
+    status = Path(f"/proc/{pid}/stat")
+    time.sleep(0.2)
+    assert status.exists()
+    parent.kill()
+    parent.communicate()
+    deadline = time.monotonic() + 3
+    while status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_ray_gives_the_table_of_one_process(tmp_path: Path, expected: pd.DataFrame) -> None:
     pytest.importorskip("ray")
     _, progress = swept(experiment(part=THREE), tmp_path, RayEngine(slots=2))

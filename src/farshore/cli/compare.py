@@ -140,6 +140,7 @@ def compare(
     from collections import Counter
 
     from ..evaluation.over_orders import FEWEST_ORDERS
+    from ..files import check_writable
     from ..plan.comparison import make_comparison, record_comparison
     from ..plan.experiment import make_book
     from ..plan.plan import make_plan
@@ -147,7 +148,7 @@ def compare(
     from ..settings import parse_assignments
     from ..store.store import Store
     from .method_groups import method_groups
-    from .run import check_writable, split_names
+    from .run import split_names
     from .tables import make_console
 
     options = EngineOptions(engine, address, workers, device, runs_per_gpu)

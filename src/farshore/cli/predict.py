@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ..errors import FarshoreError
+from ..files import print_output, write_output
 
 
 def predict(
@@ -47,10 +48,11 @@ def predict(
             f"{int(marked.sum())} rows of {data} have unknown categories, the first is row "
             f"{first['row']}: {first['unknown']}"
         )
-    try:
-        table.to_csv(out if out is not None else sys.stdout, index=False, float_format="%.6g")
-    except OSError as error:
-        raise FarshoreError(f"{out} cannot be written: {error.strerror or error}") from None
+    text = table.to_csv(index=False, float_format="%.6g")
+    if out is not None:
+        write_output(out, text.encode())
+    else:
+        print_output(text)
     messages = sys.stdout if out is not None else sys.stderr
     for note in site.notes:
         print(note, file=messages)

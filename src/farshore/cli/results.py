@@ -23,7 +23,7 @@ def results(
     """
     import io
 
-    from ..state import write_atomic
+    from ..files import write_output
     from ..store.store import Store, tidy_table
     from .tables import make_console
 
@@ -44,11 +44,7 @@ def results(
         data = buffer.getvalue()
     else:
         data = frame.to_csv(index=False).encode()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, data)
-    except OSError as error:
-        raise FarshoreError(f"--out {str(path)!r} cannot be written: {error.strerror}") from None
+    write_output(path, data)
     console = make_console()
     for text in damaged:
         console.print(f"left out: {text}", highlight=False, markup=False, soft_wrap=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import FarshoreError
+from ..files import check_writable, print_output
 from .data_options import (
     BenchmarkArgument,
     CategoriesFlag,
@@ -147,7 +148,11 @@ def run(
     plan = plan_run(requested)
     console = make_console()
     if out is None:
-        with TemporaryDirectory(prefix="farshore-") as folder:
+        try:
+            temporary = TemporaryDirectory(prefix="farshore-", ignore_cleanup_errors=True)
+        except OSError as error:
+            raise FarshoreError(f"no temporary folder can be made: {error}") from None
+        with temporary as folder:
             result = _carry_out(console, plan, Store(Path(folder)), Keep(resumable=False))
     else:
         check_writable(out)
@@ -188,6 +193,11 @@ def _carry_out(console: Console, plan: Plan, store: Store, keep: Keep) -> Result
         verb = "saved" if todo else "found"
         hint = "" if todo else "; nothing was trained (--again repeats the run)"
         print_line(console, f"{verb} in {folder.path}: result.json{model}{hint}")
+        if todo and result.status == "done" and not folder.model.is_dir():
+            raise FarshoreError(
+                f"the model could not be saved in {folder.path}: the same command with --again "
+                "repeats the run"
+            )
     return result
 
 
@@ -208,10 +218,19 @@ class _RunReporter:
             self.failed = outcome
 
     def check(self) -> None:
-        """Raise the error that made the run fail, if any."""
-        if self.failed is not None:
-            print(self.failed.trace, end="", file=sys.stderr)
-            raise FarshoreError(self.failed.message)
+        """Raise the error that made the run fail, if any.
+
+        A result that could not be written is printed, so that it is not lost.
+        """
+        if self.failed is None:
+            return
+        message = self.failed.message
+        if self.failed.unwritten is not None:
+            show(self.failed.unwritten, self.console)
+            print_output(self.failed.unwritten.text() + "\n")
+            message += "; the whole result is printed on the standard output instead"
+        print(self.failed.trace, end="", file=sys.stderr)
+        raise FarshoreError(message)
 
 
 def show(result: Result, console: Console) -> None:
@@ -259,16 +278,3 @@ def percent(value: float | None, *, sign: bool = False) -> str:
 def split_names(text: str | None) -> list[str] | None:
     """Split `a,b,c` into a list of names."""
     return [name.strip() for name in text.split(",") if name.strip()] if text is not None else None
-
-
-def check_writable(folder: Path, option: str = "--out") -> None:
-    """Refuse a folder that cannot be written, before any work is done."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".probe"
-        probe.write_bytes(b"")
-        probe.unlink()
-    except OSError as error:
-        raise FarshoreError(
-            f"{option} {str(folder)!r} cannot be written: {error.strerror}"
-        ) from None

@@ -79,15 +79,16 @@ def sweep(
 
     Example: farshore sweep experiments/small.yaml --workers 2
     """
+    from ..files import check_writable
     from ..plan.experiment import check_search, make_book, read_experiment, search_by, start_from
     from ..plan.narrow import narrow
     from ..plan.plan import make_plan
     from ..plan.record import OPTUNA, TINY, record_experiment
-    from ..plan.tables import derived, save_table, summary
+    from ..plan.tables import derived, summary
     from ..plan.tiny import tiny
     from ..store.store import Store
     from .method_groups import method_groups
-    from .run import check_writable, split_names
+    from .run import split_names
     from .tables import make_console
 
     options = EngineOptions(engine, address, workers, device, runs_per_gpu)
@@ -116,7 +117,8 @@ def sweep(
             return
         frame = derived(experiment, store, book)
         record_experiment(whole, runs, book, ending=ending)
-        _show(console, experiment, frame, save_table(frame, runs, experiment.name))
+        if not _show(console, experiment, frame, runs):
+            raise typer.Exit(1)
         return
     plan = make_plan(experiment, store, book, device=device)
     if dry_run:
@@ -127,7 +129,7 @@ def sweep(
     failed = carry_out_plan(console, plan, store, options, keep_states=keep_states)
     if plan.runs:
         frame = summary(plan, store)
-        _show(console, experiment, frame, save_table(frame, runs, experiment.name))
+        failed |= not _show(console, experiment, frame, runs)
     if failed:
         raise typer.Exit(1)
 
@@ -161,8 +163,9 @@ def _dry_run(console: Console, plan: Plan, store: Store, workers: int | None) ->
         )
 
 
-def _show(console: Console, experiment: Experiment, frame: pd.DataFrame, path: Path) -> None:
-    """Print the summary table and where it is saved."""
+def _show(console: Console, experiment: Experiment, frame: pd.DataFrame, runs: Path) -> bool:
+    """Print the summary table, save it and print where; return whether it could be saved."""
+    from ..plan.tables import save_table
     from .tables import plain_table
 
     hidden = {
@@ -187,7 +190,12 @@ def _show(console: Console, experiment: Experiment, frame: pd.DataFrame, path: P
             rows,
         )
     )
-    print_line(console, f"saved in {path}")
+    try:
+        print_line(console, f"saved in {save_table(frame, runs, experiment.name)}")
+    except FarshoreError as error:
+        print_line(console, f"the table is not saved: {error}")
+        return False
+    return True
 
 
 def _cell(value: object) -> str:

@@ -3,13 +3,16 @@
 The folder is a learner's folder (`farshore.load` reads it) plus a record of its sites: when each
 was learned, from how many rows, with which versions, and which columns are not inputs. Only one
 process at a time may change it. An interrupted training resumes from its last checkpoint when the
-same command is given again.
+same command is given again. Every command that changes a model may be killed at any moment: the
+folder then contains the old model or the new one, and the same command finishes the work.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,14 +29,25 @@ from ..data.convert import encode_labels
 from ..data.domain import Domain, Rows
 from ..data.frames import learn_columns
 from ..data.preprocessing import Preprocessing
+from ..data.public_files import known_checksum
 from ..data.splits import divide_rows
 from ..data.table import TablePreprocessing
-from ..errors import FarshoreError, StateError
+from ..errors import DivergedError, FarshoreError, StateError
 from ..learner import Learner, from_state_dict
 from ..lock import exclusive
 from ..observer import Observer
 from ..randomness import derive
-from ..state import MANIFEST, current_tag, load_parts, save_state, undo
+from ..state import (
+    MANIFEST,
+    check_undo,
+    current_tag,
+    is_unfinished,
+    load_parts,
+    remove_obsolete,
+    remove_orphans,
+    save_state,
+    undo,
+)
 from .familiarity import known_sites, moments, past_rows, strangeness
 from .site import Columns, Site, order_classes, read_site
 
@@ -120,6 +134,8 @@ class Model:
         }
         self.sides: dict[str, bool] = dict(record.get("sides", {}))
         self.moments: dict[str, Any] = dict(record.get("moments", {}))
+        # Checksums of the names of forgotten sites: the names themselves are forgotten too.
+        self.forgotten: list[str] = [str(name) for name in record.get("forgotten", [])]
 
     @classmethod
     def open(
@@ -128,6 +144,8 @@ class Model:
         """Read the model in `folder`."""
         folder = Path(folder)
         parts = load_parts(folder, kind="learner")
+        with suppress(StateError):  # a folder that cannot be written can still be read
+            remove_obsolete(folder, kind="learner")
         try:
             learner = from_state_dict(parts["learner"], folder, device=device, observer=observer)
             return cls(folder, learner, parts.get(RECORD))
@@ -143,6 +161,7 @@ class Model:
             "sites": self.sites,
             "sides": self.sides,
             "moments": self.moments,
+            "forgotten": self.forgotten,
         }
         save_state(
             self.folder,
@@ -152,11 +171,27 @@ class Model:
             keep_previous=keep_previous,
         )
 
+    def drop(self, name: str) -> None:
+        """Delete the record of a site, and remember only that it is forgotten."""
+        self.sites.pop(name, None)
+        self.moments.pop(name, None)
+        for facts in self.sites.values():
+            for scores in ("before", "after"):
+                facts[scores] = {
+                    site: score for site, score in facts.get(scores, {}).items() if site != name
+                }
+        self.forgotten.append(_checksum(name))
+
+    @property
+    def started(self) -> bool:
+        """Whether a site was ever learned; until then no setting is fixed."""
+        return self.learner.shape is not None
+
     # ---- prediction ------------------------------------------------------------------------------
 
     def read(self, data: str | Path, *, labelled: bool, label: str | None = None) -> Site:
         """Read a site's data in the form that this model needs."""
-        if self.learner.shape is None:
+        if not self.started:
             raise FarshoreError(
                 f"{self.folder} has not learned a site yet: type `farshore learn {self.folder} "
                 "DATA --label COLUMN --name NAME`"
@@ -250,6 +285,7 @@ class Model:
             "rows": len(domain),
             "versions": versions,
         }
+        self.forgotten = [mark for mark in self.forgotten if mark != _checksum(name)]
         splits = {part: domain.split(part) for part in ("train", "validation")}
         return {part: learner.score(rows) for part, rows in splits.items() if len(rows)}
 
@@ -270,9 +306,7 @@ class Model:
             return divided.train, divided.validation
         groups = None
         if site.groups is not None:
-            groups = np.array(
-                [hashlib.sha256(str(group).encode()).hexdigest()[:16] for group in site.groups]
-            )
+            groups = np.array([_checksum(str(group)) for group in site.groups])
         return divide_rows(
             name,
             len(site),
@@ -301,46 +335,39 @@ def learn(
 ) -> Learned:
     """Learn one more site into the model in `folder`, which is created if it does not exist.
 
-    If the score on a past site drops by more than `max_drop`, the folder stays as it was.
+    If the score on a past site drops by more than `max_drop`, the folder stays as it was. A site
+    that was learned from the same data by the same command is not learned again.
     """
     folder = Path(folder)
-    visible_files = (
-        [path for path in folder.glob("*") if not path.name.startswith(".")]
-        if folder.is_dir()
-        else []
-    )
-    if (folder.exists() and not folder.is_dir()) or (
-        visible_files and not (folder / MANIFEST).is_file()
-    ):
+    if not _is_ours(folder):
         raise FarshoreError(f"{folder} exists and is not a model: name another folder")
     with exclusive(folder):
-        model = (
-            Model.open(folder, device=device, observer=observer)
-            if (folder / MANIFEST).is_file()
-            else None
-        )
-        started = model is not None and (
-            bool(model.learner.domains) or (folder / CHECKPOINT).is_dir()
-        )
-        if model is not None and started:
-            new.check(model.learner, folder)
-        columns = columns.or_else(model.columns) if model is not None else columns
-        site = read_site(
-            data,
-            columns,
-            model.learner.preprocessing if model is not None else None,
-            labelled=True,
-            size=size,
-        )
+        model = None
+        if (folder / MANIFEST).is_file():
+            remove_orphans(folder, kind="learner")
+            model = Model.open(folder, device=device, observer=observer)
+            if model.started:
+                new.check(model.learner, folder)
+            columns = columns.or_else(model.columns)
+        known = model.learner.preprocessing if model is not None else None
+        site = read_site(data, columns, known, labelled=True, size=size)
+        tell = (observer or Observer()).note
         for note in site.notes:
-            (observer or Observer()).note(note)  # ahead of training: a wrong file can be stopped
-        if model is None or not started:
-            model = Model(
-                folder,
-                new.make(images=isinstance(site.inputs, Tensor), device=device, observer=observer),
-                None,
-            )
+            tell(note)  # ahead of training: a wrong file can be stopped
+        created = model is None or not model.started
+        if model is None or created:
+            images = isinstance(site.inputs, Tensor)
+            model = Model(folder, new.make(images=images, device=device, observer=observer), None)
             model.save(keep_previous=False)
+        command = _describe_command(data, site, columns, steps=steps, validation=validation)
+        checkpoints = _checkpoints(model, every)
+        learned = model.sites.get(name, {})
+        if learned.get("command") == command:
+            checkpoints.clear()  # the process that learned it may have been killed before it could
+            note = f"{name} was learned already, from the same data: nothing was trained"
+            tell(note)
+            scores, before, after = (dict(learned[key]) for key in ("scores", "before", "after"))
+            return Learned(name, False, len(site), scores, before, after, [*site.notes, note])
         if max_drop is not None and not model.learner.method_type.keeps_rows():
             raise FarshoreError(
                 f"--max-drop: method {model.learner.method_type.name!r} keeps no rows of past "
@@ -348,12 +375,13 @@ def learn(
             )
         past = dict(past_rows(model.learner))
         before = model.standing(past)
-        checkpoints = Checkpoints(
-            folder / CHECKPOINT, base=current_tag(folder, kind="learner"), every=every
-        )
-        scores = model.learn(
-            site, name, columns, steps=steps, validation=validation, checkpoints=checkpoints
-        )
+        try:
+            scores = model.learn(
+                site, name, columns, steps=steps, validation=validation, checkpoints=checkpoints
+            )
+        except DivergedError as error:
+            checkpoints.clear()  # it leads to the same end
+            raise error if created else _with_fixed_settings(error, folder) from None
         after = model.standing(past)
         worst = max(before, key=lambda past: before[past] - after[past], default=None)
         if max_drop is not None and worst is not None and before[worst] - after[worst] > max_drop:
@@ -363,35 +391,100 @@ def learn(
                 f"{before[worst]:.3f} to {after[worst]:.3f}, by more than --max-drop {max_drop}; "
                 f"{folder} is unchanged (more --memory, fewer --steps or another method may help)"
             )
+        measured = {"scores": scores, "before": before, "after": after}
+        model.sites[name] |= {"command": command, **measured}
         model.save()
         checkpoints.clear()
-    return Learned(name, not started, len(site), scores, before, after, site.notes)
+    return Learned(name, created, len(site), scores, before, after, site.notes)
 
 
 def take_back(folder: str | Path) -> Model:
     """Return to the version before the last change, and open it."""
     with exclusive(_existing(folder)):
-        undo(folder, kind="learner")
+        try:
+            check_undo(folder, kind="learner")
+        except StateError:
+            remove_orphans(Path(folder), kind="learner")
+            raise
+        # Before the version changes: what is deleted last tells a repeated command to finish.
         Checkpoints(Path(folder) / CHECKPOINT, base="").clear()
+        undo(folder, kind="learner")
         return Model.open(folder)
 
 
 def forget(folder: str | Path, name: str) -> Model:
     """Delete everything that is kept of a domain, also from the previous version.
 
-    This cannot be undone.
+    This cannot be undone. A domain that is forgotten already only loses what a killed process left
+    of it.
     """
     with exclusive(_existing(folder)):
+        remove_orphans(Path(folder), kind="learner")
         model = Model.open(folder)
-        model.learner.forget(name)
-        model.sites.pop(name, None)
-        model.moments.pop(name, None)
-        model.save(keep_previous=False)
+        names = [domain["name"] for domain in model.learner.domains]
+        if name in names or _checksum(name) not in model.forgotten:
+            model.learner.forget(name)
+        # Before the model is saved: a checkpoint contains rows, and a repeated command finds it.
         Checkpoints(Path(folder) / CHECKPOINT, base="").clear()
+        if name in names:
+            model.drop(name)
+            model.save(keep_previous=False)
         return model
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a model may be made or extended here: nothing of anybody else's lies in it."""
+    if not folder.is_dir():
+        return not folder.exists() and not folder.is_symlink()
+    return (folder / MANIFEST).is_file() or is_unfinished(folder)
 
 
 def _existing(folder: str | Path) -> Path:
     """The path of a model's folder; an error for any other folder, before it gets a lock file."""
     current_tag(folder, kind="learner")
     return Path(folder)
+
+
+def _checkpoints(model: Model, every: int) -> Checkpoints:
+    """The checkpoint of the site that is learned next.
+
+    A new model is known by its settings, because it is saved again whenever the command is
+    repeated. A checkpoint of other settings is discarded.
+    """
+    if model.started:
+        base = current_tag(model.folder, kind="learner")
+    else:
+        base = "new " + _checksum(json.dumps(model.learner.config, sort_keys=True, default=str))
+    checkpoints = Checkpoints(model.folder / CHECKPOINT, base=base, every=every)
+    if checkpoints.exists() and checkpoints.read() is None and not model.started:
+        model.learner.observer.note(
+            "the checkpoint of an earlier attempt with other settings is discarded"
+        )
+    return checkpoints
+
+
+def _describe_command(
+    data: str | Path, site: Site, columns: Columns, *, steps: int, validation: float
+) -> str:
+    """A checksum of what a command learns: the data, the columns, the steps and the split."""
+    digest = hashlib.sha256()
+    if isinstance(site.inputs, Tensor):
+        digest.update(json.dumps([site.names, site.labels]).encode())
+        digest.update(site.inputs.numpy().tobytes())
+    else:
+        digest.update(known_checksum(Path(data).expanduser()).encode())
+    fields = [columns.model_dump(mode="json"), steps, validation]
+    digest.update(json.dumps(fields, sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def _with_fixed_settings(error: DivergedError, folder: Path) -> DivergedError:
+    """What helps after the first site: its settings cannot be changed any more."""
+    return DivergedError(
+        f"{error}; the settings of {folder} are fixed, so this needs a new model: here, fewer "
+        f"--steps may help; {folder} is unchanged"
+    )
+
+
+def _checksum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

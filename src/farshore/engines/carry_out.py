@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from ..errors import StateError
 from ..origin import commit, versions
 from ..plan.plan import Plan, Planned
-from ..store.claim import is_stale
+from ..store.claim import is_stale, remove_litter
 from ..store.store import Store
 from .engine import Engine
-from .work import Outcome, Task
+from .work import Outcome, Task, tidy
 
 POLL_SECONDS = 1.0
 
@@ -80,6 +80,9 @@ def _is_open(planned: Planned, store: Store, damaged: list[str], discard: bool) 
         if discard:
             folder.discard_result()
         return True
+    if discard:
+        tidy(folder)
+        remove_litter(folder.path)
     return False
 
 
@@ -131,6 +134,7 @@ def carry_out(
         outcome = engine.next(POLL_SECONDS) if running else None
         if outcome is not None:
             task = running.pop(outcome.name)
+            outcome = _written(outcome, task)
             if outcome.status == "claimed":
                 elsewhere.append(task)
             else:
@@ -169,6 +173,23 @@ def _task(
         resumable=keep.resumable,
         config={**config, "planned": position if experiment else {}},
         earlier=planned.earlier,
+    )
+
+
+def _written(outcome: Outcome, task: Task) -> Outcome:
+    """Try once more to write a result that the worker could not write.
+
+    Its folder may have space again, because other files were deleted in the meantime.
+    """
+    if outcome.unwritten is None:
+        return outcome
+    try:
+        task.folder.write(outcome.unwritten)
+    except StateError:
+        return outcome
+    tidy(task.folder)
+    return Outcome(
+        outcome.name, outcome.unwritten.status, outcome.unwritten.message, outcome.seconds
     )
 
 

@@ -12,9 +12,9 @@ from torch import Tensor
 from ..data.domain import Domain, Rows
 from ..data.scenario import Scenario
 from ..errors import StateError
+from ..files import reason, write_atomic
 from ..learner import Learner
 from ..randomness import generator
-from ..state import write_atomic
 
 ROWS_PER_DOMAIN = 500
 
@@ -38,7 +38,7 @@ def feature_saver(path: Path) -> Callable[[Learner, Scenario, Domain], None]:
         try:
             write_atomic(path, save(tensors))
         except OSError as error:
-            raise StateError(f"could not write {path}: {error.strerror or error}") from error
+            raise StateError(f"could not write {path}: {reason(error)}") from error
 
     return save_features
 

@@ -20,7 +20,7 @@ from multiprocessing.process import BaseProcess
 from multiprocessing.resource_tracker import ensure_running
 
 from ..execution import warm_up
-from ..store.claim import die_with_parent, release
+from ..store.claim import die_with_parent, killed_with_parent, release
 from .engine import ATTEMPTS, Engine
 from .mps import start_mps
 from .work import Outcome, Task, carry_out_task
@@ -117,7 +117,10 @@ class LocalEngine(Engine):
         ensure_running()
         with without_interrupts():  # a half-started worker would be left behind
             ours, theirs = context.Pipe()
-            process = context.Process(target=work, args=(theirs, os.getpid()), daemon=True)
+            # A worker may not end with a thread that submits a run and then ends.
+            by_main = threading.current_thread() is threading.main_thread()
+            arguments = (theirs, os.getpid(), by_main)
+            process = context.Process(target=work, args=arguments, daemon=True)
             process.start()
             theirs.close()  # so that the connection ends when the worker dies
             worker = Worker(process, ours, min(devices, key=assigned.count) if devices else None)
@@ -184,10 +187,15 @@ def without_interrupts() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
-def work(connection: Connection, parent: int) -> None:
-    """The main loop of a worker: receive tasks, send outcomes, until the connection ends."""
+def work(connection: Connection, parent: int, by_main: bool) -> None:
+    """The main loop of a worker: receive tasks, send outcomes, until the connection ends.
+
+    by_main: whether the main thread of the parent started this process.
+    """
     # Ctrl-C is for the command, which then stops its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if by_main:
+        killed_with_parent()
     die_with_parent(parent)
     # The workers share the cores, so each compiles without a pool of helper processes.
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from torch import Tensor
 
 from ..errors import FarshoreError, StateError
+from ..files import append_line, reason, write_atomic
 from ..observer import Observer
-from ..protocol import Run, execute
-from ..resume import Resume
+from ..protocol import Result, Run, execute
+from ..resume import Resume, is_litter
 from ..search.optuna_search import promising, seen_scores
 from ..store.claim import Claim, ClaimLostError, take
 from ..store.folder import RunFolder
@@ -70,6 +72,16 @@ class Outcome:
     seconds: float = 0.0
     # The traceback of an unexpected error.
     trace: str = ""
+    # The result of a finished run that could not be written, for example because the disk is full.
+    unwritten: Result | None = None
+
+
+class UnwrittenError(StateError):
+    """A run is finished, but its result could not be written."""
+
+    def __init__(self, message: str, result: Result) -> None:
+        super().__init__(message)
+        self.result = result
 
 
 class Lines(Observer):
@@ -93,13 +105,9 @@ class Lines(Observer):
         self._write({"learned": domain, "scores": dict(scores)})
 
     def _write(self, line: dict[str, Any]) -> None:
-        try:
-            with open(self.folder.progress, "a") as file:
-                file.write(json.dumps({"at": round(time.time(), 3), **line}) + "\n")
-        except OSError as error:
-            raise StateError(
-                f"could not write {self.folder.progress}: {error.strerror or error}"
-            ) from error
+        # These lines are for people: a full disk must not cost the run.
+        with suppress(OSError):
+            append_line(self.folder.progress, json.dumps({"at": round(time.time(), 3), **line}))
 
 
 class Together(Observer):
@@ -143,12 +151,14 @@ def carry_out_task(task: Task, observer: Observer | None = None) -> Outcome:
             return Outcome(task.name, "claimed")
         with claim:
             status, message = _finish(task, folder, claim, observer)
+    except UnwrittenError as error:
+        return replace(_failed(task, str(error), began), unwritten=error.result)
     except ClaimLostError:
         return Outcome(task.name, "claimed")
     except FarshoreError as error:
         return _failed(task, str(error), began)
     except OSError as error:
-        return _failed(task, f"{error.filename or folder.path}: {error.strerror or error}", began)
+        return _failed(task, f"{error.filename or folder.path}: {reason(error)}", began)
     except Exception as error:
         return _failed(task, f"{type(error).__name__}: {error}", began, traceback.format_exc())
     return Outcome(task.name, status, message, time.perf_counter() - began)
@@ -161,6 +171,7 @@ def _finish(
     # Another process may have finished it since the plan was made.
     if folder.finished(features=task.features):
         existing = folder.read()
+        tidy(folder)
         return existing.status, existing.message
     folder.write_config(
         {"run": task.run.model_dump(mode="json"), "named_by": description(task.run), **task.config}
@@ -184,15 +195,27 @@ def _finish(
         promising=is_promising,
     )
     claim.check()
-    folder.write(result)
+    try:
+        folder.write(result)
+    except StateError as error:
+        raise UnwrittenError(str(error), result) from error
+    tidy(folder)
     if resume is not None:
         resume.clear()
-    folder.failure.unlink(missing_ok=True)
     return result.status, result.message
+
+
+def tidy(folder: RunFolder) -> None:
+    """Delete what a finished run no longer needs, also what killed attempts left of it."""
+    with suppress(OSError):
+        folder.failure.unlink(missing_ok=True)
+    folder.remove_temporary()
+    if folder.stages.is_dir() and is_litter(folder.stages):
+        shutil.rmtree(folder.stages, ignore_errors=True)
 
 
 def _failed(task: Task, message: str, began: float, trace: str = "") -> Outcome:
     """Record a failure in the run's folder if the disk permits; it does not count as a result."""
     with suppress(OSError):
-        task.folder.failure.write_text(f"{message}\n{trace}")
+        write_atomic(task.folder.failure, f"{message}\n{trace}".encode())
     return Outcome(task.name, "failed", message, time.perf_counter() - began, trace)

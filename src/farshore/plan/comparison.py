@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from ..benchmarks.benchmark import Benchmark
 from ..benchmarks.source import make_benchmark
 from ..errors import FarshoreError
-from ..lock import exclusive
+from ..lock import InUseError, exclusive
 from ..store.identity import typed_settings
 from .experiment import Experiment, Part, Search, explain_keys, make_book
 from .record import FOLDER, record_experiment, recorded_experiments
@@ -196,7 +196,7 @@ def _lock(stack: ExitStack, folder: Path) -> None:
         try:
             stack.enter_context(exclusive(folder))
             return
-        except FarshoreError:
-            if time.monotonic() > deadline or not folder.is_dir():
+        except InUseError:
+            if time.monotonic() > deadline:
                 raise
             time.sleep(0.05)

@@ -11,7 +11,7 @@ from pathlib import Path
 import yaml
 
 from ..errors import FarshoreError
-from ..state import write_atomic
+from ..files import write_output
 from .experiment import Book, Experiment, read_experiment
 
 FOLDER = "experiments"
@@ -37,11 +37,7 @@ def record_experiment(experiment: Experiment, runs: Path, book: Book, *, ending:
         allow_unicode=True,
         width=120,
     )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, text.encode())
-    except OSError as error:
-        raise FarshoreError(f"{path} cannot be written: {error.strerror or error}") from None
+    write_output(path, text.encode())
 
 
 def recorded_experiments(

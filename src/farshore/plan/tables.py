@@ -11,9 +11,9 @@ import pandas as pd
 from .. import catalog
 from ..errors import FarshoreError
 from ..evaluation.averages import mean, standard_error
+from ..files import write_output
 from ..protocol import Result
 from ..search.selection import Chosen
-from ..state import write_atomic
 from ..store.store import Store
 from .experiment import Book, Experiment, Table
 from .plan import Missing, Plan, select_all, selected
@@ -78,8 +78,7 @@ def derived(experiment: Experiment, store: Store, book: Book) -> pd.DataFrame:
 def save_table(frame: pd.DataFrame, runs: Path, name: str) -> Path:
     """Write the table to RUNS/tables/NAME.csv."""
     path = runs / "tables" / f"{name}.csv"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, frame.to_csv(index=False).encode())
+    write_output(path, frame.to_csv(index=False).encode())
     return path
 
 

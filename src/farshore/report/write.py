@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from ..errors import FarshoreError
-from ..state import write_atomic
+from ..files import write_output
 from . import printed
 from .build import build_report
 from .overlay import NO_OVERLAY, Overlay
@@ -40,7 +40,7 @@ def write_report(
         text = page(report, draw_all(shown, overlay), source=source)
     else:
         text = printed.FORMS[out.suffix](report)
-    write(out, text)
+    write_output(out, text.encode())
     return list(report.problems)
 
 
@@ -55,7 +55,7 @@ def write_figure(
     """Write one figure as a page, as CSV or as plotly's JSON; the rank diagram as SVG or CSV."""
     overlay = choose_overlay(paper=paper)
     if name == DIAGRAM:
-        write(out, _diagram(runs, out, overlay, experiment))
+        write_output(out, _diagram(runs, out, overlay, experiment).encode())
         return
     if out.suffix not in FIGURE_FORMS:
         raise FarshoreError(
@@ -78,7 +78,7 @@ def write_figure(
         text = figure_data([drawing])
     else:
         text = page(Report(drawing.title), [drawing], source=_typed(runs, experiment))
-    write(out, text)
+    write_output(out, text.encode())
 
 
 def _typed(runs: Path, experiment: str | None) -> str:
@@ -100,12 +100,3 @@ def _diagram(runs: Path, out: Path, overlay: Overlay, experiment: str | None) ->
 
     frame, drawn = diagram(build_report(runs, overlay, experiment=experiment))
     return drawn if out.suffix == ".svg" else frame.to_csv(index=False)
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file completely or not at all."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, text.encode())
-    except OSError as error:
-        raise FarshoreError(f"--out {str(path)!r} cannot be written: {error.strerror}") from None

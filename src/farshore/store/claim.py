@@ -8,19 +8,27 @@ take-over, and an owner that was merely suspended notices that it has lost the r
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import re
+import signal
 import socket
+import sys
 import threading
-import uuid
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
 from ..errors import FarshoreError
+from ..files import TEMPORARY_END, temporary_path
 
 BEAT_SECONDS = 2.0
 STALE_SECONDS = 120.0
+# From Linux's <sys/prctl.h>: the signal that a process gets when its parent ends.
+PR_SET_PDEATHSIG = 1
 
 
 class ClaimLostError(FarshoreError):
@@ -137,11 +145,11 @@ def release(folder: Path, *, pid: int | None = None) -> None:
 
 def _create(path: Path) -> bool:
     """Create the file with its contents atomically; False if it exists already."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-    temporary.write_text(
-        json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "began": _began(os.getpid())})
-    )
+    owner = {"host": socket.gethostname(), "pid": os.getpid(), "began": _began(os.getpid())}
+    temporary = temporary_path(path)
     try:
+        with open(temporary, "x") as file:
+            file.write(json.dumps(owner))
         os.link(temporary, path)
         return True
     except FileExistsError:
@@ -176,13 +184,33 @@ def _began(pid: int) -> str:
 
 
 def _now(folder: Path) -> float:
-    """The time by the clock of the folder's file system, so that machines need not agree."""
-    probe = folder / f".clock.{uuid.uuid4().hex[:8]}"
+    """The time by the clock of the folder's file system, so that machines need not agree.
+
+    If nothing can be written there, the time by the clock of this machine.
+    """
+    probe = temporary_path(folder / "clock")
     try:
-        probe.touch()
+        probe.touch(exist_ok=False)
         return probe.stat().st_mtime
+    except OSError:
+        return time.time()
     finally:
-        probe.unlink(missing_ok=True)
+        with suppress(OSError):
+            probe.unlink(missing_ok=True)
+
+
+def remove_litter(folder: Path) -> None:
+    """Delete the claims of dead processes, and old files of processes killed while they claimed.
+
+    For a run that is finished. Errors are ignored.
+    """
+    pattern = re.compile(rf"\.(?:claim-\d+|clock){TEMPORARY_END}")
+    with suppress(OSError):
+        if newest(folder) is not None and is_stale(folder):
+            release(folder)
+        for path in folder.iterdir():
+            if pattern.fullmatch(path.name) and time.time() - path.stat().st_mtime > STALE_SECONDS:
+                path.unlink(missing_ok=True)
 
 
 def die_with_parent(
@@ -200,3 +228,14 @@ def die_with_parent(
         end(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def killed_with_parent() -> None:
+    """Ask Linux to kill this process when the thread that started it ends.
+
+    Unlike `die_with_parent`, this works even while no Python code gets a turn. Elsewhere it does
+    nothing.
+    """
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

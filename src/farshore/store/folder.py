@@ -15,16 +15,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from ..errors import StateError
+from ..files import reason, remove_folder, remove_temporary, write_atomic
 from ..protocol import Result
-from ..state import write_atomic
 
 FEATURES = "features.safetensors"
+# The files that only the process with the claim writes.
+WRITTEN = re.compile(r"config\.json|result\.json|result\.sha256|failure\.txt|features\.safetensors")
 
 
 class RunFolder:
@@ -62,20 +64,20 @@ class RunFolder:
 
     def write(self, result: Result) -> None:
         """Write the checksum, then the result: a run is finished once both are on disk."""
-        data = json.dumps(result.model_dump(mode="json"), indent=1).encode()
+        data = result.text().encode()
         try:
-            self.checksum.write_text(hashlib.sha256(data).hexdigest())
+            write_atomic(self.checksum, hashlib.sha256(data).hexdigest().encode())
             write_atomic(self.result, data)
         except OSError as error:
-            raise StateError(f"could not write {self.result}: {error.strerror or error}") from error
+            raise StateError(f"could not write {self.result}: {reason(error)}") from error
 
     def write_config(self, config: dict[str, Any]) -> None:
         """Write the description of the run, unless there is one that can be read."""
         try:
             if self.read_config() is None:
-                self.config.write_text(json.dumps(config, indent=1))
+                write_atomic(self.config, json.dumps(config, indent=1).encode())
         except OSError as error:
-            raise StateError(f"could not write {self.config}: {error.strerror or error}") from error
+            raise StateError(f"could not write {self.config}: {reason(error)}") from error
 
     def read_config(self) -> dict[str, Any] | None:
         """The description that `write_config` wrote; None if it cannot be read."""
@@ -87,14 +89,20 @@ class RunFolder:
 
     def discard_result(self) -> None:
         """Delete a damaged result, so that the run is repeated."""
-        self.result.unlink(missing_ok=True)
+        try:
+            self.result.unlink(missing_ok=True)
+        except OSError as error:
+            raise StateError(f"could not delete {self.result}: {reason(error)}") from error
 
     def start_over(self) -> None:
         """Delete the result, the states that the run could resume from, and the model."""
         self.discard_result()
         for folder in (self.stages, self.model):
-            if folder.is_dir():
-                shutil.rmtree(folder)
+            remove_folder(folder)
+
+    def remove_temporary(self) -> None:
+        """Delete what killed writers left behind."""
+        remove_temporary(self.path, WRITTEN)
 
 
 def is_run_folder(path: Path) -> bool:

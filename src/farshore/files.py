@@ -1,0 +1,131 @@
+"""Writing files: completely or not at all, and never through a link that lies in their place."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import uuid
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from .errors import FarshoreError, StateError
+
+# Systems without links that could be followed lack the flag.
+NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+# Bytes that must fit on the disk ahead of any work: more than a result needs.
+PROBE_BYTES = 1 << 16
+# The end of a temporary file's name, and how much of the final name comes before it.
+TEMPORARY_END = r"\.[0-9a-f]{8}"
+TEMPORARY_NAME = 80
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Write to a temporary file, flush it to disk, then rename it to `path`.
+
+    The file is therefore always either the old or the complete new one. A link at `path` is
+    replaced, not followed. Raises OSError, and then leaves no temporary file behind.
+    """
+    temporary = temporary_path(path)
+    try:
+        with open(temporary, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def temporary_path(path: Path) -> Path:
+    """A hidden name next to `path` that no other file has."""
+    return path.with_name(f".{path.name[:TEMPORARY_NAME]}.{uuid.uuid4().hex[:8]}")
+
+
+def remove_temporary(folder: Path, names: re.Pattern[str]) -> None:
+    """Delete what killed writers left of the files with these names; errors are ignored."""
+    pattern = re.compile(rf"\.(?:{names.pattern}){TEMPORARY_END}")
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if pattern.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+
+
+def write_output(path: Path, data: bytes) -> None:
+    """Write a file that the user named, completely or not at all.
+
+    A link of the user's is followed. A device or a pipe is written directly.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            with open(path, "wb") as file:
+                file.write(data)
+            return
+        final = path.resolve()
+        final.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(final, data)
+    except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
+        raise FarshoreError(f"{str(path)!r} cannot be written: {reason(error)}") from None
+
+
+def print_output(text: str) -> None:
+    """Write text to the standard output; a full disk or a closed pipe is an error of one line."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        # Otherwise the interpreter would write the rest at its end, and fail again.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise FarshoreError(f"the standard output cannot be written: {reason(error)}") from None
+
+
+def append_line(path: Path, line: str) -> None:
+    """Add a line to a file of ours; a link in its place is refused. Raises OSError."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | NO_FOLLOW, 0o644)
+    with open(descriptor, "wb") as file:
+        file.write(f"{line}\n".encode())
+
+
+def check_writable(folder: Path, option: str = "--out") -> None:
+    """Refuse a folder that cannot be written or has no space left, before any work is done."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder) as file:  # it has no name that could be somebody else's
+            file.write(bytes(PROBE_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise FarshoreError(
+            f"{option} {str(folder)!r} cannot be written: {reason(error)}"
+        ) from None
+
+
+def remove_folder(folder: Path) -> None:
+    """Delete a folder of ours with everything in it, if it exists; a link is refused."""
+    try:
+        with suppress(FileNotFoundError):
+            shutil.rmtree(folder)
+        if folder.exists():
+            raise OSError("it changed while it was deleted")
+    except OSError as error:
+        raise StateError(f"{folder} could not be deleted: {reason(error)}") from None
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the names in a folder to disk, where the system can."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def reason(error: Exception) -> str:
+    """Why a file could not be written, without its name."""
+    return getattr(error, "strerror", None) or str(error)
