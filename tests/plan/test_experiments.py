@@ -58,6 +58,8 @@ def test_there_is_a_file_for_each_table_and_figure() -> None:
                 "orders",
                 "all_orders",
                 "readings",
+                "fitted_order",
+                "orders_ablated",
                 "small",
             ]
         )

@@ -1,0 +1,432 @@
+"""Generate docs/reproduction.md: our numbers beside the paper's, claim by claim.
+
+`python docs/write_reproduction.py --collect RUNS` first copies the finished runs of the experiments below from a store into
+docs/reproduction/*.csv, which are committed; the page is made from those tables alone. `make docs` writes the page, and a test
+checks that it is up to date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+
+from farshore import catalog
+from farshore.evaluation.over_orders import Difference, Scores, over_orders, paired_difference
+from farshore.plan.experiment import make_book, read_experiment
+from farshore.plan.plan import make_plan
+from farshore.report.paper.numbers import paper_table
+from farshore.store.store import Store, row
+
+HERE = Path(__file__).parent
+PAGE = HERE / "reproduction.md"
+HEAD = HERE / "reproduction-head.md"
+TABLES = HERE / "reproduction"
+EXPERIMENTS = HERE.parent / "experiments"
+COLLECTED = ("all_orders", "fitted_order", "readings", "orders_ablated")
+BENCHMARKS = ("rotated-mnist", "covertype")
+FITTED = "0,30,45,15"
+COLUMNS = (
+    "part",
+    "benchmark",
+    "method",
+    "order",
+    "target",
+    "settings",
+    "memory_rows",
+    "steps_a_domain",
+    "seed_number",
+    "run_seed",
+    "trial",
+    "status",
+    "target_score_unseen",
+    "target_accuracy",
+    "target_balanced_accuracy",
+    "target_macro_f1",
+    "target_auroc",
+    "target_log_loss",
+    "target_calibration_error",
+    "source_validation_score",
+    "source_train_score",
+    "backward_transfer",
+    "seconds_of_training",
+)
+
+
+# ---- tables ---------------------------------------------------------------------------------------
+
+
+def collect(runs: Path) -> None:
+    """Copy the finished runs of the experiments from a store into tidy tables."""
+    store = Store(runs)
+    TABLES.mkdir(exist_ok=True)
+    for name in COLLECTED:
+        path = EXPERIMENTS / f"{name}.yaml"
+        plan = make_plan(read_experiment(path), store, make_book(path), available_only=False)
+        rows = []
+        for planned in plan.runs:
+            if store.folder(planned.name).finished():
+                config = {"planned": {"seed": planned.seed, "trial": planned.trial}}
+                tidy = row(planned.name, store.read(planned.name), config)
+                rows.append({"part": planned.condition.part, **tidy})
+        if rows:
+            frame = pd.DataFrame(rows)
+            frame = frame[[column for column in COLUMNS if column in frame]]
+            frame = frame.sort_values(["part", "benchmark", "method", "order", "run_seed"])
+            frame.to_csv(TABLES / f"{name}.csv", index=False, float_format="%.6g")
+
+
+@cache
+def table(name: str) -> pd.DataFrame:
+    """The tidy table of an experiment; empty if nothing of it was run."""
+    path = TABLES / f"{name}.csv"
+    if not path.is_file():
+        return pd.DataFrame(columns=list(COLUMNS))
+    return pd.read_csv(path, dtype={"order": str, "target": str, "settings": str})
+
+
+def scores(frame: pd.DataFrame, column: str = "target_score_unseen") -> dict[str, Scores]:
+    """Values in percent by method, order and seed."""
+    by_method: dict[str, dict[tuple[str, ...], dict[int, float]]] = {}
+    for entry in frame.dropna(subset=[column]).to_dict("records"):
+        of_order = by_method.setdefault(entry["method"], {})
+        order = tuple(str(entry["order"]).split(","))
+        of_order.setdefault(order, {})[int(entry["run_seed"])] = 100 * float(entry[column])
+    return dict(by_method)
+
+
+def group(*names: str) -> list[str]:
+    """The methods of these groups."""
+    groups = catalog.grouped()
+    return [kind.name for name in names for kind in groups[name]]
+
+
+TAILORED = group("tailored")
+# The paper's replay baselines; er and der++ are not among them.
+REPLAY = [name for name in group("replay", "latent-replay") if name not in ("er", "der++")]
+
+
+def pooled(by_method: dict[str, Scores], methods: Iterable[str]) -> Scores:
+    """The mean over methods, in the orders and seeds that all of them have."""
+    parts = [by_method[method] for method in methods if method in by_method]
+    if not parts:
+        return {}
+    shared = set.intersection(
+        *({(order, seed) for order in part for seed in part[order]} for part in parts)
+    )
+    means: dict[tuple[str, ...], dict[int, float]] = {}
+    for order, seed in sorted(shared):
+        means.setdefault(order, {})[seed] = sum(part[order][seed] for part in parts) / len(parts)
+    return means
+
+
+# ---- words ----------------------------------------------------------------------------------------
+
+
+def signed(value: float) -> str:
+    """A number of points with its sign."""
+    return f"{value:+.1f}"
+
+
+def interval(difference: Difference | None) -> str:
+    """A difference with its interval."""
+    if difference is None:
+        return "-"
+    if difference.low is None or difference.high is None:
+        return signed(difference.mean)
+    return f"{signed(difference.mean)} [{signed(difference.low)}, {signed(difference.high)}]"
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def means(frame: pd.DataFrame, column: str = "target_score_unseen") -> dict[str, tuple[float, float]]:
+    """Mean and standard error over seeds in percent, by method."""
+    grouped = frame.dropna(subset=[column]).groupby("method")[column]
+    return {
+        str(method): (100 * values.mean(), 100 * values.std(ddof=1) / len(values) ** 0.5)
+        for method, values in grouped
+    }
+
+
+# ---- sections -------------------------------------------------------------------------------------
+
+
+def orders_section(benchmark: str) -> str:
+    """Every method over all orders, paired with er and with the best replay baseline."""
+    frame = table("all_orders").query("benchmark == @benchmark")
+    by_method = scores(frame)
+    summaries = {name: over_orders(values) for name, values in by_method.items()}
+    best = max(
+        (name for name in REPLAY if name in by_method),
+        key=lambda name: summaries[name].mean if summaries[name] is not None else 0.0,
+        default="er",
+    )
+    rows = []
+    for name, summary in sorted(summaries.items(), key=lambda item: -item[1].mean):
+        to_er = paired_difference(by_method[name], by_method["er"]) if name != "er" else None
+        to_best = paired_difference(by_method[name], by_method[best]) if name != best else None
+        rows.append(
+            [
+                f"`{name}`",
+                f"{summary.mean:.1f} ± {summary.error:.1f}",
+                f"{summary.worst:.1f} ({' '.join(summary.worst_order)})",
+                interval(to_er),
+                f"{to_er.won} of {to_er.orders}" if to_er is not None else "-",
+                interval(to_best),
+                str(summary.runs),
+            ]
+        )
+    orders = max(summary.orders for summary in summaries.values())
+    seeds = max(len(of_order) for values in by_method.values() for of_order in values.values())
+    return (
+        f"### {benchmark}: {orders} orders, {seeds} {'seed' if seeds == 1 else 'seeds'} each\n\n"
+        + markdown(
+            [
+                "method",
+                "mean ± standard error over orders",
+                "worst order",
+                "minus `er` [95%]",
+                "better than `er`",
+                f"minus `{best}`, the best replay baseline [95%]",
+                "runs",
+            ],
+            rows,
+        )
+    )
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the paper: a difference in points, and how to compute ours on a benchmark."""
+
+    text: str
+    paper: str
+    expected: float
+    measure: Callable[[str], Difference | None]
+
+
+def between(first: Sequence[str], second: Sequence[str]) -> Callable[[str], Difference | None]:
+    """The paired difference of two groups of methods over all orders."""
+
+    def measure(benchmark: str) -> Difference | None:
+        by_method = scores(table("all_orders").query("benchmark == @benchmark"))
+        ours, theirs = pooled(by_method, first), pooled(by_method, second)
+        return paired_difference(ours, theirs) if ours and theirs else None
+
+    return measure
+
+
+def without(settings: str, methods: Sequence[str]) -> Callable[[str], Difference | None]:
+    """The default minus the ablation with these settings, in the same orders."""
+
+    def measure(benchmark: str) -> Difference | None:
+        usual = scores(table("all_orders").query("benchmark == @benchmark"))
+        ablated = scores(
+            table("orders_ablated").query("benchmark == @benchmark and settings == @settings")
+        )
+        ours, theirs = pooled(usual, methods), pooled(ablated, methods)
+        return paired_difference(ours, theirs) if ours and theirs else None
+
+    return measure
+
+
+def transfer(benchmark: str) -> Difference | None:
+    """Backward transfer of the tailored methods, against zero."""
+    frame = table("all_orders").query("benchmark == @benchmark")
+    ours = pooled(scores(frame, "backward_transfer"), TAILORED)
+    zero = {order: dict.fromkeys(seeds, 0.0) for order, seeds in ours.items()}
+    return paired_difference(ours, zero) if ours else None
+
+
+FOUR = [name for name in TAILORED if name != "cl-andmask"]
+CLAIMS = (
+    Claim(
+        "tailored methods beat optimisation baselines",
+        "6",
+        6,
+        between(TAILORED, group("optimization")),
+    ),
+    Claim(
+        "tailored methods beat regularisation baselines",
+        "10",
+        10,
+        between(TAILORED, group("regularization")),
+    ),
+    Claim("tailored methods beat replay baselines", "2", 2, between(TAILORED, REPLAY)),
+    Claim(
+        "tailored methods beat adaptation to the target",
+        "up to 10",
+        10,
+        between(TAILORED, group("adaptation")),
+    ),
+    Claim("naive forms beat fine-tuning slightly", "about 3", 3, between(group("naive"), ["finetune"])),
+    Claim("tailored methods beat their naive forms", "about 10", 10, between(TAILORED, group("naive"))),
+    Claim("alignment helps", "> 0", 0, without('{"alignment_weight": 0.0}', TAILORED)),
+    Claim("static priors are better than dynamic ones", "> 0", 0, without('{"priors": "dynamic"}', FOUR)),
+    Claim("backward transfer of tailored methods is not negative", ">= 0", 0, transfer),
+)
+
+
+def verdict(claim: Claim, differences: Sequence[Difference]) -> str:
+    """Reproduced, partly or not, by the rule that the page states."""
+    if not differences:
+        return "not run"
+    holds = [each.certain and each.mean > 0 for each in differences]
+    large = [each.mean >= claim.expected / 2 for each in differences]
+    if all(holds) and all(large) and len(differences) == len(BENCHMARKS):
+        return "**reproduced**"
+    return "**partly**" if any(holds) else "**not reproduced**"
+
+
+def claims_section() -> str:
+    """One row per claim."""
+    rows = []
+    for claim in CLAIMS:
+        measured = {benchmark: claim.measure(benchmark) for benchmark in BENCHMARKS}
+        present = [difference for difference in measured.values() if difference is not None]
+        rows.append(
+            [
+                claim.text,
+                claim.paper,
+                *(
+                    f"{interval(difference)}, {difference.won} of {difference.orders} orders"
+                    if difference is not None
+                    else "not run"
+                    for difference in measured.values()
+                ),
+                verdict(claim, present),
+            ]
+        )
+    return markdown(
+        ["claim", "paper, points", *(f"ours, {name}" for name in BENCHMARKS), "verdict"], rows
+    )
+
+
+def column_section() -> str:
+    """The paper's column of rotated-mnist beside ours in the fitted order."""
+    frame = table("fitted_order")
+    ours, sources = means(frame), means(frame, "source_train_score")
+    paper = {
+        name: number
+        for experiment in ("main", "naive", "adaptation")
+        for (name, variant, dataset), number in paper_numbers(experiment).items()
+        if dataset == "rotated-mnist" and not variant
+    }
+    rows, near, counted = [], 0, 0
+    for name in catalog.names():
+        if name not in ours or name not in paper:
+            continue
+        mean, error = ours[name]
+        theirs, theirs_error = paper[name]
+        gap = mean - theirs
+        close = abs(gap) <= max(3.0, 2 * theirs_error)
+        main = name not in (*group("naive"), *group("adaptation"))
+        near += close and main
+        counted += main
+        rows.append(
+            [
+                f"`{name}`",
+                f"{mean:.1f} ± {error:.1f}",
+                f"{theirs:.1f} ± {theirs_error:.1f}",
+                signed(gap),
+                "yes" if close else "no",
+                f"{sources[name][0]:.1f}",
+            ]
+        )
+    summary = (
+        f"{near} of the {counted} systems of the main table lie within two of the paper's standard "
+        "errors or 3 points.\n\n"
+    )
+    header = ["method", "ours", "paper", "difference", "near", "our sources, training rows"]
+    return summary + markdown(header, rows)
+
+
+def paper_numbers(experiment: str) -> dict[tuple[str, str, str], tuple[float, float]]:
+    """The paper's mean and standard error by method, variant and data set."""
+    found = paper_table(experiment)
+    if found is None:
+        return {}
+    return {
+        key: (number.mean, number.error or 0.0)
+        for key, number in found.numbers.items()
+        if number.mean is not None
+    }
+
+
+def readings_section() -> str:
+    """Readings side by side: the target and, by which a reading may be chosen, the sources."""
+    frame = table("readings")
+    paper = paper_numbers("main") | paper_numbers("adaptation")
+    rows = []
+    for (method, settings), part in frame.groupby(["method", "settings"], sort=False):
+        mean, error = means(part)[str(method)]
+        validation, _ = means(part, "source_validation_score")[str(method)]
+        theirs = paper.get((str(method), "", "rotated-mnist"))
+        rows.append(
+            [
+                f"`{method}`",
+                "defaults" if settings == "{}" else f"`{str(settings).strip('{}')}`".replace('"', ""),
+                f"{mean:.1f} ± {error:.1f}",
+                f"{validation:.1f}",
+                f"{theirs[0]:.1f}" if theirs is not None else "-",
+            ]
+        )
+    rows.sort(key=lambda line: line[0])
+    return markdown(["method", "settings", "target", "source validation", "paper"], rows)
+
+
+def runtime_section() -> str:
+    """Training time relative to er on the same machine, beside the paper's."""
+    frame = table("all_orders").query("benchmark == 'rotated-mnist'")
+    ours = frame.groupby("method")["seconds_of_training"].mean()
+    paper = {
+        name: mean
+        for (name, variant, dataset), (mean, _) in paper_numbers("runtime").items()
+        if dataset == "rotated-mnist" and not variant
+    }
+    rows = [
+        [
+            f"`{name}`",
+            f"{ours[name] / ours['finetune']:.2f}",
+            f"{paper[name] / paper['finetune']:.2f}" if name in paper else "-",
+        ]
+        for name in catalog.names()
+        if name in ours
+    ]
+    return markdown(["method", "ours / finetune", "paper / finetune"], rows)
+
+
+def text() -> str:
+    """The whole page."""
+    head = HEAD.read_text()
+    sections = {
+        "claims": claims_section,
+        "orders rotated-mnist": lambda: orders_section("rotated-mnist"),
+        "orders covertype": lambda: orders_section("covertype"),
+        "column": column_section,
+        "readings": readings_section,
+        "runtime": runtime_section,
+    }
+    for name, write in sections.items():
+        mark = f"<!-- {name} -->"
+        assert mark in head, f"{HEAD.name} lacks {mark}"
+        head = head.replace(mark, write().rstrip())
+    return head
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--collect", type=Path, metavar="RUNS", help="store to copy runs from")
+    runs = parser.parse_args().collect
+    if runs is not None:
+        collect(runs)
+    PAGE.write_text(text())
