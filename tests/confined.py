@@ -2,8 +2,9 @@
 
 `confine("module:function", cases=100, seed=7)` starts a process that calls `function(chance)` once
 per case, each with a generator of its own. The process may allocate `memory` bytes more than it
-has after its imports and the module's `warm_up()`, and a case may take `seconds`. What a case raises, a crash, an allocation
-beyond the limit (MemoryError) or a case that hangs fails the test, which names the case.
+has after its imports and the module's `warm_up()`, and a case may take `seconds`. What a case
+raises, a crash, an allocation beyond the limit (MemoryError) or a case that hangs fails the test,
+which names the case.
 """
 
 from __future__ import annotations

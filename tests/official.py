@@ -79,6 +79,7 @@ def old_pickle(table: pd.DataFrame) -> bytes:
     """The table in the form of pandas before 0.25: records of modules that today's pandas no
     longer has.
     """
+
     class Old:
         def __init__(self, state=None, args=()):  # type: ignore[no-untyped-def]
             self.state, self.args = state, args

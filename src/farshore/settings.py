@@ -242,6 +242,7 @@ class MethodSettings(Settings):
         64,
         Power(2, 3, 8, whole=True),
         ge=1,
+        le=2**20,
         help="rows of the current domain per step",
     )
 
@@ -293,6 +294,7 @@ class RunSettings(Settings):
     threads: int | None = setting(
         None,
         ge=1,
+        le=256,
         help="CPU threads; default: 1 for networks below a million parameters, else one per core",
     )
     deterministic: bool = setting(

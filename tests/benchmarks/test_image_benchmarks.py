@@ -4,7 +4,6 @@ import pickle
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from official import old_pickle, use_made_frost, wafers, write_hospitals

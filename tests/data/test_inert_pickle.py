@@ -13,7 +13,9 @@ from farshore.data.inert_pickle import read_inert
 from farshore.errors import FarshoreError
 
 ARRAY = b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85C\x01b\x87R"
-OBJECTS = b"cnumpy\ndtype\nU\x02O8K\x00K\x01\x87R(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK?tb"
+OBJECTS = (
+    b"cnumpy\ndtype\nU\x02O8K\x00K\x01\x87R(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK?tb"
+)
 
 
 def pickled_array(shape: bytes, kind: bytes, contents: bytes) -> bytes:

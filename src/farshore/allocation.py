@@ -1,0 +1,37 @@
+"""Refuse what this machine's memory cannot hold, before it is allocated."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from .errors import FarshoreError
+
+GIB = 1 << 30
+
+
+def usable_bytes() -> int:
+    """The machine's memory, or the limit on this process if that is smaller."""
+    try:
+        whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # a system without these numbers
+        whole = sys.maxsize
+    try:
+        import resource
+    except ImportError:
+        return whole
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return whole if limit == resource.RLIM_INFINITY else min(whole, limit)
+
+
+def check_fits(size: int, what: str, remedy: str) -> None:
+    """Raise an error if `size` bytes are more than this process can ever have.
+
+    what: what would be allocated; remedy: what to give instead.
+    """
+    usable = usable_bytes()
+    if size > usable:
+        raise FarshoreError(
+            f"{what} would take {size / GIB:,.1f} GiB, and there are {usable / GIB:,.1f} GiB here: "
+            f"{remedy}"
+        )
