@@ -4,10 +4,28 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from .errors import FarshoreError
 
 GIB = 1 << 30
+
+
+@contextmanager
+def explain_shortage(what: str, remedy: str) -> Iterator[None]:
+    """Turn a failed allocation inside into one line that says what to give instead."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and not _is_shortage(error):
+            raise
+        raise FarshoreError(f"the memory does not suffice for {what}: {remedy}") from error
+
+
+def _is_shortage(error: RuntimeError) -> bool:
+    """Whether PyTorch could not allocate; only for GPUs it has an error class of its own."""
+    return type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
 
 
 def usable_bytes() -> int:

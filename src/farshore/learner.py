@@ -362,7 +362,9 @@ class Learner:
         shape = _check_shape(state["shape"])
         if state["dtype"] not in ("float32", "uint8"):
             raise FormError(f"dtype is {str(state['dtype'])[:40]!r}, not float32 or uint8")
-        _check_preprocessing(self.preprocessing, shape)
+        if state["dtype"] == "uint8" and len(shape) != 3 and isinstance(self._network, str):
+            raise FormError("dtype is uint8, but the rows are no images")
+        _check_preprocessing(self.preprocessing, shape, state["dtype"])
         setup = self._setup(shape, self.classes or [], restored=True)
         kind.check_state(setup, state["system"])
         self._system = kind(setup)
@@ -444,8 +446,13 @@ def _check_shape(shape: Any) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _check_preprocessing(preprocessing: Preprocessing | None, shape: tuple[int, ...]) -> None:
-    """Raise a FormError unless the preprocessing gives inputs of this shape."""
+def _check_preprocessing(
+    preprocessing: Preprocessing | None, shape: tuple[int, ...], dtype: str
+) -> None:
+    """Raise a FormError unless the preprocessing gives inputs of this shape and type."""
+    images = isinstance(preprocessing, ImagePreprocessing)
+    if preprocessing is not None and dtype != ("uint8" if images else "float32"):
+        raise FormError(f"dtype is {dtype}, which the preprocessing does not give")
     if isinstance(preprocessing, ImagePreprocessing):
         made: tuple[int, ...] = (preprocessing.channels, preprocessing.size, preprocessing.size)
     elif preprocessing is not None:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from .allocation import check_fits
+from .allocation import check_fits, explain_shortage
 from .batch import Batch
 from .checkpoints import Checkpoints, load_optimizers
 from .data.domain import Domain, Rows
@@ -158,7 +158,8 @@ class Trainer(System):
         began = time.perf_counter()
         first = resume.restore() if resume is not None else 0
         self.choose_way(steps, batches.parts)
-        with self.arithmetic():
+        shortage = explain_shortage(f"a step on {self.rows_per_step:,} rows", "lower batch_size")
+        with shortage, self.arithmetic():
             with self.carrying_out(lambda: self.step(batches)) as carry_out:
                 for step in range(first, steps):
                     self.method.before_step(self.steps_done, step)
@@ -364,8 +365,9 @@ class Trainer(System):
         check_form(within, MapOf(None), "within")
         for name, value in within.items():
             # Some attributes are set during a domain; none replaces a method or a trainer's part.
-            taken = name in FROM_TRAINER or hasattr(type(method), name)
-            if not name.isidentifier() or (taken and name not in own):
+            defined = getattr(type(method), name, None)
+            taken = name in FROM_TRAINER or callable(defined) or isinstance(defined, property)
+            if taken or name.startswith("__") or not name.isidentifier():
                 raise FormError(f"within has an unknown entry {name[:60]!r}")
             check_form(value, unknown_parts(own.get(name)), f"within.{name}")
 

@@ -34,6 +34,7 @@ def predict(
     Example: farshore predict model/ new_site.csv -o predictions.csv
     """
     from ..deployment.model import Model
+    from ..spreadsheet import as_csv_text
 
     if unknown not in ("mark", "refuse"):
         raise FarshoreError(f"--unknown {unknown} is not allowed: use mark or refuse")
@@ -48,7 +49,11 @@ def predict(
             f"{first['row']}: {first['unknown']}"
         )
     try:
-        table.to_csv(out if out is not None else sys.stdout, index=False, float_format="%.6g")
+        text = as_csv_text(table, float_format="%.6g")
+        if out is None:
+            sys.stdout.write(text)
+        else:
+            out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise FarshoreError(f"{out} cannot be written: {error.strerror or error}") from None
     messages = sys.stdout if out is not None else sys.stderr

@@ -23,6 +23,7 @@ def results(
     """
     import io
 
+    from ..spreadsheet import as_csv_text
     from ..state import write_atomic
     from ..store.store import Store, tidy_table
     from .tables import make_console
@@ -43,7 +44,7 @@ def results(
         frame.to_parquet(buffer, index=False)
         data = buffer.getvalue()
     else:
-        data = frame.to_csv(index=False).encode()
+        data = as_csv_text(frame).encode()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, data)
@@ -51,5 +52,5 @@ def results(
         raise FarshoreError(f"--out {str(path)!r} cannot be written: {error.strerror}") from None
     console = make_console()
     for text in damaged:
-        console.print(f"left out: {text}", highlight=False, markup=False, soft_wrap=True)
-    console.print(f"{len(frame)} runs in {path}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"left out: {text}", soft_wrap=True)
+    console.print(f"{len(frame)} runs in {path}", soft_wrap=True)

@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,10 @@ from ..data.frames import learn_columns
 from ..data.splits import divide_rows
 from ..data.table import TablePreprocessing
 from ..errors import FarshoreError, StateError
+from ..forms import Like, MapOf, check_form, check_keys
 from ..learner import Learner, from_state_dict
 from ..lock import exclusive
+from ..names import check_name
 from ..observer import Observer
 from ..randomness import derive
 from ..state import MANIFEST, current_tag, load_parts, save_state, undo
@@ -59,11 +62,11 @@ class NewModel:
         return Learner(
             network=self.network or ("cnn" if images else "mlp"),
             method=self.method or "er",
-            memory=self.memory or 1000,
+            memory=self.memory if self.memory is not None else 1000,
             settings=self.settings,
             network_settings=self.network_settings,
             classes=self.classes,
-            seed=self.seed or 0,
+            seed=self.seed if self.seed is not None else 0,
             metric=self.metric or "accuracy",
             device=device,
             observer=observer,
@@ -111,6 +114,7 @@ class Model:
 
     def __init__(self, folder: Path, learner: Learner, record: Mapping[str, Any] | None) -> None:
         record = record or {}
+        check_record(record, learner)
         self.folder = folder
         self.learner = learner
         self.columns = Columns(**record.get("columns", {}))
@@ -131,8 +135,9 @@ class Model:
             learner = from_state_dict(parts["learner"], folder, device=device, observer=observer)
             return cls(folder, learner, parts.get(RECORD))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
+            reason = " ".join(str(error).split())[:500]
             raise StateError(
-                f"{folder} is damaged: its record of sites cannot be read ({error})"
+                f"{folder} is damaged: its record of sites cannot be read ({reason})"
             ) from error
 
     def save(self, *, keep_previous: bool = True) -> None:
@@ -283,6 +288,29 @@ class Model:
         )
 
 
+def check_record(record: Mapping[str, Any], learner: Learner) -> None:
+    """Raise a FormError unless a record of sites is one of this learner's."""
+    if not record:
+        return
+    check_keys(record, dict.fromkeys(("columns", "sites", "sides", "moments")), "the record")
+    check_form(record["columns"], MapOf(None), "columns")
+    check_form(record["sites"], MapOf(MapOf(None)), "sites")
+    for name, facts in record["sites"].items():
+        check_form(facts.get("when", ""), "", f"sites.{name}.when")
+    check_form(record["sides"], MapOf(True), "sides")
+    check_form(record["moments"], MapOf(None), "moments")
+    if record["moments"] and learner.shape is not None:
+        row = torch.zeros(1, *learner.shape, dtype=learner.dtype)
+        width = learner.system.features(row).shape[1]
+        number = partial(Like, dtype=torch.float32, finite=True)
+        form = {
+            "mean": number((width,)),
+            "precision": number((width, width)),
+            "limit": number(()),
+        }
+        check_form(record["moments"], MapOf(form), "moments")
+
+
 def learn(
     folder: str | Path,
     data: str | Path,
@@ -303,6 +331,11 @@ def learn(
     If the score on a past site drops by more than `max_drop`, the folder stays as it was.
     """
     folder = Path(folder)
+    check_name(name, "--name")
+    if max_drop is not None and not 0 <= max_drop <= 1:
+        raise FarshoreError(
+            f"--max-drop {max_drop} is not allowed: give a share from 0 to 1, for example 0.02"
+        )
     visible_files = (
         [path for path in folder.glob("*") if not path.name.startswith(".")]
         if folder.is_dir()
