@@ -17,6 +17,7 @@ import pandas as pd
 import torch
 from damaging import edited
 from safetensors.torch import load, save
+from typer.main import get_command
 
 from farshore.cli.app import app
 from farshore.deployment.model import NewModel, learn
@@ -41,6 +42,7 @@ METHODS = (
     "snr",
     "upgd",
 )
+COMMAND = get_command(app)
 FEW_METHODS = ("er", "cl-coral", "efc")
 INTERRUPTED = ("er", "si")
 # Values of the configuration that would take all memory or all time.
@@ -250,20 +252,26 @@ def commands(model: Path, data: Path) -> list[list[str]]:
     ]
 
 
-def use(model: Path, data: Path, scratch: Path) -> None:
+def use(model: Path, data: Path, scratch: Path, only: int | None = None) -> None:
     """Run every command on a copy of the model; each works or is refused in one line."""
-    for arguments in commands(scratch / "model", data):
+    chosen = commands(scratch / "model", data)
+    for arguments in chosen if only is None else [chosen[only]]:
         shutil.rmtree(scratch, ignore_errors=True)
         shutil.copytree(model, scratch / "model")
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             try:
-                app(arguments, standalone_mode=False)
+                COMMAND.main(arguments, standalone_mode=False)
             except FarshoreError as error:
                 if "\n" in str(error) or len(str(error)) > 2000:
                     raise AssertionError(f"{arguments[0]}: not one line") from error
 
 
-def open_mutated(chance: random.Random, folder: str) -> None:
+def open_mutated_once(chance: random.Random, folder: str) -> None:
+    """The same as `open_mutated` with one of the commands."""
+    open_mutated(chance, folder, only=chance.randrange(4))
+
+
+def open_mutated(chance: random.Random, folder: str, only: int | None = None) -> None:
     """A mutated model works, or is refused in one line, with every command."""
     chosen = chance.choice(model_folders(folder))
     with contextlib.ExitStack() as stack:
@@ -272,7 +280,7 @@ def open_mutated(chance: random.Random, folder: str) -> None:
         shutil.copytree(chosen, scratch / "mutated")
         what = mutate(scratch / "mutated", chance)
         try:
-            use(scratch / "mutated", Path(folder), scratch / "copy")
+            use(scratch / "mutated", Path(folder), scratch / "copy", only)
         except BaseException as error:
             error.add_note(f"the model of {chosen.name}, {what}")
             raise

@@ -82,6 +82,11 @@ def main() -> None:
     except FarshoreError as error:
         print(f"farshore: error: {_one_line(str(error))}", file=sys.stderr)
         sys.exit(2)
+    except SystemExit as ended:
+        # Typer turns Ctrl-C into an exit without a word.
+        if isinstance(getattr(ended.__context__, "__cause__", None), KeyboardInterrupt):
+            print("farshore: stopped", file=sys.stderr)
+        raise
     except KeyboardInterrupt:
         print("farshore: stopped", file=sys.stderr)
         sys.exit(130)

@@ -14,7 +14,7 @@ import yaml
 from ..errors import FarshoreError
 
 LARGEST_FILE = 1 << 20
-MOST_EVENTS = 100_000
+MOST_EVENTS = 20_000
 DEEPEST = 50
 
 

@@ -111,8 +111,8 @@ class Part(Spec):
     methods: list[str] = Field(min_length=1)
     target: str | None = None
     orders: list[str] = Field(["listed"], min_length=1)
-    steps: int | None = Field(None, ge=1)
-    memory: int | None = Field(None, ge=1)
+    steps: int | None = Field(None, ge=1, lt=2**31)
+    memory: int | None = Field(None, ge=1, lt=2**31)
     # Each applies to the benchmarks that have it: severity, weights, domain_by, ...
     options: dict[str, Any] = Field(default_factory=dict)
     # A network that replaces those of the benchmarks; settings of whichever is used.
@@ -164,7 +164,7 @@ class Experiment(Spec):
 
     name: Name
     about: str
-    scenario_seed: int = 0
+    scenario_seed: int = Field(0, ge=0, lt=2**32)
     selection: Rule = "source-validation"
     search: Search = Field(default_factory=Search)
     parts: list[Part] = Field(default_factory=list)
@@ -224,7 +224,6 @@ def check(experiment: Experiment) -> None:
             part.systems  # noqa: B018 - an unknown method is refused here
         except FarshoreError as error:
             raise FarshoreError(f"{where}.methods: {error}") from None
-        _check_settings(part, where)
         if (part.vary or part.best_seed) and part.settings_from is None:
             raise FarshoreError(
                 f"{where}.settings_from: vary and best_seed start from the selected runs of an "
@@ -237,6 +236,7 @@ def check(experiment: Experiment) -> None:
             )
         if part.settings_from is None and (part.search or experiment.search).by == "optuna":
             _check_optuna(experiment, part, where)
+        _check_settings(part, where)
 
 
 def check_dependencies(experiment: Experiment, book: Book) -> None:
