@@ -32,7 +32,9 @@ from .undo import undo
 app = typer.Typer(
     name="farshore",
     help="Continual learning that works on domains nobody has seen.\n\nStart with: farshore run "
-    "rotated-digits er",
+    "rotated-digits er\n\nExit codes: 0 done, 1 a run diverged or failed, 2 an error that you can "
+    "fix, 130 stopped by Ctrl-C, 70 an unexpected error, whose traceback is in a file (or shown, "
+    "with FARSHORE_TRACEBACK=1 in the environment).",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -35,6 +35,7 @@ def predict(
     """
     from ..deployment.model import Model
     from ..spreadsheet import as_csv_text
+    from .tables import printable
 
     if unknown not in ("mark", "refuse"):
         raise FarshoreError(f"--unknown {unknown} is not allowed: use mark or refuse")
@@ -58,14 +59,10 @@ def predict(
         raise FarshoreError(f"{out} cannot be written: {error.strerror or error}") from None
     messages = sys.stdout if out is not None else sys.stderr
     for note in site.notes:
-        print(note, file=messages)
-    print(
-        f"{len(table)} rows: "
-        + ", ".join(
-            f"{label} {count}" for label, count in table["prediction"].value_counts().items()
-        ),
-        file=messages,
-    )
+        print(printable(note), file=messages)
+    counts = table["prediction"].value_counts().items()
+    predicted = ", ".join(f"{label} {count}" for label, count in counts)
+    print(printable(f"{len(table)} rows: {predicted}"), file=messages)
     if "strangeness" in table:
         strange = table["strangeness"] > 1
         nearest = ", ".join(
@@ -73,7 +70,7 @@ def predict(
         )
         print(
             f"strange rows: {100 * strange.mean():.1f}% (at most about 5% at a site that was "
-            f"learned); nearest: {nearest}",
+            f"learned); nearest: {printable(nearest)}",
             file=messages,
         )
     if marked is not None and marked.any():

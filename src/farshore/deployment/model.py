@@ -42,6 +42,7 @@ from .site import Columns, Site, order_classes, read_site
 CHECKPOINT = "checkpoint"
 # Name of the record of sites. It has its own files, which `Learner.save` does not touch.
 RECORD = "sites"
+LARGEST_SIDE = 4096
 
 
 @dataclass(frozen=True)
@@ -335,6 +336,10 @@ def learn(
     if max_drop is not None and not 0 <= max_drop <= 1:
         raise FarshoreError(
             f"--max-drop {max_drop} is not allowed: give a share from 0 to 1, for example 0.02"
+        )
+    if size is not None and not 1 <= size <= LARGEST_SIDE:
+        raise FarshoreError(
+            f"--size {size} is not allowed: give a number of pixels from 1 to {LARGEST_SIDE}"
         )
     visible_files = (
         [path for path in folder.glob("*") if not path.name.startswith(".")]
