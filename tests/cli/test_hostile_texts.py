@@ -20,6 +20,7 @@ from farshore.cli import unexpected
 from farshore.cli.app import app
 from farshore.cli.progress import ProgressObserver
 from farshore.cli.tables import PlainConsole, make_console, plain_table, printable
+from farshore.errors import FarshoreError
 from farshore.protocol import Run
 from farshore.report.provenance import Used, commands
 
@@ -88,6 +89,15 @@ def test_run_takes_domains_with_brackets(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert HOSTILE[0] in done.output
     assert f"learned {HOSTILE[1]}" in done.output
+
+
+@pytest.mark.parametrize("command", [["run", "er"], ["compare", "--methods", "er"]])
+def test_a_negative_scenario_seed_is_refused(command: list[str], tmp_path: Path) -> None:
+    table(40, 0).to_csv(tmp_path / "rows.csv", index=False)
+    data = [str(tmp_path / "rows.csv"), *command[1:], "--domain", "auto", "--label", "label"]
+    done = CliRunner().invoke(app, [command[0], *data, "--scenario-seed", "-1"])
+    assert isinstance(done.exception, FarshoreError)
+    assert "scenario_seed = -1 is not allowed" in str(done.exception)
 
 
 def test_the_commands_of_a_page_run_nothing_from_a_result() -> None:
