@@ -14,7 +14,8 @@ from .errors import DivergedError, FarshoreError
 from .forms import FormError, Like, check_form, check_keys
 from .settings import RunSettings
 
-# What the optimisers keep per parameter. `step` is a number, everything else is like a parameter.
+# What the optimisers keep per parameter. Counters are numbers, everything else is like a parameter.
+COUNTERS = ("step", "steps")
 ADAM = {"step": None, "exp_avg": None, "exp_avg_sq": None}
 MOMENTS: dict[type[Optimizer], dict[str, None]] = {
     Adam: ADAM,
@@ -102,7 +103,9 @@ def _check_moments(
 ) -> None:
     if not isinstance(stored, Mapping):
         raise FormError(f"{where} is no dictionary")
-    names = MOMENTS.get(type(optimizer))
+    # An optimiser of a method's own may name its entries too.
+    declared = getattr(optimizer, "moments", None)
+    names = dict.fromkeys(declared) if declared else MOMENTS.get(type(optimizer))
     for index, moments in stored.items():
         if type(index) is not int or not 0 <= index < len(parameters):
             raise FormError(f"{where} has an entry for no parameter")
@@ -110,7 +113,7 @@ def _check_moments(
         check_keys(moments, names or dict(moments), place)
         for name, value in moments.items():
             number = isinstance(value, Tensor) and value.ndim == 0
-            if name == "step" or (names is None and number):
+            if name in COUNTERS or (names is None and number):
                 Like((), torch.float32, finite=True).check(value, f"{place}.{name}")
             elif value is not None or name != "momentum_buffer":
                 Like(tuple(parameter.shape), parameter.dtype).check(value, f"{place}.{name}")
