@@ -1,14 +1,13 @@
 """Generate docs/reproduction.md: our numbers beside the paper's, claim by claim.
 
-`python docs/write_reproduction.py --collect RUNS` first copies the finished runs of the experiments below from a store into
-docs/reproduction/*.csv, which are committed; the page is made from those tables alone. `make docs` writes the page, and a test
-checks that it is up to date.
+`python docs/write_reproduction.py --collect RUNS` first copies the finished runs of the experiments
+below from a store into docs/reproduction/*.csv, which are committed; the page is made from those
+tables alone. `make docs` writes the page, and a test checks that it is up to date.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -58,7 +57,7 @@ COLUMNS = (
 )
 
 
-# ---- tables ---------------------------------------------------------------------------------------
+# ---- tables --------------------------------------------------------------------------------
 
 
 def collect(runs: Path) -> None:
@@ -125,7 +124,7 @@ def pooled(by_method: dict[str, Scores], methods: Iterable[str]) -> Scores:
     return means
 
 
-# ---- words ----------------------------------------------------------------------------------------
+# ---- words --------------------------------------------------------------------------------
 
 
 def signed(value: float) -> str:
@@ -148,7 +147,9 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
-def means(frame: pd.DataFrame, column: str = "target_score_unseen") -> dict[str, tuple[float, float]]:
+def means(
+    frame: pd.DataFrame, column: str = "target_score_unseen"
+) -> dict[str, tuple[float, float]]:
     """Mean and standard error over seeds in percent, by method."""
     grouped = frame.dropna(subset=[column]).groupby("method")[column]
     return {
@@ -157,7 +158,7 @@ def means(frame: pd.DataFrame, column: str = "target_score_unseen") -> dict[str,
     }
 
 
-# ---- sections -------------------------------------------------------------------------------------
+# ---- sections --------------------------------------------------------------------------------
 
 
 def orders_section(benchmark: str) -> str:
@@ -268,10 +269,19 @@ CLAIMS = (
         10,
         between(TAILORED, group("adaptation")),
     ),
-    Claim("naive forms beat fine-tuning slightly", "about 3", 3, between(group("naive"), ["finetune"])),
-    Claim("tailored methods beat their naive forms", "about 10", 10, between(TAILORED, group("naive"))),
+    Claim(
+        "naive forms beat fine-tuning slightly", "about 3", 3, between(group("naive"), ["finetune"])
+    ),
+    Claim(
+        "tailored methods beat their naive forms", "about 10", 10, between(TAILORED, group("naive"))
+    ),
     Claim("alignment helps", "> 0", 0, without('{"alignment_weight": 0.0}', TAILORED)),
-    Claim("static priors are better than dynamic ones", "> 0", 0, without('{"priors": "dynamic"}', FOUR)),
+    Claim(
+        "static priors are better than dynamic ones",
+        "> 0",
+        0,
+        without('{"priors": "dynamic"}', FOUR),
+    ),
     Claim("backward transfer of tailored methods is not negative", ">= 0", 0, transfer),
 )
 
@@ -355,11 +365,7 @@ def paper_numbers(experiment: str) -> dict[tuple[str, str, str], tuple[float, fl
     found = paper_table(experiment)
     if found is None:
         return {}
-    return {
-        key: (number.mean, number.error or 0.0)
-        for key, number in found.numbers.items()
-        if number.mean is not None
-    }
+    return {key: (mean, error or 0.0) for key, (mean, error) in found.numbers.items()}
 
 
 def readings_section() -> str:
@@ -374,7 +380,9 @@ def readings_section() -> str:
         rows.append(
             [
                 f"`{method}`",
-                "defaults" if settings == "{}" else f"`{str(settings).strip('{}')}`".replace('"', ""),
+                "defaults"
+                if settings == "{}"
+                else f"`{str(settings).strip('{}')}`".replace('"', ""),
                 f"{mean:.1f} ± {error:.1f}",
                 f"{validation:.1f}",
                 f"{theirs[0]:.1f}" if theirs is not None else "-",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import csv
+import pickle
+import sys
+import types
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +73,52 @@ def wafers(rows: int = 60) -> pd.DataFrame:
     table = pd.DataFrame({name: pd.Series(part, dtype=part.dtype) for name, part in parts.items()})
     table.columns = pd.Index(list(parts), dtype=object)
     return table
+
+
+def old_pickle(table: pd.DataFrame) -> bytes:
+    """The table in the form of pandas before 0.25: records of modules that today's pandas no
+    longer has.
+    """
+
+    class Old:
+        def __init__(self, state=None, args=()):  # type: ignore[no-untyped-def]
+            self.state, self.args = state, args
+
+        def __reduce__(self):  # type: ignore[no-untyped-def]
+            return type(self), self.args, self.state
+
+    places = {
+        "DataFrame": "pandas.core.frame_",
+        "BlockManager": "pandas.core.internals_",
+        "_new_Index": "pandas.indexes.base",
+    }
+    kinds = {}
+    for name, module in places.items():
+        kinds[name] = type(name, (Old,), {"__module__": module, "__qualname__": name})
+        sys.modules.setdefault(module, types.ModuleType(module))
+        setattr(sys.modules[module], name, kinds[name])
+    objects = [name for name in table.columns if table[name].dtype == object]
+    values = np.empty((len(objects), len(table)), dtype=object)
+    for row, name in enumerate(objects):
+        values[row] = table[name].to_numpy()
+    where = [list(table.columns).index(name) for name in objects]
+    other = [column for column in range(len(table.columns)) if column not in where]
+    numbers = np.stack([table.iloc[:, column].to_numpy() for column in other])
+    names = np.array(list(table.columns), dtype=object)
+    axes = [kinds["_new_Index"](args=("Index", {"data": names, "name": None}))]
+    blocks = [
+        {"values": values, "mgr_locs": np.array(where)},
+        {"values": numbers, "mgr_locs": slice(other[0], other[0] + 1, 1)},
+    ]
+    manager = kinds["BlockManager"](
+        state=(axes, [], [], {"0.14.1": {"axes": axes, "blocks": blocks}})
+    )
+    frame = kinds["DataFrame"](state={"_data": manager, "_typ": "dataframe"})
+    try:
+        return pickle.dumps(frame, protocol=2)
+    finally:
+        for module in places.values():
+            sys.modules.pop(module, None)
 
 
 def write_wafer_arrays(root: Path, rows: int = 60) -> None:

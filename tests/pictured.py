@@ -55,7 +55,7 @@ def result(
         sources=list(order),
         settings={"batch_size": 8, **(settings or {})},
         run_settings={},
-        network={},
+        network={"name": "mlp"},
         steps=2,
         memory=memory,
         rows_per_step=[8, 16, 24],

@@ -5,6 +5,8 @@ It converts the user's data; a System does the work.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,11 +19,13 @@ from .checkpoints import Checkpoints
 from .data.convert import Label, as_inputs, as_labels, encode_labels, find_classes, from_dataset
 from .data.domain import Domain, Rows
 from .data.frames import is_treated, learn_columns, to_inputs
+from .data.image_folder import ImagePreprocessing
 from .data.preprocessing import Preprocessing, from_state
 from .entry import Entry
 from .errors import FarshoreError, StateError, unknown
 from .evaluation.scores import score
 from .execution import check_way
+from .forms import FormError, ListOf, MapOf, Maybe, check_form, check_keys
 from .methods import METHODS
 from .networks.build import check_network
 from .networks.network import Network
@@ -33,6 +37,20 @@ from .state import load_state, save_state
 from .system import SYSTEMS, Setup, System
 
 METRICS = ("accuracy", "macro_f1")
+MOST_ROWS = 10**9
+STATE = dict.fromkeys(("config", "domains", "shape", "dtype", "preprocessing", "system"))
+CONFIG: dict[str, Any] = {
+    "network": Maybe(""),
+    "method": "",
+    "memory": 0,
+    "settings": MapOf(None),
+    "network_settings": MapOf(None),
+    "classes": Maybe(ListOf(None)),
+    "metric": "",
+    "seed": 0,
+    "profile": Maybe(""),
+}
+LARGEST_INPUT = 1 << 28
 
 
 class Learner:
@@ -76,8 +94,11 @@ class Learner:
             raise FarshoreError(
                 f"metric = {metric!r} is not allowed: it should be 'accuracy' or 'macro_f1'"
             )
-        if int(memory) < 1:
-            raise FarshoreError(f"memory = {memory} is not allowed: it must keep at least 1 row")
+        if not 1 <= int(memory) <= MOST_ROWS:
+            raise FarshoreError(
+                f"memory = {memory} is not allowed: it must keep at least 1 row, and at most "
+                f"{MOST_ROWS:,}"
+            )
         check_network(network)
         self._method_settings = for_method
         self._network = network
@@ -88,7 +109,7 @@ class Learner:
         check_way(self.run, self.device)
         self.profile = profile
         self.capacity = int(memory)
-        self.classes = list(classes) if classes is not None else None
+        self.classes = check_classes(classes) if classes is not None else None
         self.observer = observer or Observer()
         self.shape: tuple[int, ...] | None = None
         self.dtype = torch.float32
@@ -329,17 +350,31 @@ class Learner:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state from `state_dict` in a learner of the same configuration."""
+        check_keys(state, STATE, "the state")
+        check_form(state["domains"], ListOf({"name": "", "rows": 0, "steps": 0}), "domains")
         self.domains = [dict(domain) for domain in state["domains"]]
         self.preprocessing = from_state(state["preprocessing"])
         if state["system"] is None:
+            if self.domains:
+                raise FormError("domains were learned, but there is no model")
             return
         kind = SYSTEMS.get(self.method_type.system)
-        shape = tuple(state["shape"])
+        shape = _check_shape(state["shape"])
+        if state["dtype"] not in ("float32", "uint8"):
+            raise FormError(f"dtype is {str(state['dtype'])[:40]!r}, not float32 or uint8")
+        if state["dtype"] == "uint8" and len(shape) != 3 and isinstance(self._network, str):
+            raise FormError("dtype is uint8, but the rows are no images")
+        _check_preprocessing(self.preprocessing, shape, state["dtype"])
         setup = self._setup(shape, self.classes or [], restored=True)
         kind.check_state(setup, state["system"])
         self._system = kind(setup)
         self._system.load_state_dict(state["system"])
         self.shape, self.dtype = shape, getattr(torch, state["dtype"])
+        if self._system.domains != [domain["name"] for domain in self.domains]:
+            raise FormError("domains are not those of the model")
+        for rows in self._system.kept_rows().values():
+            if rows["inputs"].dtype != self.dtype:
+                raise FormError(f"the kept rows are not {state['dtype']}")
 
 
 def load(
@@ -364,6 +399,7 @@ def from_state_dict(
 ) -> Learner:
     """A learner from its `state_dict`; messages name `folder` as its origin."""
     try:
+        check_form(state["config"], CONFIG, "config")
         config = dict(state["config"])
         if config["network"] is None:
             if network is None:
@@ -374,9 +410,57 @@ def from_state_dict(
             config["network"] = network
         learner = Learner(**config, device=device, observer=observer)
         learner.load_state_dict(state)
-    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
-        raise StateError(f"{folder} does not contain a complete learner: {error}") from error
+    except (
+        KeyError,
+        IndexError,
+        TypeError,
+        ValueError,
+        RuntimeError,
+        AttributeError,
+        OverflowError,
+    ) as error:
+        reason = " ".join(str(error).split())[:500]
+        raise StateError(f"{folder} does not contain a complete learner: {reason}") from error
     return learner
+
+
+def check_classes(classes: Sequence[Label]) -> list[Label]:
+    """The classes as a list, if they are labels and none is named twice."""
+    labels = list(classes)
+    for label in labels:
+        if not isinstance(label, str | int | float) or label != label:
+            raise FarshoreError(f"classes: {str(label)[:40]!r} is no label: give numbers or texts")
+    twice = next((label for label, count in Counter(labels).items() if count > 1), None)
+    if twice is not None:
+        raise FarshoreError(f"classes: {twice!r} is named twice: name every class once")
+    return labels
+
+
+def _check_shape(shape: Any) -> tuple[int, ...]:
+    """The shape of an input, if it is one that rows can have."""
+    check_form(shape, ListOf(0), "shape")
+    if not 1 <= len(shape) <= 4 or not all(length >= 1 for length in shape):
+        raise FormError(f"shape is {list(shape)[:8]}, which no row has")
+    if math.prod(shape) > LARGEST_INPUT:
+        raise FormError(f"shape is {list(shape)}, which is too large for a row")
+    return tuple(shape)
+
+
+def _check_preprocessing(
+    preprocessing: Preprocessing | None, shape: tuple[int, ...], dtype: str
+) -> None:
+    """Raise a FormError unless the preprocessing gives inputs of this shape and type."""
+    images = isinstance(preprocessing, ImagePreprocessing)
+    if preprocessing is not None and dtype != ("uint8" if images else "float32"):
+        raise FormError(f"dtype is {dtype}, which the preprocessing does not give")
+    if isinstance(preprocessing, ImagePreprocessing):
+        made: tuple[int, ...] = (preprocessing.channels, preprocessing.size, preprocessing.size)
+    elif preprocessing is not None:
+        made = (len(preprocessing.features),)
+    else:
+        return
+    if made != shape:
+        raise FormError(f"preprocessing gives rows of shape {list(made)}, not {list(shape)}")
 
 
 def _dtype(domain: Domain) -> torch.dtype:

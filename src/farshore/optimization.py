@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from .errors import DivergedError, FarshoreError
+from .forms import FormError, Like, check_form, check_keys
 from .settings import RunSettings
+
+# What the optimisers keep per parameter. Counters are numbers, everything else is like a parameter.
+COUNTERS = ("step", "steps")
+ADAM = {"step": None, "exp_avg": None, "exp_avg_sq": None}
+MOMENTS: dict[type[Optimizer], dict[str, None]] = {
+    Adam: ADAM,
+    AdamW: ADAM,
+    SGD: {"momentum_buffer": None},
+}
 
 
 def make_optimizer(
@@ -54,6 +65,58 @@ def reset_optimizers(optimizers: Iterable[Optimizer]) -> None:
     """Drop the moments and counters of each optimiser, as if it had just been created."""
     for optimizer in optimizers:
         optimizer.state.clear()
+
+
+def check_optimizers(optimizers: Sequence[Optimizer], states: Any) -> None:
+    """Raise a FormError unless these are states of these optimisers, parameter by parameter.
+
+    Fused kernels do not check the shapes of moments: a wrong one would crash the process.
+    """
+    if not isinstance(states, list) or len(states) != len(optimizers):
+        raise FormError(f"optimizers is no list of {len(optimizers)} states")
+    for number, (optimizer, state) in enumerate(zip(optimizers, states, strict=True)):
+        where = f"optimizers.{number}"
+        fresh = optimizer.state_dict()
+        check_keys(state, fresh, where)
+        if not isinstance(state["param_groups"], list):
+            raise FormError(f"{where}.param_groups is no list")
+        check_form(state["param_groups"], fresh["param_groups"], f"{where}.param_groups")
+        for stored, own in zip(state["param_groups"], fresh["param_groups"], strict=True):
+            _check_group(stored, own, f"{where}.param_groups")
+        parameters = [value for group in optimizer.param_groups for value in group["params"]]
+        _check_moments(optimizer, state["state"], parameters, f"{where}.state")
+
+
+def _check_group(stored: Mapping[str, Any], own: Mapping[str, Any], where: str) -> None:
+    """Check that switches and parameters are the optimiser's own; a device may change `capturable`.
+
+    Numbers such as the learning rate may have been changed by a schedule.
+    """
+    for name, value in own.items():
+        fixed = isinstance(value, bool | str) or value is None or name == "params"
+        if fixed and name != "capturable" and stored[name] != value:
+            raise FormError(f"{where}: {name} is not the optimiser's own")
+
+
+def _check_moments(
+    optimizer: Optimizer, stored: Any, parameters: Sequence[nn.Parameter], where: str
+) -> None:
+    if not isinstance(stored, Mapping):
+        raise FormError(f"{where} is no dictionary")
+    # An optimiser of a method's own may name its entries too.
+    declared = getattr(optimizer, "moments", None)
+    names = dict.fromkeys(declared) if declared else MOMENTS.get(type(optimizer))
+    for index, moments in stored.items():
+        if type(index) is not int or not 0 <= index < len(parameters):
+            raise FormError(f"{where} has an entry for no parameter")
+        parameter, place = parameters[index], f"{where}.{index}"
+        check_keys(moments, names or dict(moments), place)
+        for name, value in moments.items():
+            number = isinstance(value, Tensor) and value.ndim == 0
+            if name in COUNTERS or (names is None and number):
+                Like((), torch.float32, finite=True).check(value, f"{place}.{name}")
+            elif value is not None or name != "momentum_buffer":
+                Like(tuple(parameter.shape), parameter.dtype).check(value, f"{place}.{name}")
 
 
 def check_finite(network: nn.Module, domain: str, step: int) -> None:

@@ -6,6 +6,7 @@ It turns one Run into one Result.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable
 from copy import deepcopy
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from torch import Tensor
 
 from . import catalog
@@ -62,15 +63,16 @@ class Run(BaseModel):
     # A network that replaces the scenario's own; settings of whichever is used.
     network: str | None = None
     network_settings: dict[str, Any] = Field(default_factory=dict)
-    seed: int = 0
-    scenario_seed: int = 0
+    seed: int = Field(0, ge=0, lt=2**63)
+    # scikit-learn, which makes domains of own data, takes seeds of 32 bits.
+    scenario_seed: int = Field(0, ge=0, lt=2**32)
     target: str | None = None
     order: tuple[str, ...] | None = None
     # Domains that this run uses neither as source nor as target. In selection by leaving sources
     # out, a source takes the place of the target, and the real target is left out.
     left_out: tuple[str, ...] = ()
-    steps: int | None = Field(None, ge=1)
-    memory: int | None = Field(None, ge=1)
+    steps: int | None = Field(None, ge=1, lt=2**31)
+    memory: int | None = Field(None, ge=1, lt=2**31)
     device: str = "cpu"
     # A trial of a search by successive halving, which may be stopped between two domains. It is
     # part of the run, so that other searches never get a run that was stopped.
@@ -166,6 +168,31 @@ class Result(BaseModel):
     hardware: dict[str, str] = Field(default_factory=dict)
     data: dict[str, str] = Field(default_factory=dict)
 
+    @model_validator(mode="after")
+    def _check_parts(self) -> Result:
+        """Refuse results whose parts do not belong together: every reader relies on them."""
+        if self.target is not None and self.metric not in self.target.scores:
+            raise ValueError(f"one whose target has a score {self.metric!r}")
+        for key, names in {
+            "seconds": ("total", "training"),
+            "versions": ("torch", "farshore"),
+        }.items():
+            missing = [name for name in names if name not in getattr(self, key)]
+            if missing:
+                raise ValueError(f"one with {key}.{missing[0]}")
+        if not isinstance(self.network.get("name"), str):
+            raise ValueError("one with network.name")
+        for split in SPLITS:
+            rows = self.matrices.get(split)
+            if rows is None or (not rows and self.status == "done"):
+                raise ValueError(f"one with matrices.{split}")
+            widths = {len(row) for row in rows}
+            if len(widths) > 1 or any(not len(rows) <= n <= len(self.sources) for n in widths):
+                raise ValueError(f"one with a score per source in each row of matrices.{split}")
+        if not all(map(math.isfinite, self.seconds.values())):
+            raise ValueError("one with finite seconds")
+        return self
+
     @property
     def target_score(self) -> float | None:
         """The main score: the scenario's metric on the unseen target."""
@@ -201,7 +228,8 @@ class Result(BaseModel):
         except OSError as error:
             raise StateError(f"{path} cannot be read: {error.strerror}") from error
         except ValidationError as error:
-            raise StateError(f"{path} is not a complete result: {explain(error)}") from error
+            reason = " ".join(explain(error, shown=60).split())
+            raise StateError(f"{path} is not a complete result: {reason}") from error
 
 
 # Called with the frozen learner once the target is open and measured, for figures.

@@ -208,8 +208,11 @@ class Settings(BaseModel):
         return [base for base in cls.__mro__ if issubclass(base, Settings)]
 
 
-def explain(error: ValidationError) -> str:
-    """Format a pydantic error as one line: the name, the given value, and what is allowed."""
+def explain(error: ValidationError, *, shown: int = 1000) -> str:
+    """Format a pydantic error as one line: the name, the given value, and what is allowed.
+
+    shown: of a longer value only the first characters are printed.
+    """
     first = error.errors()[0]
     name = (
         ".".join(
@@ -220,7 +223,9 @@ def explain(error: ValidationError) -> str:
         or "value"
     )
     allowed = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-    return f"{name} = {first['input']!r} is not allowed: it should be {allowed}"
+    given = repr(first["input"])
+    given = given if len(given) <= shown else f"{given[:shown]}..."
+    return f"{name} = {given} is not allowed: it should be {allowed}"
 
 
 def _searched(extra: Any, default: Any) -> Searched:
@@ -242,6 +247,7 @@ class MethodSettings(Settings):
         64,
         Power(2, 3, 8, whole=True),
         ge=1,
+        le=2**20,
         help="rows of the current domain per step",
     )
 
@@ -293,6 +299,7 @@ class RunSettings(Settings):
     threads: int | None = setting(
         None,
         ge=1,
+        le=256,
         help="CPU threads; default: 1 for networks below a million parameters, else one per core",
     )
     deterministic: bool = setting(

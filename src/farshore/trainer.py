@@ -19,18 +19,20 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from .allocation import check_fits, explain_shortage
 from .batch import Batch
 from .checkpoints import Checkpoints, load_optimizers
 from .data.domain import Domain, Rows
 from .data.seal import training
 from .errors import FarshoreError
 from .execution import arithmetic, choose_way, evaluation, extraction, laid_out, steps_of
+from .forms import NAMES, FormError, Like, MapOf, check_form, check_keys, is_count
 from .memory import MEMORIES
-from .memory.memory import Fields, Memory
-from .methods.method import Method, Terms, balanced_weights
+from .memory.memory import Fields, Memory, RowForm
+from .methods.method import Method, Terms, balanced_weights, unknown_parts
 from .networks.build import check_sizes, make_network
 from .networks.network import EVALUATION_ROWS
-from .optimization import check_finite, make_optimizer
+from .optimization import check_finite, check_optimizers, make_optimizer
 from .profiles import PROFILES
 from .randomness import Generators, seeded
 from .settings import RunSettings
@@ -39,6 +41,10 @@ from .system import Setup, System, Usage
 ALL_SOURCES = "all sources"
 EVALUATION_VALUES = 4096 * 1024  # fewer rows at once if a row is large
 FINITE_CHECK_STEPS = 100
+# The parts of a snapshot.
+SNAPSHOT = dict.fromkeys(
+    ("steps_done", "domains", "network", "optimizers", "memory", "method", "generators")
+)
 # Attributes that a method gets from its trainer, which saves them separately.
 FROM_TRAINER = ("settings", "domains", "network", "memory", "generator", "opts")
 
@@ -115,6 +121,7 @@ class Trainer(System):
             if self.run.reset_optimizer == "domain" and self.domains:
                 self.method.reset_optimizers()
             self.rows_per_step = rehearsal.rows_per_step
+            self._check_batch()
             self.method.before_domain(domain.name)
             resume = checkpoints.of(self, domain, steps) if checkpoints is not None else None
             self._train(rehearsal, steps, resume, close=lambda: self._close(domain.name, rehearsal))
@@ -131,6 +138,7 @@ class Trainer(System):
         total = self.method.joint_steps(steps, len(domains))
         with training(ALL_SOURCES):
             self.rows_per_step = len(domains) * self.method.settings.batch_size
+            self._check_batch()
             self._train(AllSources(self, sources), total)
         self.method.domains += [domain.name for domain in domains]
         return total
@@ -150,7 +158,8 @@ class Trainer(System):
         began = time.perf_counter()
         first = resume.restore() if resume is not None else 0
         self.choose_way(steps, batches.parts)
-        with self.arithmetic():
+        shortage = explain_shortage(f"a step on {self.rows_per_step:,} rows", "lower batch_size")
+        with shortage, self.arithmetic():
             with self.carrying_out(lambda: self.step(batches)) as carry_out:
                 for step in range(first, steps):
                     self.method.before_step(self.steps_done, step)
@@ -165,6 +174,11 @@ class Trainer(System):
             close()
             self._wait()
         self.seconds = {"steps": ended - began, "closing": time.perf_counter() - ended}
+
+    def _check_batch(self) -> None:
+        """Refuse a batch whose inputs alone exceed the machine's memory."""
+        values = self.rows_per_step * math.prod(self.setup.shape)
+        check_fits(4 * values, f"a step on {self.rows_per_step:,} rows", "lower batch_size")
 
     def step(self, batches: Batches) -> Terms:
         """The work of a step on the device: draw, update, observe. It reads no value back."""
@@ -319,17 +333,57 @@ class Trainer(System):
             "generators": self.generators.state_dict(),
         }
         if inside_domain:
-            state["within"] = {
-                name: value
-                for name, value in vars(method).items()
-                if name not in FROM_TRAINER and _is_plain(value)
-            }
+            state["within"] = self._within()
         return state
 
+    def _check_snapshot(self, state: Mapping[str, Any]) -> None:
+        """Raise a FormError unless every part of a snapshot fits what it belongs to."""
+        method, network = self.method, self.method.network
+        check_keys(state, SNAPSHOT | ({"within": None} if "within" in state else {}), "the state")
+        if not is_count(state["steps_done"]):
+            raise FormError("steps_done is no number of steps")
+        check_form(state["domains"], NAMES, "domains")
+        weights = {
+            name: Like(tuple(value.shape), value.dtype, finite=value.is_floating_point())
+            for name, value in network.state_dict().items()
+        }
+        check_form(state["network"], weights, "network")
+        check_optimizers(method.opts, state["optimizers"])
+        if self.memory is not None:
+            widths = {"features": network.feature_dim, "logits": self.setup.classes}
+            outputs = {name: widths[name] for name in method.replay.stores}
+            form = RowForm(self.setup.shape, self.setup.classes, outputs)
+            self.memory.check_state(state["memory"], form)
+            names = state["memory"].get("names", [])
+            if names not in ([], state["domains"]):
+                raise FormError("memory.names are not the domains that were learned")
+        elif state["memory"] is not None:
+            raise FormError("there is a memory, but the method keeps no rows")
+        check_form(state["method"], method.state_form(), "method")
+        check_form(state["generators"], self.generators.state_dict(), "generators")
+        within, own = state.get("within", {}), self._within()
+        check_form(within, MapOf(None), "within")
+        for name, value in within.items():
+            # Some attributes are set during a domain; none replaces a method or a trainer's part.
+            defined = getattr(type(method), name, None)
+            taken = name in FROM_TRAINER or callable(defined) or isinstance(defined, property)
+            if taken or name.startswith("__") or not name.isidentifier():
+                raise FormError(f"within has an unknown entry {name[:60]!r}")
+            check_form(value, unknown_parts(own.get(name)), f"within.{name}")
+
+    def _within(self) -> dict[str, Any]:
+        """What the method keeps only within a domain."""
+        return {
+            name: value
+            for name, value in vars(self.method).items()
+            if name not in FROM_TRAINER and _is_plain(value)
+        }
+
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a snapshot."""
+        """Restore a snapshot, after a check of every part of it."""
         method = self.method
-        self.steps_done = int(state["steps_done"])
+        self._check_snapshot(state)
+        self.steps_done = state["steps_done"]
         method.network.load_state_dict(state["network"])
         load_optimizers(method.opts, state["optimizers"])
         if self.memory is not None:

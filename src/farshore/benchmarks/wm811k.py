@@ -206,18 +206,43 @@ def _read_pickle(
     missing = [name for name in ("waferMap", "lotName", "failureType") if name not in table]
     if missing:
         raise FarshoreError(f"{path} has no column {missing[0]!r}: it is not the published file")
-    named = [np.asarray(label).reshape(-1) for label in table["failureType"]]
-    rows = np.flatnonzero([len(label) > 0 and str(label[0]) != "" for label in named])
-    lots = np.array([int(str(lot).removeprefix("lot")) for lot in table["lotName"][rows]])
+    named = [_first_text(label) for label in table["failureType"]]
+    rows = np.flatnonzero([label != "" for label in named])
+    lots = np.array([_lot_number(path, lot) for lot in table["lotName"][rows]])
     order = np.argsort(lots, kind="stable")
     rows, lots = rows[order], lots[order]
     maps = table["waferMap"]
     return (
-        lambda row: np.asarray(maps[rows[row]]),
-        _numbers(np.array([str(named[row][0]) for row in rows])),
+        lambda row: _check_map(path, maps[rows[row]]),
+        _numbers(np.array([named[row] for row in rows])),
         lots,
         lots,
     )
+
+
+def _first_text(label: object) -> str:
+    """The pattern in a cell, which is a text or an array with at most one; empty if unlabelled."""
+    if not isinstance(label, np.ndarray):
+        return "" if label is None else str(label)
+    return str(label.flat[0]) if label.size else ""
+
+
+def _lot_number(path: Path, lot: object) -> int:
+    number = str(lot).removeprefix("lot")
+    if not number.isdecimal() or len(number) > 9:
+        raise FarshoreError(
+            f"{path} has the lot {str(lot)[:40]!r}: it is not the published file, which numbers "
+            "its lots lot1, lot2, ..."
+        )
+    return int(number)
+
+
+def _check_map(path: Path, wafer: object) -> np.ndarray:
+    if not isinstance(wafer, np.ndarray) or wafer.dtype.kind not in "iu" or wafer.ndim != 2:
+        raise FarshoreError(f"{path} has a wafer map that is no grid of numbers: get it again")
+    if wafer.size == 0:
+        raise FarshoreError(f"{path} has an empty wafer map: get it again")
+    return wafer
 
 
 def _numbers(names: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ Heavy imports happen inside the commands, so that `--help` answers at once.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -31,7 +32,9 @@ from .undo import undo
 app = typer.Typer(
     name="farshore",
     help="Continual learning that works on domains nobody has seen.\n\nStart with: farshore run "
-    "rotated-digits er",
+    "rotated-digits er\n\nExit codes: 0 done, 1 a run diverged or failed, 2 an error that you can "
+    "fix, 130 stopped by Ctrl-C, 70 an unexpected error, whose traceback is in a file (or shown, "
+    "with FARSHORE_TRACEBACK=1 in the environment).",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -71,12 +74,33 @@ app.command()(report)
 
 
 def main() -> None:
-    """Entry point. An error that the user can fix is one line on stderr and exit code 2."""
+    """Entry point. Every end but success is one line on stderr.
+
+    Exit code 2: an error that the user can fix. 130: stopped by Ctrl-C. 70: an error that nobody
+    expected; its traceback is in a file, or shown if FARSHORE_TRACEBACK=1 is set.
+    """
     try:
         app()
     except FarshoreError as error:
-        print(f"farshore: error: {error}", file=sys.stderr)
+        print(f"farshore: error: {_one_line(str(error))}", file=sys.stderr)
         sys.exit(2)
+    except SystemExit as ended:
+        # Typer turns Ctrl-C into an exit without a word.
+        if isinstance(getattr(ended.__context__, "__cause__", None), KeyboardInterrupt):
+            print("farshore: stopped", file=sys.stderr)
+        raise
     except KeyboardInterrupt:
         print("farshore: stopped", file=sys.stderr)
         sys.exit(130)
+    except Exception as error:
+        from .unexpected import EXIT_CODE, VARIABLE, report_unexpected
+
+        if os.environ.get(VARIABLE, "") not in ("", "0"):
+            raise
+        print(f"farshore: {_one_line(report_unexpected(error))}", file=sys.stderr)
+        sys.exit(EXIT_CODE)
+
+
+def _one_line(text: str) -> str:
+    """The text without line breaks and control characters, which may come from a file."""
+    return "".join(character if character.isprintable() else " " for character in text)

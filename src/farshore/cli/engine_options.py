@@ -152,4 +152,4 @@ def print_left_out(console: Console, plan: Plan) -> None:
 
 def print_line(console: Console, text: str) -> None:
     """Print a line unchanged: no colours, no wrapping."""
-    console.print(text, highlight=False, markup=False, soft_wrap=True)
+    console.print(text, soft_wrap=True)

@@ -32,7 +32,7 @@ def evaluate(
     logits, labels = opened.outputs(site)
     console = make_console()
     for note in site.notes:
-        console.print(note, highlight=False, markup=False)
+        console.print(note)
     shares = ("accuracy", "balanced_accuracy", "macro_f1", "auroc")
     rows = [
         [

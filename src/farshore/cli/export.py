@@ -20,10 +20,13 @@ def export(
     """
     from ..export import export_model
     from ..learner import load
+    from .tables import printable
 
     facts = export_model(load(model), file)
     print(f"wrote {file} ({file.stat().st_size:,} bytes)")
     print(
-        f"inputs {', '.join(facts['inputs'])}; output: the probabilities of "
-        f"{', '.join(facts['classes'])}"
+        printable(
+            f"inputs {', '.join(facts['inputs'])}; output: the probabilities of "
+            f"{', '.join(facts['classes'])}"
+        )
     )

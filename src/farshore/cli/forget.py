@@ -21,9 +21,12 @@ def forget(
     Example: farshore forget model/ "site A"
     """
     from ..deployment.model import forget as forget_site
+    from .tables import printable
 
     names = [domain["name"] for domain in forget_site(model, name).learner.domains]
     print(
-        f"deleted the stored data of {name}; other sites: {', '.join(names) or 'none'}. The "
-        "weights were trained on it and do not change."
+        printable(
+            f"deleted the stored data of {name}; other sites: {', '.join(names) or 'none'}. The "
+            "weights were trained on it and do not change."
+        )
     )

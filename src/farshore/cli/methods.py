@@ -33,11 +33,11 @@ def methods(
                 for index, kind in enumerate(kinds)
             ]
         console.print(plain_table("methods", ["group", "name", "paper"], rows, text=True))
-        console.print("farshore methods NAME explains one and lists its settings", highlight=False)
+        console.print("farshore methods NAME explains one and lists its settings")
         return
     kind = catalog.find(name)
-    console.print(f"{kind.name} ({kind.group}; {kind.reference})\n", highlight=False)
-    console.print(inspect.getdoc(kind) or "", highlight=False, markup=False)
+    console.print(f"{kind.name} ({kind.group}; {kind.reference})\n")
+    console.print(inspect.getdoc(kind) or "")
     base = kind.Settings.searched()
     rows = [
         [key, *_default_and_search(setting), kind.Settings.model_fields[key].description or ""]

@@ -22,7 +22,7 @@ class PlanProgress:
         self.bar = Bar(
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             console=console,
             transient=True,
             disable=not console.is_terminal,
@@ -54,15 +54,13 @@ class PlanProgress:
             f"{planned.trial}"
         )
         if outcome.status == "failed":
-            self.bar.console.print(
-                f"failed: {progress.failures[-1]}", highlight=False, markup=False, soft_wrap=True
-            )
+            self.bar.console.print(f"failed: {progress.failures[-1]}", soft_wrap=True)
         elif not self.console.is_terminal:
             text = (
                 f"[{progress.done}/{progress.total}] {run_label}: {outcome.status} in "
                 f"{outcome.seconds:.1f} s; {state}"
             )
-            self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+            self.console.print(text, soft_wrap=True)
 
 
 def duration(seconds: float) -> str:

@@ -35,6 +35,8 @@ def predict(
     Example: farshore predict model/ new_site.csv -o predictions.csv
     """
     from ..deployment.model import Model
+    from ..spreadsheet import as_csv_text
+    from .tables import printable
 
     if unknown not in ("mark", "refuse"):
         raise FarshoreError(f"--unknown {unknown} is not allowed: use mark or refuse")
@@ -48,21 +50,17 @@ def predict(
             f"{int(marked.sum())} rows of {data} have unknown categories, the first is row "
             f"{first['row']}: {first['unknown']}"
         )
-    text = table.to_csv(index=False, float_format="%.6g")
+    text = as_csv_text(table, float_format="%.6g")
     if out is not None:
         write_output(out, text.encode())
     else:
         print_output(text)
     messages = sys.stdout if out is not None else sys.stderr
     for note in site.notes:
-        print(note, file=messages)
-    print(
-        f"{len(table)} rows: "
-        + ", ".join(
-            f"{label} {count}" for label, count in table["prediction"].value_counts().items()
-        ),
-        file=messages,
-    )
+        print(printable(note), file=messages)
+    counts = table["prediction"].value_counts().items()
+    predicted = ", ".join(f"{label} {count}" for label, count in counts)
+    print(printable(f"{len(table)} rows: {predicted}"), file=messages)
     if "strangeness" in table:
         strange = table["strangeness"] > 1
         nearest = ", ".join(
@@ -70,7 +68,7 @@ def predict(
         )
         print(
             f"strange rows: {100 * strange.mean():.1f}% (at most about 5% at a site that was "
-            f"learned); nearest: {nearest}",
+            f"learned); nearest: {printable(nearest)}",
             file=messages,
         )
     if marked is not None and marked.any():

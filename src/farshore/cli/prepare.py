@@ -45,11 +45,11 @@ def prepare(
     console = make_console()
     if kind.needs_preparation() is None:
         where = "your own data" if kind.own_data else "shipped with farshore"
-        console.print(f"{benchmark} is {where}: nothing to prepare", highlight=False)
+        console.print(f"{benchmark} is {where}: nothing to prepare")
         return
     instance = kind({"severity": severity} if severity is not None else {})
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         DownloadColumn(),
         TransferSpeedColumn(),
@@ -63,16 +63,14 @@ def prepare(
     rows = ", ".join(f"{name} {count:,}" for name, count in prepared.domains.items())
     console.print(
         f"prepared {benchmark} in {prepared.folder} ({prepared.bytes / 1e6:.1f} MB)",
-        highlight=False,
         soft_wrap=True,
     )
-    console.print(f"rows by domain: {rows}", highlight=False, soft_wrap=True)
+    console.print(f"rows by domain: {rows}", soft_wrap=True)
     if no_weights is not None:
-        console.print(f"without pretrained weights: {no_weights}", highlight=False, soft_wrap=True)
+        console.print(f"without pretrained weights: {no_weights}", soft_wrap=True)
     if root is not None:
         console.print(
             f"to use it: farshore run {benchmark} er --root {root}",
-            highlight=False,
             soft_wrap=True,
         )
 

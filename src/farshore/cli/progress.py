@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor
 
 from ..observer import Observer
+from .tables import printable
 
 READ_EVERY = 25
 
@@ -20,7 +21,7 @@ class LiveBar:
     def __init__(self, console: Console, *extra_columns: TextColumn) -> None:
         self.console = console
         columns = (
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
@@ -42,16 +43,18 @@ class ProgressObserver(LiveBar, Observer):
     """Context manager that shows steps and losses during a run."""
 
     def __init__(self, console: Console) -> None:
-        super().__init__(console, TextColumn("{task.fields[loss]}"))
+        super().__init__(console, TextColumn("{task.fields[loss]}", markup=False))
         self.task = self.bar.add_task("", total=1, loss="", visible=False)
 
     def note(self, text: str) -> None:
         """Print a permanent line."""
-        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+        self.console.print(text, soft_wrap=True)
 
     def start(self, domain: str, steps: int) -> None:
         """Restart the bar for a new domain."""
-        self.bar.reset(self.task, total=steps, description=f"learning {domain}", visible=True)
+        self.bar.reset(
+            self.task, total=steps, description=printable(f"learning {domain}"), visible=True
+        )
 
     def step(self, domain: str, step: int, terms: Mapping[str, Tensor]) -> None:
         """Advance the bar. Losses are read only now and then, and only in a terminal."""
@@ -66,4 +69,4 @@ class ProgressObserver(LiveBar, Observer):
         shown = "  ".join(
             f"{name.split(' validation')[0]} {100 * value:.1f}" for name, value in scored.items()
         )
-        self.console.print(f"learned {domain}: validation {shown}", highlight=False)
+        self.console.print(f"learned {domain}: validation {shown}")

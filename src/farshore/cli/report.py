@@ -59,7 +59,7 @@ def report(
         path = out if out is not None else Path("report.html")
         problems = write_report(runs, path, paper=not no_paper, experiment=experiment)
     for text in problems:
-        console.print(f"note: {text}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"note: {text}", soft_wrap=True)
     size = path.stat().st_size
     shown = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"
-    console.print(f"{path} is written ({shown})", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"{path} is written ({shown})", soft_wrap=True)

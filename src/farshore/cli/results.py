@@ -24,6 +24,7 @@ def results(
     import io
 
     from ..files import write_output
+    from ..spreadsheet import as_csv_text
     from ..store.store import Store, tidy_table
     from .tables import make_console
 
@@ -43,9 +44,9 @@ def results(
         frame.to_parquet(buffer, index=False)
         data = buffer.getvalue()
     else:
-        data = frame.to_csv(index=False).encode()
+        data = as_csv_text(frame).encode()
     write_output(path, data)
     console = make_console()
     for text in damaged:
-        console.print(f"left out: {text}", highlight=False, markup=False, soft_wrap=True)
-    console.print(f"{len(frame)} runs in {path}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"left out: {text}", soft_wrap=True)
+    console.print(f"{len(frame)} runs in {path}", soft_wrap=True)

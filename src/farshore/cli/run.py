@@ -238,7 +238,7 @@ def show(result: Result, console: Console) -> None:
     from .tables import plain_table
 
     if result.status == "diverged":
-        console.print(f"diverged: {result.message}", highlight=False)
+        console.print(f"diverged: {result.message}")
         return
     matrix = zip(result.stages or result.sources, result.matrices["validation"], strict=True)
     rows = [[f"after {name}", *(percent(value) for value in row)] for name, row in matrix]
@@ -266,7 +266,6 @@ def show(result: Result, console: Console) -> None:
         f"{result.steps} steps per domain, {' '.join(map(str, result.rows_per_step))} rows per "
         f"step, memory {result.memory_items} rows "
         f"({result.memory_bytes:,} bytes), {result.seconds['total']:.1f} s",
-        highlight=False,
     )
 
 

@@ -14,8 +14,8 @@ def undo(model: Annotated[Path, typer.Argument(help="folder of the model")]) -> 
     Example: farshore undo model/
     """
     from ..deployment.model import take_back
+    from .tables import printable
 
     names = [domain["name"] for domain in take_back(model).learner.domains]
-    print(
-        f"{model} is back to its previous version; it has learned: {', '.join(names) or 'nothing'}"
-    )
+    learned = ", ".join(names) or "nothing"
+    print(printable(f"{model} is back to its previous version; it has learned: {learned}"))

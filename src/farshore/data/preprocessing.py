@@ -6,10 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import StateError
+from ..forms import NAMES, MapOf, Maybe, check_form
 from .image_folder import ImagePreprocessing
 from .table import TablePreprocessing
 
 Preprocessing = TablePreprocessing | ImagePreprocessing
+# What a saved state of each kind looks like.
+FORMS: dict[str, Any] = {
+    "table": {
+        "kind": "",
+        "numbers": MapOf(Maybe([0.0, 0.0])),
+        "categories": MapOf(Maybe(NAMES)),
+        "indicators": True,
+        "most": Maybe(0),
+    },
+    "images": {"kind": "", "size": 0, "channels": 0},
+}
 
 
 def from_state(state: Mapping[str, Any] | None) -> Preprocessing | None:
@@ -18,6 +30,7 @@ def from_state(state: Mapping[str, Any] | None) -> Preprocessing | None:
         return None
     for kind in (TablePreprocessing, ImagePreprocessing):
         if state.get("kind") == kind.kind:
+            check_form(state, FORMS[kind.kind], "preprocessing")
             return kind.from_state(state)
     raise StateError(
         f"the state contains preprocessing of kind {state.get('kind')!r}, which this version of "

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..errors import FarshoreError
 from ..learner import Learner
 
 USUAL = 0.95
@@ -57,6 +58,11 @@ def moments(features: Tensor, held_out: Tensor) -> Moments:
     covariance = centred.T @ centred / max(1, rows - 1)
     shrinkage = width / (width + rows)
     spread = (covariance.diagonal().mean() * shrinkage).clamp(min=1e-12)
+    if not bool(torch.isfinite(covariance).all()):
+        raise FarshoreError(
+            "the model's features are not finite numbers: it has diverged or is damaged; `farshore "
+            "undo` returns to the version before its last change"
+        )
     matrix = (1 - shrinkage) * covariance + spread * torch.eye(
         width, dtype=torch.float64, device=features.device
     )

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,10 @@ from ..data.public_files import known_checksum
 from ..data.splits import divide_rows
 from ..data.table import TablePreprocessing
 from ..errors import DivergedError, FarshoreError, StateError
+from ..forms import NAMES, Like, MapOf, check_form, check_keys
 from ..learner import Learner, from_state_dict
 from ..lock import exclusive
+from ..names import check_name
 from ..observer import Observer
 from ..randomness import derive
 from ..state import (
@@ -54,6 +57,7 @@ from .site import Columns, Site, order_classes, read_site
 CHECKPOINT = "checkpoint"
 # Name of the record of sites. It has its own files, which `Learner.save` does not touch.
 RECORD = "sites"
+LARGEST_SIDE = 4096
 
 
 @dataclass(frozen=True)
@@ -74,11 +78,11 @@ class NewModel:
         return Learner(
             network=self.network or ("cnn" if images else "mlp"),
             method=self.method or "er",
-            memory=self.memory or 1000,
+            memory=self.memory if self.memory is not None else 1000,
             settings=self.settings,
             network_settings=self.network_settings,
             classes=self.classes,
-            seed=self.seed or 0,
+            seed=self.seed if self.seed is not None else 0,
             metric=self.metric or "accuracy",
             device=device,
             observer=observer,
@@ -126,6 +130,7 @@ class Model:
 
     def __init__(self, folder: Path, learner: Learner, record: Mapping[str, Any] | None) -> None:
         record = record or {}
+        check_record(record, learner)
         self.folder = folder
         self.learner = learner
         self.columns = Columns(**record.get("columns", {}))
@@ -150,8 +155,9 @@ class Model:
             learner = from_state_dict(parts["learner"], folder, device=device, observer=observer)
             return cls(folder, learner, parts.get(RECORD))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
+            reason = " ".join(str(error).split())[:500]
             raise StateError(
-                f"{folder} is damaged: its record of sites cannot be read ({error})"
+                f"{folder} is damaged: its record of sites cannot be read ({reason})"
             ) from error
 
     def save(self, *, keep_previous: bool = True) -> None:
@@ -318,6 +324,34 @@ class Model:
         )
 
 
+def check_record(record: Mapping[str, Any], learner: Learner) -> None:
+    """Raise a FormError unless a record of sites is one of this learner's."""
+    if not record:
+        return
+    keys = ("columns", "sites", "sides", "moments", "forgotten")
+    check_keys(record, dict.fromkeys(keys), "the record")
+    check_form(record["forgotten"], NAMES, "forgotten")
+    check_form(record["columns"], MapOf(None), "columns")
+    check_form(record["sites"], MapOf(MapOf(None)), "sites")
+    for name, facts in record["sites"].items():
+        check_form(facts.get("when", ""), "", f"sites.{name}.when")
+        if "command" in facts:  # what a repeated command shows instead of learning again
+            shown = {key: facts.get(key) for key in ("scores", "before", "after")}
+            check_form(shown, dict.fromkeys(shown, MapOf(0.0)), f"sites.{name}")
+    check_form(record["sides"], MapOf(True), "sides")
+    check_form(record["moments"], MapOf(None), "moments")
+    if record["moments"] and learner.shape is not None:
+        row = torch.zeros(1, *learner.shape, dtype=learner.dtype)
+        width = learner.system.features(row).shape[1]
+        number = partial(Like, dtype=torch.float32, finite=True)
+        form = {
+            "mean": number((width,)),
+            "precision": number((width, width)),
+            "limit": number(()),
+        }
+        check_form(record["moments"], MapOf(form), "moments")
+
+
 def learn(
     folder: str | Path,
     data: str | Path,
@@ -339,6 +373,15 @@ def learn(
     that was learned from the same data by the same command is not learned again.
     """
     folder = Path(folder)
+    check_name(name, "--name")
+    if max_drop is not None and not 0 <= max_drop <= 1:
+        raise FarshoreError(
+            f"--max-drop {max_drop} is not allowed: give a share from 0 to 1, for example 0.02"
+        )
+    if size is not None and not 1 <= size <= LARGEST_SIDE:
+        raise FarshoreError(
+            f"--size {size} is not allowed: give a number of pixels from 1 to {LARGEST_SIDE}"
+        )
     if not _is_ours(folder):
         raise FarshoreError(f"{folder} exists and is not a model: name another folder")
     with exclusive(folder):

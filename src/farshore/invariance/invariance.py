@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -18,6 +19,14 @@ Statistic = dict[str, Tensor]
 Reduction = Literal["mean", "sum"]
 # Data types in which priors are stored.
 Storage = Literal["float32", "float16"]
+
+
+@dataclass(frozen=True)
+class StatisticForms:
+    """Examples of a prior [1, ...] and of a running state, if the notion has one."""
+
+    prior: Statistic
+    running: Statistic | None
 
 
 class Invariance(ABC):
@@ -99,6 +108,24 @@ class Invariance(ABC):
 
         Called once, at the end of the first domain.
         """
+
+    def fitted_form(self, width: int) -> Any:
+        """The form of the state that `fit` determines for features of this width."""
+        return {}
+
+    def forms(self, width: int, classes: int, device: torch.device) -> StatisticForms:
+        """What priors [1, ...] and running states look like: those of a few rows of zeros.
+
+        A fitted notion must have been restored.
+        """
+        rows = max(2, self.least_rows)
+        zeros = torch.zeros(1, rows, width, device=device)
+        logits = torch.zeros(1, rows, classes, device=device)
+        labels = torch.zeros(1, rows, dtype=torch.long, device=device)
+        with torch.no_grad():
+            prior = self.kept(self.statistic(zeros, logits, labels))
+            absorbed = self.absorb(None, zeros, logits, labels) if self.scope == "domain" else None
+        return StatisticForms(prior, absorbed)
 
     def state_dict(self) -> dict[str, Any]:
         """The state that `fit` determined."""

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from ..forms import Like
 from .invariance import Invariance, Statistic
 
 MEDIAN_ROWS = 1000
@@ -83,6 +84,15 @@ class KernelMean(Invariance):
         if self.sigma is None:
             return {}
         return {"frequencies": self.frequencies, "phases": self.phases, "sigma": self.sigma}
+
+    def fitted_form(self, width: int) -> Any:
+        """Frequencies [width, R], phases [R] and the bandwidth."""
+        features = self.size // 2 if self.form == "paired" else self.size
+        return {
+            "frequencies": Like((width, features), torch.float32),
+            "phases": Like((features,), torch.float32),
+            "sigma": Like((), torch.float32),
+        }
 
     def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
         """Restore the state from `state_dict`."""

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from ..batch import Draw
+from ..forms import LARGEST_NUMBER, FormError, Like
 from ..settings import RunSettings
-from .memory import Fields, as_draw, share
+from .memory import Fields, RowForm, as_draw, empty_rows, share
 from .reservoir import ReservoirMemory
 
 
@@ -57,9 +58,7 @@ class ClassReservoirMemory(ReservoirMemory):
             self._divide(rows)
             cells = self.reservoirs * self.slots + 1
             self.count = self.count.to(rows["labels"].device)
-            self.rows = {
-                key: field.new_zeros((cells, *field.shape[1:])) for key, field in rows.items()
-            }
+            self.rows = empty_rows(rows, cells)
         labels = rows["labels"] % self.reservoirs
         device = labels.device
         members = (labels[:, None] == torch.arange(self.reservoirs, device=device)).long()
@@ -100,6 +99,23 @@ class ClassReservoirMemory(ReservoirMemory):
     def state_dict(self) -> dict[str, Any]:
         """The stored rows and how many of each class were observed."""
         return super().state_dict() | {"offered": self.offered if self.rows else None}
+
+    def check_state(self, state: Any, form: RowForm) -> None:
+        """Raise a FormError unless these are the rows and the counts of the classes."""
+        self._check_reservoir(state, form, {"rows": None, "seen": None, "offered": None})
+        if not state["rows"]:
+            return
+        reservoirs = min(self.classes, self.limit(state["rows"]))
+        Like((reservoirs,), torch.long, below=LARGEST_NUMBER).check(
+            state["offered"], "memory.offered"
+        )
+        if int(state["offered"].sum()) != state["seen"]:
+            raise FormError("memory.offered does not add up to the rows observed")
+
+    def _cells(self, rows: Fields) -> int:
+        limit = self.limit(rows)
+        reservoirs = min(self.classes, limit)
+        return reservoirs * share(limit, reservoirs, 0)
 
     def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
         """Restore the state from `state_dict`."""

@@ -8,19 +8,51 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 import torch
 from torch import Tensor
 
+from ..allocation import check_fits
 from ..batch import Draw
 from ..errors import FarshoreError
+from ..forms import FormError, Like, check_keys
 from ..settings import RunSettings
 
 # Rows by field: `inputs`, `labels` and the outputs the method stores per row; [n, ...] each.
 Fields = dict[str, Tensor]
 # The key for rows whose domain is not known.
 MIXED = "all past domains"
+
+
+@dataclass(frozen=True)
+class RowForm:
+    """What the fields of a row look like, for a check of saved rows.
+
+    shape: of an input; its type is float32 or uint8.
+    outputs: width of each output that the method stores with a row.
+    """
+
+    shape: tuple[int, ...]
+    classes: int
+    outputs: Mapping[str, int]
+
+    def check(self, fields: Any, where: str, *, most: int) -> int:
+        """Raise a FormError unless these are at most `most` such rows; return how many."""
+        check_keys(fields, {"inputs": None, "labels": None, **self.outputs}, where)
+        Like((None,), torch.long, below=self.classes).check(fields["labels"], f"{where}.labels")
+        rows = len(fields["labels"])
+        if rows > most:
+            raise FormError(f"{where} has {rows} rows, more than the memory keeps")
+        inputs = fields["inputs"]
+        images = isinstance(inputs, Tensor) and inputs.dtype == torch.uint8
+        Like(
+            (rows, *self.shape), torch.uint8 if images else torch.float32, finite=not images
+        ).check(inputs, f"{where}.inputs")
+        for name, width in self.outputs.items():
+            Like((rows, width)).check(fields[name], f"{where}.{name}")
+        return rows
 
 
 class Source(Protocol):
@@ -101,6 +133,13 @@ class Memory(ABC):
     def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
         """Restore the state from `state_dict`."""
 
+    def check_state(self, state: Any, form: RowForm) -> None:
+        """Raise a FormError if a saved state cannot be this memory's, before it is loaded.
+
+        By default every dictionary with labels in it must be rows of this form.
+        """
+        _check_rows(state, form, "memory", most=self.capacity + 1)
+
     def limit(self, rows: Mapping[str, Tensor]) -> int:
         """The capacity in rows with these fields: by count or by bytes, whichever is smaller."""
         if self.max_bytes is None:
@@ -112,6 +151,23 @@ class Memory(ABC):
                 f"{row_bytes(rows)} bytes"
             )
         return min(self.capacity, fit)
+
+
+def _check_rows(node: Any, form: RowForm, where: str, *, most: int) -> None:
+    if isinstance(node, Mapping) and "labels" in node:
+        form.check(node, where, most=most)
+        return
+    parts = list(node.items()) if isinstance(node, Mapping) else []
+    if isinstance(node, list | tuple):
+        parts = list(enumerate(node))
+    for name, part in parts:
+        _check_rows(part, form, f"{where}.{name}", most=most)
+
+
+def empty_rows(like: Fields, rows: int) -> Fields:
+    """Fields of zeros with room for `rows` rows like these, if the machine can hold them."""
+    check_fits(row_bytes(like) * rows, f"a memory of {rows - 1} rows", "keep fewer rows (--memory)")
+    return {key: field.new_zeros((rows, *field.shape[1:])) for key, field in like.items()}
 
 
 def row_bytes(rows: Mapping[str, Tensor]) -> int:

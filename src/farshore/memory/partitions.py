@@ -11,8 +11,9 @@ from torch import Tensor
 
 from ..batch import Draw
 from ..errors import FarshoreError
+from ..forms import NAMES, FormError, check_form, check_keys
 from ..settings import RunSettings
-from .memory import Fields, Memory, Source, as_draw, positions, share
+from .memory import Fields, Memory, RowForm, Source, as_draw, positions, share
 from .reservoir import ReservoirMemory
 
 
@@ -199,6 +200,26 @@ class PartitionedMemory(Memory):
             "rows": list(self.kept().values()),
             "coming": self.coming.state_dict() if self.coming is not None else None,
         }
+
+    def check_state(self, state: Any, form: RowForm) -> None:
+        """Raise a FormError unless these are named partitions within the capacity."""
+        check_keys(state, {"names": None, "rows": None, "coming": None}, "memory")
+        check_form(state["names"], NAMES, "memory.names")
+        rows = state["rows"]
+        if not isinstance(rows, list) or len(rows) != len(state["names"]):
+            raise FormError("memory.rows is no list with the rows of each domain")
+        left = self.capacity
+        for index, fields in enumerate(rows):
+            size = form.check(fields, f"memory.rows.{index}", most=left)
+            if size == 0:
+                raise FormError(f"memory.rows.{index} is empty")
+            left -= size
+        if len({fields["inputs"].dtype for fields in rows}) > 1:
+            raise FormError("memory.rows have inputs of different types")
+        if state["coming"] is not None:
+            if self.coming is None:
+                raise FormError("memory.coming is there, but no partition is being filled")
+            self.coming.check_state(state["coming"], form)
 
     def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
         """Restore the state from `state_dict`."""

@@ -9,7 +9,8 @@ import torch
 
 from ..batch import Draw
 from ..errors import FarshoreError
-from .memory import MIXED, Fields, Memory, as_draw, positions, row_bytes
+from ..forms import FormError, check_keys, is_count
+from .memory import MIXED, Fields, Memory, RowForm, as_draw, empty_rows, positions, row_bytes
 
 
 class ReservoirMemory(Memory):
@@ -52,9 +53,7 @@ class ReservoirMemory(Memory):
         count = len(rows["labels"])
         if not self.rows:
             slots = self.limit(rows)
-            self.rows = {
-                key: field.new_zeros((slots + 1, *field.shape[1:])) for key, field in rows.items()
-            }
+            self.rows = empty_rows(rows, slots + 1)
             self.count = self.count.to(rows["labels"].device)
         slots = self._slots
         device = rows["labels"].device
@@ -95,6 +94,28 @@ class ReservoirMemory(Memory):
         Without that count a restored reservoir would favour new rows.
         """
         return {"rows": self.rows, "seen": self.seen}
+
+    def check_state(self, state: Any, form: RowForm) -> None:
+        """Raise a FormError unless these are a reservoir's rows and their count."""
+        self._check_reservoir(state, form, {"rows": None, "seen": None})
+
+    def _check_reservoir(self, state: Any, form: RowForm, keys: Mapping[str, None]) -> None:
+        check_keys(state, keys, "memory")
+        if not is_count(state["seen"]):
+            raise FormError("memory.seen is no number of rows")
+        if not state["rows"]:
+            if state["rows"] != {} or state["seen"]:
+                raise FormError("memory.rows are missing")
+            return
+        rows = form.check(state["rows"], "memory.rows", most=self.capacity + 1)
+        if rows != self._cells(state["rows"]) + 1:
+            raise FormError(f"memory.rows has {rows} rows, not those of its capacity")
+        if not state["seen"]:
+            raise FormError("memory.seen is 0, but there are rows")
+
+    def _cells(self, rows: Fields) -> int:
+        """How many rows like these the memory has room for."""
+        return self.limit(rows)
 
     def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
         """Restore the state from `state_dict`."""

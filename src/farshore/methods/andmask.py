@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ..batch import Batch
 from ..data.domain import Rows
+from ..forms import NAMES, ListOf
 from ..invariance.risk import distillation
 from ..invariance.sign_agreement import SignAgreement, remove_conflict
 from ..memory import Memory
@@ -156,6 +157,11 @@ class NaiveCLANDMask(Method):
             "gradients": list(self.stored.values()),
             "threshold": self.threshold,
         }
+
+    def state_form(self) -> Any:
+        """A gradient has an entry per trainable weight."""
+        gradient = flat(self.parameters).detach()
+        return {"names": NAMES, "gradients": ListOf(gradient), "threshold": self.threshold}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state from `state_dict`."""

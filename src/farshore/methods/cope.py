@@ -35,6 +35,7 @@ class CoPESettings(MethodSettings):
         3,
         Choice((1, 2, 3, 4, 5)),
         ge=1,
+        le=1000,
         help="steps on each incoming batch, each with different replayed rows",
     )
     embedding: Literal["layer", "features"] = setting(

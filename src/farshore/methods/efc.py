@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from ..batch import Batch
 from ..data.domain import Rows
 from ..errors import FarshoreError
+from ..forms import Like, Maybe
 from ..memory import Memory
 from ..networks.network import Network
 from ..settings import MethodSettings, Uniform, setting
@@ -195,11 +196,23 @@ class EFC(Method):
         old = dict(self.old.state_dict()) if self.old is not None else None
         return {"old": old, "matrix": self.matrix, "gaussians": self.gaussians.state_dict()}
 
+    def state_form(self) -> Any:
+        """The old model is like the network; matrix and Gaussians are over its features."""
+        width = self.network.feature_dim
+        return {
+            "old": Maybe(dict(self.network.state_dict())),
+            "matrix": Maybe(Like((width, width))),
+            "gaussians": None,
+        }
+
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state from `state_dict`."""
         device = next(self.network.parameters()).device
         self.old = frozen_copy(self.network, state["old"]) if state["old"] is not None else None
         self.matrix = state["matrix"].to(device) if state["matrix"] is not None else None
+        self.gaussians.check_state(
+            state["gaussians"], self.network.feature_dim, self.network.classes
+        )
         self.gaussians.load_state_dict(state["gaussians"], device)
 
 

@@ -11,6 +11,7 @@ from torch.func import functional_call, grad_and_value, vmap
 
 from ..batch import Batch
 from ..data.domain import Rows
+from ..forms import Maybe
 from ..memory import Memory
 from ..networks.network import Network
 from ..settings import Choice, MethodSettings, setting
@@ -106,6 +107,10 @@ class EWC(Finetune):
     def state_dict(self) -> dict[str, Any]:
         """F; between two domains θ* is the current weights."""
         return {"fisher": self.fisher}
+
+    def state_form(self) -> Any:
+        """F has an entry per trainable weight."""
+        return {"fisher": Maybe(flat(self.parameters).detach())}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state from `state_dict`."""

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..forms import Like, ListOf, MapOf, check_form
+
 # Added to the diagonal of a covariance, as in EFC's code; relative to the mean variance if that is
 # above 1.
 JITTER = 1e-5
@@ -62,6 +64,19 @@ class Gaussians:
     def state_dict(self) -> dict[str, Any]:
         """All Gaussians."""
         return {"owners": self.owners, "parts": self.parts}
+
+    def check_state(self, state: Any, width: int, classes: int) -> None:
+        """Raise a FormError unless these are Gaussians of features of this width."""
+        check_form(state, {"owners": ListOf(""), "parts": MapOf(None)}, "gaussians")
+        count = len(state["owners"])
+        if not count and not any(len(part) for part in state["parts"].values()):
+            return
+        parts = {
+            "labels": Like((count,), torch.long, below=classes),
+            "means": Like((count, width)),
+            "factors": Like((count, width, width) if self.full else (count, width)),
+        }
+        check_form(state["parts"], parts, "gaussians.parts")
 
     def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
         """Restore the state from `state_dict`."""

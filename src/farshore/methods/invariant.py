@@ -9,6 +9,7 @@ import torch
 from torch.optim import Optimizer
 
 from ..data.domain import Rows
+from ..forms import NAMES, Like, ListOf, MapOf, check_form
 from ..invariance.invariance import Invariance, Priors, Statistic
 from ..networks.network import Network
 from ..optimization import reset_optimizers
@@ -128,12 +129,47 @@ class InvariantState:
             "unpenalised_steps": self.unpenalised_steps,
         }
 
-    def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
-        """Restore the state from `state_dict`."""
+    def state_form(self) -> Any:
+        """The outline; what depends on the fitted notion is checked once that is restored."""
+        priors: dict[str, Any] = {"names": NAMES, "priors": ListOf(MapOf(None))}
+        if self.priors.storage == "float16":
+            priors["scales"] = ListOf(MapOf(Like(())))
+        return {
+            "priors": priors,
+            "running": MapOf(MapOf(None)),
+            "invariance": MapOf(None),
+            "unpenalised_steps": 0,
+        }
+
+    def _check_statistics(
+        self, state: Mapping[str, Any], network: Network, device: torch.device
+    ) -> None:
+        """Raise a FormError unless priors and running states are those of this notion."""
+        priors = state["priors"]
+        form = self.invariance.forms(network.feature_dim, network.classes, device)
+        half = self.priors.storage == "float16"
+        prior = {
+            name: Like(tuple(value.shape[1:]), torch.float16 if half else torch.float32)
+            for name, value in form.prior.items()
+        }
+        for key, each in {"priors": prior, "scales": dict.fromkeys(prior, Like(()))}.items():
+            if key in priors:
+                check_form(priors[key], [each] * len(priors["names"]), f"method.priors.{key}")
+        check_form(state["running"], MapOf(form.running), "method.running")
+
+    def load_state_dict(
+        self, state: Mapping[str, Any], network: Network, device: torch.device
+    ) -> None:
+        """Restore the state from `state_dict`, for the features of this network."""
+        fitted = self.invariance.fitted_form(network.feature_dim)
+        if state["invariance"] or state["priors"]["names"]:
+            check_form(state["invariance"], fitted, "method.invariance")
+        self.invariance.load_state_dict(state["invariance"], device)
+        if state["priors"]["names"] or state["running"]:
+            self._check_statistics(state, network, device)
         self.priors.load_state_dict(state["priors"], device)
         self.running = {
             domain: {name: value.to(device) for name, value in running.items()}
             for domain, running in state["running"].items()
         }
-        self.invariance.load_state_dict(state["invariance"], device)
         self.unpenalised_steps = int(state["unpenalised_steps"])

@@ -197,6 +197,14 @@ class Method(Entry):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state from `state_dict`."""
 
+    def state_form(self) -> Any:
+        """The form of a saved state (`farshore.forms`), for the check before it is loaded.
+
+        By default that of the fresh method's own state, in which None and empty lists or
+        dictionaries stand for anything. A method whose state grows says how.
+        """
+        return unknown_parts(self.state_dict())
+
     @property
     def bytes(self) -> int:
         """Size of the method's state in bytes, without network, optimiser and memory."""
@@ -215,6 +223,15 @@ def tensor_bytes(node: Any) -> int:
         else ()
     )
     return sum(tensor_bytes(child) for child in children)
+
+
+def unknown_parts(state: Any) -> Any:
+    """A fresh state as a form: what is still empty may be anything."""
+    if isinstance(state, Mapping):
+        return {key: unknown_parts(value) for key, value in state.items()} or None
+    if isinstance(state, list | tuple):
+        return [unknown_parts(value) for value in state] or None
+    return state
 
 
 def empirical_risk(logits: Tensor, labels: Tensor, class_weight: Tensor | None = None) -> Tensor:

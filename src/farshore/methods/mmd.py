@@ -17,7 +17,7 @@ class KernelSettings(InvariantSettings):
     """λ 1, 10^U(-1, 1); 128 random Fourier features, not searched: the paper's table."""
 
     rff_features: int = setting(
-        128, ge=2, multiple_of=2, help="R, the number of random Fourier features"
+        128, ge=2, le=65536, multiple_of=2, help="R, the number of random Fourier features"
     )
     rff_form: Literal["cos", "paired"] = setting(
         "cos", help="cos(wx + b), or cos and sin of half as many frequencies"

@@ -11,6 +11,7 @@ from torch.nn.functional import mse_loss, normalize
 
 from ..batch import Batch, Draw
 from ..data.domain import Rows
+from ..forms import Maybe
 from ..memory import Memory
 from ..networks.network import Network
 from ..networks.winners import sparse
@@ -223,6 +224,11 @@ class SARL(Method):
     def state_dict(self) -> dict[str, Any]:
         """The frozen model, and the sums and counts of the prototypes."""
         old = dict(self.old.state_dict()) if self.old is not None else None
+        return {"old": old, "sums": self.sums, "counts": self.counts}
+
+    def state_form(self) -> Any:
+        """The frozen model is like the network; sums and counts do not grow."""
+        old = Maybe(dict(self.network.state_dict()))
         return {"old": old, "sums": self.sums, "counts": self.counts}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..batch import Batch
 from ..data.domain import Rows
+from ..forms import Maybe
 from ..memory import Memory
 from ..networks.network import Network
 from ..settings import MethodSettings, Uniform, setting
@@ -107,6 +108,10 @@ class SI(Finetune):
     def state_dict(self) -> dict[str, Any]:
         """Ω; between two domains θ̃ is the current weights and ω is 0."""
         return {"importance": self.importance}
+
+    def state_form(self) -> Any:
+        """Ω has an entry per trainable weight."""
+        return {"importance": Maybe(flat(self.parameters).detach())}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state from `state_dict`."""

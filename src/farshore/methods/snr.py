@@ -33,7 +33,7 @@ class SNRSettings(MethodSettings):
         help="η: a silence with a lower probability resets a unit",
     )
     initial_threshold: int = setting(
-        16, ge=1, help="batches of silence that reset a unit while its past is unknown"
+        16, ge=1, le=2**30, help="batches of silence that reset a unit while its past is unknown"
     )
     threshold_period: int = setting(100, ge=1, help="steps between two updates of the thresholds")
 

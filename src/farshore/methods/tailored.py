@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..batch import Batch
 from ..data.domain import Rows
+from ..forms import FormError
 from ..invariance.invariance import Invariance, Statistic
 from ..memory import Memory
 from ..networks.network import Network
@@ -193,6 +194,12 @@ class Tailored(Method):
         """Priors, running states, and the fitted state of the notion."""
         return self.state.state_dict()
 
+    def state_form(self) -> Any:
+        """Priors, running states and the fitted state of the notion, for the network's features."""
+        return self.state.state_form()
+
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state from `state_dict`."""
-        self.state.load_state_dict(state, self.device)
+        if state["priors"]["names"] not in ([], self.domains):
+            raise FormError("method.priors.names are not the domains that were learned")
+        self.state.load_state_dict(state, self.network, self.device)

@@ -104,6 +104,9 @@ class UtilityGatedDescent(Optimizer):
     A parameter without gradient is not changed and does not count for the maximum.
     """
 
+    # What it keeps per parameter, for the check of saved states.
+    moments = ("steps", "utility")
+
     def __init__(
         self, parameters: Iterable[nn.Parameter], settings: UPGDSettings, generator: torch.Generator
     ) -> None:

@@ -30,7 +30,7 @@ class URMSettings(MethodSettings):
         0.1, Uniform(0, 0.2), ge=0, help="λ, the weight of the adversary in both losses"
     )
     critic_layers: int = setting(
-        1, Choice((1, 2, 3)), ge=0, help="hidden layers of the critic after its first"
+        1, Choice((1, 2, 3)), ge=0, le=100, help="hidden layers of the critic after its first"
     )
     feature_activation: Literal["tanh", "relu", "sigmoid"] = setting(
         "tanh",

@@ -16,6 +16,9 @@ from ..settings import explain
 from . import NETWORKS
 from .network import Network
 
+# Parts of a network that a stored state may lack, because a method has replaced them.
+UNSTORED_BYTES = 64 << 20
+
 
 def build_network(
     name: str,
@@ -98,6 +101,12 @@ def check_sizes(
     """Raise an error if stored weights do not fit the network, before allocating the network."""
     with torch.device("meta"):
         expected = build_network(network, shape, classes, settings, restored=True).state_dict()
+    # A method may replace parts of the network, but not by much larger or smaller ones.
+    size = sum(value.nbytes for value in expected.values())
+    if size > 2 * sum(value.nbytes for value in stored.values()) + UNSTORED_BYTES:
+        raise StateError(
+            f"the network's settings describe {size:,} bytes of weights, far more than are stored"
+        )
     for name, value in expected.items():
         if name in stored and stored[name].shape != value.shape:
             raise StateError(

@@ -87,7 +87,10 @@ def _in_steps_precision(images: Tensor) -> Tensor:
 
 @validate_call
 def cnn(
-    shape: tuple[int, ...], classes: int, *, width: Annotated[int, Field(ge=8, multiple_of=8)] = 64
+    shape: tuple[int, ...],
+    classes: int,
+    *,
+    width: Annotated[int, Field(ge=8, le=8192, multiple_of=8)] = 64,
 ) -> Network:
     """Four 3x3 convolutions, each followed by ReLU and GroupNorm(8); then the mean over the map.
 

@@ -15,8 +15,8 @@ def mlp(
     shape: tuple[int, ...],
     classes: int,
     *,
-    width: Annotated[int, Field(ge=1)] = 256,
-    depth: Annotated[int, Field(ge=2)] = 3,
+    width: Annotated[int, Field(ge=1, le=65536)] = 256,
+    depth: Annotated[int, Field(ge=2, le=1000)] = 3,
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0,
 ) -> Network:
     """`depth` linear layers of `width` units with ReLU between them, then the linear classifier.

@@ -99,7 +99,7 @@ def resnet18(
     classes: int,
     *,
     weights: str = "imagenet",
-    width: Annotated[int, Field(ge=1)] = WIDTH,
+    width: Annotated[int, Field(ge=1, le=4096)] = WIDTH,
 ) -> Network:
     """ResNet18 (He et al., CVPR 2016) at the images' own resolution; 512 features at width 64.
 

@@ -24,6 +24,7 @@ from ..benchmarks.benchmark import Benchmark
 from ..benchmarks.source import make_benchmark
 from ..errors import FarshoreError
 from ..lock import InUseError, exclusive
+from ..names import LONGEST_NAME
 from ..store.identity import typed_settings
 from .experiment import Experiment, Part, Search, explain_keys, make_book
 from .record import FOLDER, record_experiment, recorded_experiments
@@ -74,7 +75,7 @@ def make_comparison(
             **conditions,
         )
         return Experiment(
-            name=f"compare-{benchmark.title}",
+            name=f"compare-{benchmark.title}"[:LONGEST_NAME],
             about=f"methods compared on {benchmark.title}",
             command="compare",
             scenario_seed=scenario_seed,

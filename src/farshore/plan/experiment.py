@@ -18,15 +18,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from .. import catalog
 from ..benchmarks import BENCHMARKS
 from ..benchmarks.source import make_benchmark
 from ..errors import FarshoreError, unknown
+from ..names import find_problem
 from ..networks.build import plain_network_settings
 from ..search.selection import Rule
 from ..search.space import run_seed
+from ..settings import RunSettings, divide
+from .bounded_yaml import read_yaml
 from .select import DRAWN, select_methods
 
 SearchBy = Literal["random", "optuna"]
@@ -35,6 +38,20 @@ Table = Literal[
 ]
 # The command that plans an experiment: `sweep` reads a file, `compare` a command line.
 Command = Literal["sweep", "compare"]
+
+
+MOST_TRIALS, MOST_SEEDS, MOST_VALUES = 100_000, 10_000, 1000
+
+
+def _as_name(name: str) -> str:
+    problem = find_problem(name)
+    if problem is not None:
+        raise ValueError(f"a name; {problem}")
+    return name
+
+
+# The name of an experiment, which is the name of a file too.
+Name = Annotated[str, AfterValidator(_as_name)]
 
 
 class Spec(BaseModel):
@@ -47,9 +64,9 @@ def _check_seeds(seeds: object) -> object:
     """Accept a number of seeds or a list of distinct run seeds; `True` is not a number."""
     if isinstance(seeds, list | tuple):
         valid = all(type(seed) is int and seed >= 0 for seed in seeds)
-        if valid and seeds and len(set(seeds)) == len(seeds):
+        if valid and 0 < len(set(seeds)) == len(seeds) <= MOST_SEEDS:
             return list(seeds)
-    elif type(seeds) is int and seeds >= 1:
+    elif type(seeds) is int and 1 <= seeds <= MOST_SEEDS:
         return seeds
     raise ValueError("a number of seeds, at least 1, or a list of different run seeds, from 0")
 
@@ -64,7 +81,7 @@ class Search(Spec):
         that fall behind are stopped.
     """
 
-    trials: int = Field(default=20, ge=1)
+    trials: int = Field(default=20, ge=1, le=MOST_TRIALS)
     seeds: Annotated[int | list[int], BeforeValidator(_check_seeds)] = 3
     seed: int = 0
     by: SearchBy = "random"
@@ -94,8 +111,8 @@ class Part(Spec):
     methods: list[str] = Field(min_length=1)
     target: str | None = None
     orders: list[str] = Field(["listed"], min_length=1)
-    steps: int | None = Field(None, ge=1)
-    memory: int | None = Field(None, ge=1)
+    steps: int | None = Field(None, ge=1, lt=2**31)
+    memory: int | None = Field(None, ge=1, lt=2**31)
     # Each applies to the benchmarks that have it: severity, weights, domain_by, ...
     options: dict[str, Any] = Field(default_factory=dict)
     # A network that replaces those of the benchmarks; settings of whichever is used.
@@ -108,13 +125,13 @@ class Part(Spec):
     search: Search | None = None
     # Use the selected settings of this experiment instead of searching. A method that it does not
     # include runs with its defaults.
-    settings_from: str | None = None
+    settings_from: Name | None = None
     # Only the best of the selected runs by the selection rule, instead of one per seed.
     best_seed: bool = False
     # Settings that are varied one at a time over `values` points of their distribution; the others
     # stay as selected.
     vary: list[str] = Field(default_factory=list)
-    values: int = Field(10, ge=2)
+    values: int = Field(10, ge=2, le=MOST_VALUES)
     # Save features of sources and target next to the result, for figures.
     features: bool = False
 
@@ -145,14 +162,14 @@ class Part(Spec):
 class Experiment(Spec):
     """The contents of an experiment file."""
 
-    name: str
+    name: Name
     about: str
-    scenario_seed: int = 0
+    scenario_seed: int = Field(0, ge=0, lt=2**32)
     selection: Rule = "source-validation"
     search: Search = Field(default_factory=Search)
     parts: list[Part] = Field(default_factory=list)
     # Experiments whose selected runs make up the table; nothing is run for it.
-    reads: list[str] = Field(default_factory=list)
+    reads: list[Name] = Field(default_factory=list)
     # What the table shows; without it, the score on the target.
     table: Table | None = None
     command: Command = "sweep"
@@ -164,13 +181,8 @@ Book = Callable[[str], Experiment]
 
 def read_experiment(path: Path) -> Experiment:
     """Read an experiment. Errors are reported in one line that names file and key."""
-    try:
-        data = yaml.safe_load(path.read_text())
-    except OSError as error:
-        raise FarshoreError(f"{path} cannot be read: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise FarshoreError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(data, dict):
+    data = read_yaml(path)
+    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise FarshoreError(
             f"{path} is not an experiment: it should have keys such as name, about and parts"
         )
@@ -229,6 +241,54 @@ def check(experiment: Experiment) -> None:
             )
         if part.settings_from is None and (part.search or experiment.search).by == "optuna":
             _check_optuna(experiment, part, where)
+        _check_settings(part, where)
+
+
+def check_dependencies(experiment: Experiment, book: Book) -> None:
+    """Refuse experiments that take settings or runs from each other in a circle."""
+
+    def follow(current: Experiment, path: tuple[str, ...]) -> None:
+        for name in needs(current):
+            if name in path:
+                circle = " -> ".join((*path, name))
+                raise FarshoreError(
+                    f"experiments refer to each other in a circle ({circle}): settings_from and "
+                    "reads name experiments that were carried out before"
+                )
+            follow(book(name), (*path, name))
+
+    follow(experiment, (experiment.name,))
+
+
+def needs(experiment: Experiment) -> list[str]:
+    """The names of the experiments that this one takes settings or runs from."""
+    names = [
+        *experiment.reads,
+        *(part.settings_from for part in experiment.parts if part.settings_from is not None),
+    ]
+    return list(dict.fromkeys(names))
+
+
+def _check_settings(part: Part, where: str) -> None:
+    """Refuse settings that a method does not have, or values that it refuses, ahead of all runs."""
+    for method in part.systems:
+        entry = catalog.find(method)
+        try:
+            for_method, for_run = divide(part.settings, entry.Settings)
+            entry.Settings.plain(for_method)
+            RunSettings.plain(for_run)
+        except FarshoreError as error:
+            raise FarshoreError(f"{where}.settings: {method}: {error}") from None
+    known: dict[str, Any] = {}
+    for method in part.systems:
+        known |= catalog.find(method).Settings.defaults()
+    for name in (*part.vary, *part.at_most):
+        if name not in known:
+            key = "vary" if name in part.vary else "at_most"
+            raise FarshoreError(f"{where}.{key}: {unknown('setting', name, known)}")
+    for name in part.at_most:
+        if isinstance(known[name], bool) or not isinstance(known[name], int | float):
+            raise FarshoreError(f"{where}.at_most: {name!r} is no number and has no upper bound")
 
 
 def _check_data(part: Part, where: str) -> None:

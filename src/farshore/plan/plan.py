@@ -18,7 +18,7 @@ from ..search.selection import Chosen, Rule, Trial, select_by_seed
 from ..search.space import capped, distributions, grid, trial_settings
 from ..store.identity import canonical, run_name
 from ..store.store import Store
-from .experiment import Book, Data, Experiment, Part, Search
+from .experiment import Book, Data, Experiment, Part, Search, check_dependencies
 from .select import DRAWN, draw_order, expand_orders, select_orders
 from .study import Scores, Study, begin_studies, part_run
 
@@ -187,6 +187,7 @@ def make_plan(
     available_only: leave out benchmarks whose data are not on this machine. Without it they are
         planned too: to read their runs, not to carry them out.
     """
+    check_dependencies(experiment, book)
     plan = Plan(experiment)
     selections: dict[str, dict[tuple[str, str], Chosen | Missing]] = {}
 

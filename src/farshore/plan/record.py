@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import yaml
-
 from ..errors import FarshoreError
 from ..files import write_output
-from .experiment import Book, Experiment, read_experiment
+from .bounded_yaml import write_yaml
+from .experiment import Book, Experiment, check_dependencies, needs, read_experiment
 
 FOLDER = "experiments"
 # File name endings: an experiment at tiny scale, or searched differently from its file, is recorded
@@ -27,16 +26,12 @@ def record_experiment(experiment: Experiment, runs: Path, book: Book, *, ending:
     The whole experiment is written even if a sweep was narrowed to a part of it: a report then
     shows what is missing.
     """
-    for name in _needs(experiment):
+    check_dependencies(experiment, book)
+    for name in needs(experiment):
         if not _file(runs, name, ending).is_file():
             record_experiment(book(name), runs, book, ending=ending)
     path = _file(runs, experiment.name, ending)
-    text = yaml.safe_dump(
-        experiment.model_dump(mode="json", exclude_defaults=True),
-        sort_keys=False,
-        allow_unicode=True,
-        width=120,
-    )
+    text = write_yaml(experiment.model_dump(mode="json", exclude_defaults=True))
     write_output(path, text.encode())
 
 
@@ -74,14 +69,6 @@ def recorded_book(runs: Path, ending: str = "") -> Book:
         return read_experiment(path)
 
     return find
-
-
-def _needs(experiment: Experiment) -> list[str]:
-    names = [
-        *experiment.reads,
-        *(part.settings_from for part in experiment.parts if part.settings_from is not None),
-    ]
-    return list(dict.fromkeys(names))
 
 
 def _file(runs: Path, name: str, ending: str) -> Path:

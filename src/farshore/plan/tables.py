@@ -14,8 +14,9 @@ from ..evaluation.averages import mean, standard_error
 from ..files import write_output
 from ..protocol import Result
 from ..search.selection import Chosen
+from ..spreadsheet import as_csv_text
 from ..store.store import Store
-from .experiment import Book, Experiment, Table
+from .experiment import Book, Experiment, Table, check_dependencies
 from .plan import Missing, Plan, select_all, selected
 
 # Reads one number from a result.
@@ -43,6 +44,7 @@ def summary(plan: Plan, store: Store) -> pd.DataFrame:
 def derived(experiment: Experiment, store: Store, book: Book) -> pd.DataFrame:
     """The table of an experiment that reads others. Missing runs are listed with a note."""
     assert experiment.table is not None
+    check_dependencies(experiment, book)
     choices: dict[tuple[str, str], Chosen | Missing] = {}
     for name in experiment.reads:
         for key, choice in select_all(book(name), store, book).items():
@@ -78,7 +80,7 @@ def derived(experiment: Experiment, store: Store, book: Book) -> pd.DataFrame:
 def save_table(frame: pd.DataFrame, runs: Path, name: str) -> Path:
     """Write the table to RUNS/tables/NAME.csv."""
     path = runs / "tables" / f"{name}.csv"
-    write_output(path, frame.to_csv(index=False).encode())
+    write_output(path, as_csv_text(frame).encode())
     return path
 
 

@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
+from ..spreadsheet import plain_cell
 from .table import Cell, Column, Report, Row, Table
 
 OURS = (
@@ -61,7 +62,9 @@ def as_csv(report: Report) -> str:
     )
     writer.writeheader()
     for table in report.tables:
-        writer.writerows(_lines(table))
+        writer.writerows(
+            {name: plain_cell(value) for name, value in line.items()} for line in _lines(table)
+        )
     return text.getvalue()
 
 

@@ -6,12 +6,12 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any
-
-import yaml
 
 from ..benchmarks import BENCHMARKS
 from ..errors import install
+from ..plan.bounded_yaml import write_yaml
 from ..plan.experiment import Experiment
 from ..protocol import Result, Run
 from .compared import compare_commands, run_options
@@ -78,8 +78,8 @@ def commands(used: Sequence[Used], experiments: Mapping[str, Experiment]) -> lis
     """Commands to paste that repeat all runs and build the same tables."""
     results = [item.result for item in used]
     lines = [
-        f"{install('report')}  # in a checkout of farshore {version}"
-        for version in sorted({result.versions["farshore"] for result in results})[-1:]
+        f"{install('report')}  # in a checkout of farshore {_comment(version)}"
+        for version in sorted(_versions(results))[-1:]
     ]
     lines += dict.fromkeys(_prepare(result.run) for result in results if _prepare(result.run))
     device = (
@@ -93,33 +93,37 @@ def commands(used: Sequence[Used], experiments: Mapping[str, Experiment]) -> lis
     recorded = {experiment.name for experiment in experiments.values()}
     unrecorded = sorted(_unrecorded(used, recorded))
     lines += [
-        f"farshore sweep experiments/{name}.yaml --runs {AGAIN}{device}  # this file is not "
-        "recorded with the runs"
+        f"farshore sweep {quote(f'experiments/{name}.yaml')} --runs {AGAIN}{device}  # this file "
+        "is not recorded with the runs"
         for name in unrecorded
     ]
     lines += [run_command(item.result.run) for item in used if item.alone]
     return [*lines, f"farshore report {AGAIN} -o report-again.html"] if results else lines
 
 
+def _versions(results: Sequence[Result]) -> set[str]:
+    return {result.versions.get("farshore", "not recorded") for result in results}
+
+
+def _comment(text: str) -> str:
+    """A text from a result behind a #: one line, so that nothing in it is a command."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:60]
+
+
 def _sweep_commands(experiments: Mapping[str, Experiment], device: str) -> list[str]:
     lines = []
     for stem, experiment in experiments.items():
         folder = _folder(stem, experiment)
-        text = yaml.safe_dump(
-            experiment.model_dump(mode="json", exclude_defaults=True),
-            sort_keys=False,
-            allow_unicode=True,
-            width=120,
-        )
-        lines += [
-            f"mkdir -p {folder}",
-            f"cat > {folder}/{experiment.name}.yaml <<'END'",
-            *text.rstrip().splitlines(),
-            "END",
-        ]
+        contents = write_yaml(experiment.model_dump(mode="json", exclude_defaults=True))
+        text = contents.rstrip().split("\n")
+        end = "END"
+        while end in text:  # no line of the file may end it early
+            end += "_"
+        file = quote(f"{folder}/{experiment.name}.yaml")
+        lines += [f"mkdir -p {quote(folder)}", f"cat > {file} <<'{end}'", *text, end]
     # Experiments that others depend on come first.
     for stem, experiment in sorted(experiments.items(), key=lambda item: _depth(item[1])):
-        file = f"{_folder(stem, experiment)}/{experiment.name}.yaml"
+        file = quote(f"{_folder(stem, experiment)}/{experiment.name}.yaml")
         lines.append(f"farshore sweep {file} --runs {AGAIN}{device if experiment.parts else ''}")
     return lines
 
@@ -281,4 +285,4 @@ def _prepare(run: Run) -> str:
     """The command that prepares the data of a run; empty if none is needed."""
     if run.benchmark not in BENCHMARKS or BENCHMARKS.get(run.benchmark).needs_preparation() is None:
         return ""
-    return f"farshore prepare {run.benchmark}"
+    return shlex.join(["farshore", "prepare", run.benchmark])

@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import FarshoreError, StateError
 from ..protocol import Result
 from ..store.folder import RunFolder, run_folders
-from ..store.store import Store
+from ..store.store import Store, checked_config
 
 
 class _ReadOnce(RunFolder):
@@ -62,7 +62,7 @@ class ReadingStore(Store):
                 continue
             result = self.find(folder.path.name)
             if result is not None:
-                yield folder.path.name, result, folder.read_config() or {}
+                yield folder.path.name, result, checked_config(folder.read_config())
 
     @property
     def problems(self) -> list[str]:

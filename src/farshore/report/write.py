@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..errors import FarshoreError
 from ..files import write_output
+from ..spreadsheet import as_csv_text
 from . import printed
 from .build import build_report
 from .overlay import NO_OVERLAY, Overlay
@@ -73,7 +74,7 @@ def write_figure(
     build_report(runs, overlay, experiment=experiment)
     drawing = draw_one(name, read_runs(runs, experiment=experiment), overlay)
     if out.suffix == ".csv":
-        text = drawing.frame.to_csv(index=False)
+        text = as_csv_text(drawing.frame)
     elif out.suffix == ".json":
         text = figure_data([drawing])
     else:
@@ -99,4 +100,4 @@ def _diagram(runs: Path, out: Path, overlay: Overlay, experiment: str | None) ->
     from .figures.critical_difference import diagram
 
     frame, drawn = diagram(build_report(runs, overlay, experiment=experiment))
-    return drawn if out.suffix == ".svg" else frame.to_csv(index=False)
+    return drawn if out.suffix == ".svg" else as_csv_text(frame)

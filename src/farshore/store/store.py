@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,32 @@ MEASURED = (
     "torch_version",
     "device",
 )
+
+
+def checked_config(config: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The parts of a run's description that tables use, as far as they have the right types.
+
+    It only describes a run: a part that cannot be used is left out.
+    """
+    checked: dict[str, Any] = {}
+    planned, named_by, commit = (
+        (config or {}).get(key) for key in ("planned", "named_by", "commit")
+    )
+    if isinstance(planned, Mapping):
+        checked["planned"] = {
+            key: value
+            for key, value in planned.items()
+            if (key in ("seed", "trial") and type(value) is int and abs(value) < 2**63)
+            or (key not in ("seed", "trial") and isinstance(value, str | int | bool))
+        }
+    if isinstance(named_by, Mapping):
+        versions = named_by.get("results_versions")
+        versions = versions if isinstance(versions, Mapping) else {}
+        whole = {key: value for key, value in versions.items() if type(value) is int}
+        checked["named_by"] = {**named_by, "results_versions": whole}
+    if isinstance(commit, str):
+        checked["commit"] = commit
+    return checked
 
 
 class Store:
@@ -53,7 +79,7 @@ class Store:
             if not folder.finished():
                 continue
             try:
-                yield folder.path.name, folder.read(), folder.read_config() or {}
+                yield folder.path.name, folder.read(), checked_config(folder.read_config())
             except StateError as error:
                 if damaged is None:
                     raise

@@ -1,0 +1,55 @@
+"""Refuse what this machine's memory cannot hold, before it is allocated."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .errors import FarshoreError
+
+GIB = 1 << 30
+
+
+@contextmanager
+def explain_shortage(what: str, remedy: str) -> Iterator[None]:
+    """Turn a failed allocation inside into one line that says what to give instead."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and not _is_shortage(error):
+            raise
+        raise FarshoreError(f"the memory does not suffice for {what}: {remedy}") from error
+
+
+def _is_shortage(error: RuntimeError) -> bool:
+    """Whether PyTorch could not allocate; only for GPUs it has an error class of its own."""
+    return type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+
+
+def usable_bytes() -> int:
+    """The machine's memory, or the limit on this process if that is smaller."""
+    try:
+        whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # a system without these numbers
+        whole = sys.maxsize
+    try:
+        import resource
+    except ImportError:
+        return whole
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return whole if limit == resource.RLIM_INFINITY else min(whole, limit)
+
+
+def check_fits(size: int, what: str, remedy: str) -> None:
+    """Raise an error if `size` bytes are more than this process can ever have.
+
+    what: what would be allocated; remedy: what to give instead.
+    """
+    usable = usable_bytes()
+    if size > usable:
+        raise FarshoreError(
+            f"{what} would take {size / GIB:,.1f} GiB, and there are {usable / GIB:,.1f} GiB here: "
+            f"{remedy}"
+        )

@@ -1,0 +1,36 @@
+"""Names that users give, and that become names of files: one rule for all of them."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from .errors import FarshoreError
+
+LONGEST_NAME = 100
+
+
+def check_name(name: str, what: str) -> str:
+    """Return the name if it is one; refuse paths, control characters and overly long texts.
+
+    what: the option or key that gave it, for the message.
+    """
+    problem = find_problem(name)
+    if problem is not None:
+        shown = ascii(name[:40])[1:-1] + ("..." if len(name) > 40 else "")
+        raise FarshoreError(f"{what} '{shown}' is not allowed: {problem}")
+    return name
+
+
+def find_problem(name: str) -> str | None:
+    """What is wrong with a name, and what is allowed; None if nothing is."""
+    if not name.strip():
+        return "a name has at least one character"
+    if len(name) > LONGEST_NAME:
+        return f"a name has at most {LONGEST_NAME} characters"
+    if "/" in name or "\\" in name:
+        return "a name is no path: leave out / and \\"
+    if name.startswith("."):
+        return "a name does not start with a dot"
+    if any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") for character in name):
+        return "a name has no line breaks or other control characters"
+    return None

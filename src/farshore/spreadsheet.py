@@ -1,0 +1,42 @@
+"""Texts in CSV files that no spreadsheet takes for a formula.
+
+A cell that begins with =, +, -, @, a tab or a carriage return is a formula for spreadsheet
+programs, and a formula can call programs. Such a text gets an apostrophe in front, the usual sign
+for "this is text" (OWASP, "CSV Injection"). Numbers stay as they are, also those
+written as text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def plain_cell(value: Any) -> Any:
+    """The value; a text that would be a formula gets an apostrophe in front."""
+    if isinstance(value, str) and value.startswith(FORMULA) and not _is_number(value):
+        return f"'{value}"
+    return value
+
+
+def as_csv_text(frame: pd.DataFrame, **options: Any) -> str:
+    """A frame as CSV without its index; `options` are those of pandas' `to_csv`."""
+    plain = frame.rename(columns=plain_cell)
+    for position, dtype in enumerate(plain.dtypes):
+        if dtype.kind in "OU" or str(dtype) in ("str", "string", "category"):
+            cells = plain.iloc[:, position].astype(object)
+            plain.isetitem(position, cells.map(plain_cell).to_numpy(dtype=object))
+    return str(plain.to_csv(index=False, **options))
+
+
+def _is_number(text: str) -> bool:
+    """Whether a text is a number, or numbers with spaces between them."""
+    try:
+        numbers = [float(word) for word in text.split(" ")]
+    except ValueError:
+        return False
+    return bool(numbers) and text == text.strip()
