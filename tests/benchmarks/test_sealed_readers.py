@@ -13,7 +13,9 @@ from target_edits import Picture, Row
 from farshore.errors import FarshoreError
 
 METHODS = ("er", "cl-coral", "tent")
-fixtures_allowed = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+fixtures_allowed = settings(
+    max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -17,8 +18,8 @@ from farshore.data.columns import check_class_labels, need_texts, need_times, pl
 from farshore.data.read_table import read_table
 from farshore.errors import FarshoreError
 
-many = settings(
-    max_examples=500,
+few = settings(
+    max_examples=100,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 characters = st.characters(codec="utf-8", exclude_characters="\0\r", exclude_categories=["Cs"])
@@ -62,26 +63,30 @@ def as_written(frame: pd.DataFrame, column: str, written: list[str]) -> bool:
     ]
 
 
-@many
-@given(
-    table=tables(),
-    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
-    separator=st.sampled_from([",", "\t"]),
-    ending=st.sampled_from(["\n", "\r\n"]),
-    encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
-    as_text=st.booleans(),
+written_tables = {
+    "table": tables(),
+    "quoting": st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    "separator": st.sampled_from([",", "\t"]),
+    "ending": st.sampled_from(["\n", "\r\n"]),
+    "encoding": st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
+    "as_text": st.booleans(),
+}
+damaged_lines = st.lists(
+    st.lists(st.one_of(cells, st.just("7")), max_size=5).map(",".join), min_size=1, max_size=6
 )
-def test_a_table_is_read_as_written(
-    tmp_path: Path,
+
+
+def check_written(
+    folder: Path,
     table: tuple[list[str], list[list[str]]],
-    quoting: int,
+    quoting: Literal[0, 1],
     separator: str,
     ending: str,
     encoding: str,
     as_text: bool,
 ) -> None:
     header, rows = table
-    path = tmp_path / ("t.csv" if separator == "," else "t.tsv")
+    path = folder / ("t.csv" if separator == "," else "t.tsv")
     with path.open("w", newline="", encoding=encoding) as file:
         csv.writer(file, quoting=quoting, delimiter=separator, lineterminator=ending).writerows(
             [header, *rows]
@@ -94,16 +99,8 @@ def test_a_table_is_read_as_written(
             assert frame[column].dtype == object
 
 
-@many
-@given(
-    lines=st.lists(
-        st.lists(st.one_of(cells, st.just("7")), max_size=5).map(",".join), min_size=1, max_size=6
-    )
-)
-def test_a_damaged_table_is_read_as_the_csv_rules_say_or_refused(
-    tmp_path: Path, lines: list[str]
-) -> None:
-    path = tmp_path / "t.csv"
+def check_damaged(folder: Path, lines: list[str]) -> None:
+    path = folder / "t.csv"
     path.write_text("\n".join(lines), encoding="utf-8", newline="")
     try:
         frame = read_table(path)
@@ -116,6 +113,36 @@ def test_a_damaged_table_is_read_as_the_csv_rules_say_or_refused(
     assert len(frame) == len(parsed) - 1
     for place, column in enumerate(frame.columns):
         assert as_written(frame, column, [row[place] for row in parsed[1:]])
+
+
+@few
+@given(**written_tables)
+def test_a_table_is_read_as_written(tmp_path: Path, **drawn: Any) -> None:
+    check_written(tmp_path, **drawn)
+
+
+@few
+@given(lines=damaged_lines)
+def test_a_damaged_table_is_read_as_the_csv_rules_say_or_refused(
+    tmp_path: Path, lines: list[str]
+) -> None:
+    check_damaged(tmp_path, lines)
+
+
+@pytest.mark.soak
+def test_many_tables_are_read_as_written_or_refused(tmp_path: Path) -> None:
+    @settings(few, max_examples=500)
+    @given(**written_tables)
+    def written(**drawn: Any) -> None:
+        check_written(tmp_path, **drawn)
+
+    @settings(few, max_examples=500)
+    @given(lines=damaged_lines)
+    def damaged(lines: list[str]) -> None:
+        check_damaged(tmp_path, lines)
+
+    written()
+    damaged()
 
 
 @given(values=st.lists(st.floats(allow_nan=False).map(repr), min_size=1, max_size=8), extra=cells)

@@ -86,13 +86,15 @@ def test_every_file_is_planned_where_no_data_are(
 
 
 def carry_out_tiny(name: str, runs: Path, least: bool) -> Experiment:
-    """An experiment at tiny scale; `least`: one method per part, so that the suite stays quick."""
+    """An experiment at tiny scale; `least`: few parts and methods, so that the suite stays quick."""
 
     def change(found: Experiment) -> Experiment:
         small = tiny(found)
         if not least:
             return small
-        parts = [part.model_copy(update={"methods": few(part.systems)}) for part in small.parts]
+        parts = [
+            part.model_copy(update={"methods": few(part.systems)}) for part in small.parts[:12]
+        ]
         return small.model_copy(update={"parts": parts})
 
     path = EXPERIMENTS / f"{name}.yaml"
