@@ -64,6 +64,7 @@ def test_training_from_a_map_gives_the_same_weights(tmp_path: Path) -> None:
     assert torch.equal(outputs[0], outputs[1])
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
 def test_a_set_larger_than_the_limit_runs_within_it(tmp_path: Path) -> None:
     bench = Path(__file__).resolve().parents[2] / "bench" / "data.py"

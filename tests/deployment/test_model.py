@@ -406,6 +406,7 @@ def finished(started: subprocess.Popen) -> None:
     assert started.returncode == 0, errors
 
 
+@pytest.mark.soak
 def test_three_processes_one_of_them_killed_equal_one_process_bit_for_bit(tmp_path: Path) -> None:
     straight = tmp_path / "straight"
     new = NewModel(method="cl-coral", memory=30, settings=QUICK)

@@ -73,6 +73,7 @@ def test_ctrl_c_waits_while_a_worker_is_started(by: str, interruptible: None) ->
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, set())
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="there is no /proc here")
 def test_workers_ignore_ctrl_c_from_the_start() -> None:
     """Tested in a new process, because the first worker also starts Python's resource tracker."""
@@ -116,6 +117,7 @@ re.match(r"(a*)*b", "a" * 60)
         time.sleep(0.01)
 
 
+@pytest.mark.soak
 def test_ray_gives_the_table_of_one_process(tmp_path: Path, expected: pd.DataFrame) -> None:
     pytest.importorskip("ray")
     _, progress = swept(experiment(part=THREE), tmp_path, RayEngine(slots=2))
@@ -138,6 +140,7 @@ def test_a_killed_worker_costs_no_run(tmp_path: Path) -> None:
     assert (progress.done, progress.failures) == (2, [])
 
 
+@pytest.mark.soak
 def test_an_idle_worker_ends_by_itself_and_tidies_up(tmp_path: Path) -> None:
     run = Run.build(benchmark="rotated-digits", method="finetune", steps=1)
     with LocalEngine(1) as engine:

@@ -86,7 +86,7 @@ def test_every_file_is_planned_where_no_data_are(
 
 
 def carry_out_tiny(name: str, runs: Path, least: bool) -> Experiment:
-    """An experiment at tiny scale; `least`: few parts and methods, so that the suite stays quick."""
+    """An experiment at tiny scale; `least`: few parts and methods, to keep the suite quick."""
 
     def change(found: Experiment) -> Experiment:
         small = tiny(found)
