@@ -6,7 +6,7 @@ WORKERS ?= 2
 # One thread per worker: the workers share the cores, and no number depends on how many there are.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test soak docs bench lint types clean
+.PHONY: demo test soak docs reproduce bench lint types clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -26,6 +26,13 @@ soak: $(VENV)/installed
 
 docs: $(VENV)/installed
 	$(BIN)/python docs/write_methods.py
+	$(BIN)/python docs/write_reproduction.py
+
+# The runs behind docs/reproduction.md: make reproduce TABLE=rotated-mnist DEVICE=cuda
+TABLE ?= rotated-mnist
+DEVICE ?= cpu
+reproduce: $(VENV)/installed
+	$(BIN)/python experiments/reproduce.py --table $(TABLE) --device $(DEVICE)
 
 bench: $(VENV)/installed
 	$(BIN)/python bench/step_cost.py
@@ -33,8 +40,8 @@ bench: $(VENV)/installed
 	$(BIN)/python bench/growth.py
 
 lint: $(VENV)/installed
-	$(BIN)/ruff check src tests bench docs
-	$(BIN)/ruff format --check src tests bench docs
+	$(BIN)/ruff check src tests bench docs experiments
+	$(BIN)/ruff format --check src tests bench docs experiments
 	$(BIN)/lint-imports
 
 types: $(VENV)/installed

@@ -1,0 +1,54 @@
+"""Carry out the runs behind docs/reproduction.md and write the page again.
+
+python experiments/reproduce.py --table rotated-mnist --device cuda
+
+`make reproduce TABLE=... DEVICE=...` calls it. It may be stopped at any time: the same command
+resumes. `--scale tiny` runs everything in minutes on embedded data and writes no page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+from farshore.plan.experiment import read_experiment
+
+HERE = Path(__file__).resolve().parent
+WRITER = HERE.parent / "docs" / "write_reproduction.py"
+# In the order of their importance.
+EXPERIMENTS = ("all_orders", "fitted_order", "readings", "orders_ablated", "paper_protocol")
+
+
+def commands(table: str, runs: Path, device: str, scale: str | None) -> list[list[str]]:
+    """The sweeps of all experiments that include the data set."""
+    sweeps = []
+    for name in EXPERIMENTS:
+        path = HERE / f"{name}.yaml"
+        parts = read_experiment(path).parts
+        if any(table in [data.benchmark for data in part.data] for part in parts):
+            sweep = [sys.executable, "-m", "farshore", "sweep", str(path), "--runs", str(runs)]
+            narrowed = ["--scale", scale] if scale else ["--benchmarks", table, "--device", device]
+            sweeps.append([*sweep, *narrowed])
+    if not sweeps:
+        raise SystemExit(f"no experiment includes {table!r}: use rotated-mnist or covertype")
+    return sweeps
+
+
+def main() -> None:
+    """Run the sweeps one after the other, then collect the runs and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--table", required=True, help="rotated-mnist or covertype")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--runs", type=Path, default=Path("runs/reproduction"))
+    parser.add_argument("--scale", choices=["tiny"], default=None)
+    given = parser.parse_args()
+    for command in commands(given.table, given.runs, given.device, given.scale):
+        subprocess.run(command, check=True)
+    if given.scale is None:
+        subprocess.run([sys.executable, str(WRITER), "--collect", str(given.runs)], check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""docs/reproduction.md: every number comes from the committed tables, and the runs can be repeated."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pandas as pd
+import pytest
+
+from farshore.evaluation.over_orders import Difference
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def script(path: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def writer() -> ModuleType:
+    return script("docs/write_reproduction.py")
+
+
+def test_the_page_is_made_from_the_committed_tables(writer: ModuleType) -> None:
+    assert writer.PAGE.read_text() == writer.text(), "run `make docs`"
+    assert sum(path.stat().st_size for path in writer.TABLES.iterdir()) < 5_000_000
+
+
+def test_every_table_is_of_an_experiment_and_carries_all_metrics(writer: ModuleType) -> None:
+    tables = sorted(path.stem for path in writer.TABLES.glob("*.csv"))
+    assert set(tables) <= set(writer.COLLECTED)
+    for name in tables:
+        frame = writer.table(name)
+        done = frame[frame["status"] == "done"]
+        assert len(done)
+        for metric in ("accuracy", "macro_f1", "balanced_accuracy", "log_loss"):
+            assert done[f"target_{metric}"].notna().all()
+
+
+def difference(mean: float, half: float) -> Difference:
+    return Difference(24, 24, mean, half / 2, mean - half, mean + half, 12)
+
+
+@pytest.mark.parametrize(
+    ("differences", "words"),
+    [
+        ([difference(7, 1), difference(4, 1)], "**reproduced**"),
+        ([difference(7, 1), difference(2, 1)], "**partly**"),  # less than half of the paper's 6
+        ([difference(7, 1)], "**partly**"),  # one data set alone
+        ([difference(7, 1), difference(1, 2)], "**partly**"),
+        ([difference(1, 2), difference(-3, 1)], "**not reproduced**"),
+        ([], "not run"),
+    ],
+)
+def test_verdicts_follow_the_rule(
+    writer: ModuleType, differences: list[Difference], words: str
+) -> None:
+    claim = writer.Claim("a claim", "6", 6, lambda benchmark: None)
+    assert writer.verdict(claim, differences) == words
+
+
+def test_groups_are_averaged_over_shared_orders_and_seeds(writer: ModuleType) -> None:
+    orders = [("a", "b"), ("b", "a"), ("c",)]
+    first = {order: {0: 1.0, 1: 3.0} for order in orders}
+    second = {order: {0: 5.0} for order in orders}
+    few = {("a", "b"): {0: 100.0}}
+    pooled = writer.pooled({"x": first, "y": second, "z": few}, ["x", "y", "z", "absent"])
+    assert pooled == {order: {0: 3.0} for order in orders}
+
+
+def test_collecting_one_data_set_keeps_the_others(
+    writer: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = pd.read_csv(writer.TABLES / "all_orders.csv", dtype=str)
+    (tmp_path / "tables").mkdir()
+    kept.to_csv(tmp_path / "tables" / "all_orders.csv", index=False)
+    monkeypatch.setattr(writer, "TABLES", tmp_path / "tables")
+    writer.table.cache_clear()
+    (tmp_path / "runs").mkdir()
+    writer.collect(tmp_path / "runs")  # an empty store: nothing changes
+    again = pd.read_csv(tmp_path / "tables" / "all_orders.csv", dtype=str)
+    assert again.equals(kept)
+    writer.table.cache_clear()
+
+
+def test_the_command_covers_every_experiment_of_a_data_set(tmp_path: Path) -> None:
+    reproduce = script("experiments/reproduce.py")
+    sweeps = reproduce.commands("rotated-mnist", tmp_path, "cuda", None)
+    assert [Path(words[4]).stem for words in sweeps] == list(reproduce.EXPERIMENTS)
+    assert all(
+        words[-4:] == ["--benchmarks", "rotated-mnist", "--device", "cuda"] for words in sweeps
+    )
+    covertype = reproduce.commands("covertype", tmp_path, "cpu", None)
+    assert "readings" not in [Path(words[4]).stem for words in covertype]
+    with pytest.raises(SystemExit, match="use rotated-mnist or covertype"):
+        reproduce.commands("mnist", tmp_path, "cpu", None)
+
+
+@pytest.mark.soak
+def test_everything_is_reproduced_at_tiny_scale(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "experiments" / "reproduce.py"), "--table", "covertype"]
+    subprocess.run([*command, "--scale", "tiny", "--runs", str(tmp_path)], check=True)
+    assert len(list(tmp_path.glob("*/result.json"))) > 20
