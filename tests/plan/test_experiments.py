@@ -39,8 +39,6 @@ def test_there_is_a_file_for_each_table_and_figure() -> None:
             [
                 "main",
                 "adaptation",
-                "defaults",
-                "reversed",
                 "naive",
                 "backward_transfer",
                 "source",
