@@ -8,6 +8,7 @@ tables alone. `make docs` writes the page, and a test checks that it is up to da
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from farshore import catalog
+from farshore.benchmarks.source import make_benchmark
 from farshore.evaluation.over_orders import (
     FEWEST_ORDERS,
     Difference,
@@ -25,6 +27,7 @@ from farshore.evaluation.over_orders import (
 )
 from farshore.plan.experiment import make_book, read_experiment
 from farshore.plan.plan import make_plan
+from farshore.plan.select import DRAWN, expand_orders
 from farshore.report.paper.numbers import paper_table
 from farshore.store.store import Store, row
 
@@ -327,6 +330,8 @@ def verdict(claim: Claim, differences: Sequence[Difference]) -> str:
     large = [claim.not_negative or each.mean >= claim.expected / 2 for each in differences]
     if all(holds) and all(large) and len(differences) == len(BENCHMARKS):
         return "**reproduced**"
+    if not any(holds) and len(differences) < len(BENCHMARKS):
+        return "**open**"
     return "**partly**" if any(holds) else "**not reproduced**"
 
 
@@ -448,6 +453,53 @@ def runtime_section() -> str:
     return markdown(["method", "ours / finetune", "paper / finetune"], rows)
 
 
+def planned_runs(name: str) -> dict[str, Counter[str]]:
+    """How many runs an experiment has, by data set and method."""
+    experiment = read_experiment(EXPERIMENTS / f"{name}.yaml")
+    planned: dict[str, Counter[str]] = {}
+    for part in experiment.parts:
+        search = part.search or experiment.search
+        for data in part.data:
+            orders = part.orders
+            if orders != [DRAWN]:
+                benchmark = make_benchmark(data.benchmark, part.options_of(data))
+                orders = expand_orders(
+                    benchmark, orders, target=part.target, seed=experiment.scenario_seed
+                )
+            runs = len(orders) * search.trials * len(search.run_seeds)
+            planned.setdefault(data.title, Counter()).update(dict.fromkeys(part.systems, runs))
+    return planned
+
+
+def missing_section() -> str:
+    """How much of each experiment has run, and what is missing."""
+    rows = []
+    for name in COLLECTED:
+        finished = Counter(
+            (str(entry["benchmark"]), str(entry["method"]))
+            for entry in table(name).to_dict("records")
+        )
+        for benchmark, planned in planned_runs(name).items():
+            counts = {method: finished[benchmark, method] for method in planned}
+            lacking = [
+                f"`{method}` ({planned[method] - counts[method]})"
+                for method in planned
+                if counts[method] < planned[method]
+            ]
+            missing = ", ".join(lacking) if len(lacking) < 12 else f"most of {len(lacking)} methods"
+            rows.append(
+                [
+                    f"`{name}`",
+                    benchmark,
+                    str(sum(counts.values())),
+                    str(sum(planned.values())),
+                    ("all" if not any(counts.values()) else missing) or "nothing",
+                ]
+            )
+    header = ["experiment", "data set", "runs", "planned", "missing, by method"]
+    return markdown(header, rows)
+
+
 def text() -> str:
     """The whole page."""
     head = HEAD.read_text()
@@ -458,6 +510,7 @@ def text() -> str:
         "column": column_section,
         "readings": readings_section,
         "runtime": runtime_section,
+        "missing": missing_section,
     }
     for name, write in sections.items():
         mark = f"<!-- {name} -->"
