@@ -222,7 +222,7 @@ def test_a_claimed_width_is_refused_before_it_is_allocated(tmp_path: Path) -> No
     manifest["files"][tree.name] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(FarshoreError, match="shape"):
+    with pytest.raises(FarshoreError, match="far more than are stored"):
         load(tmp_path)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < memory + 200_000
 
@@ -261,7 +261,7 @@ def test_hostile_tables(tmp_path: Path, name: str) -> None:
         assert "\n" not in message
         assert len(message) < 5000
     else:
-        assert name in ("bom", "huge", "formula", "long", "ragged", "nul")
+        assert name in ("bom", "huge", "formula", "utf16")
         weights = load(tmp_path / "m").state_dict()["system"]["network"]
         assert all(bool(torch.isfinite(tensor).all()) for tensor in weights.values())
     assert time.perf_counter() - start < 5
