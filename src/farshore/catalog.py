@@ -16,6 +16,7 @@ GROUPS = (
     "regularization",
     "replay",
     "latent-replay",
+    "trees",
     "tailored",
     "naive",
     "adaptation",

@@ -55,6 +55,8 @@ class Entry:
     Settings: ClassVar[type[MethodSettings]] = MethodSettings
     # The System that runs this entry, by its name in `farshore.system.SYSTEMS`.
     system: ClassVar[str] = "gradient"
+    # Whether it learns from tables only, not from images.
+    tables_only: ClassVar[bool] = False
     # False if the loss has no ERM term to which class weights could apply.
     weighs_classes: ClassVar[bool] = True
 

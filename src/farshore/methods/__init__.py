@@ -65,6 +65,7 @@ METHODS: Registry[type[Entry]] = Registry(
         "naive-cl-coral": "farshore.methods.coral:NaiveCLCORAL",
         "naive-cl-mmd": "farshore.methods.mmd:NaiveCLMMD",
         "naive-cl-andmask": "farshore.methods.andmask:NaiveCLANDMask",
+        "trees": "farshore.trees.entry:Trees",
         "urm": "farshore.methods.urm:URM",
     },
 )

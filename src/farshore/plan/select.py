@@ -29,9 +29,11 @@ def select_methods(words: Sequence[str], groups: Groups = MappingProxyType({})) 
     """The methods that these names of methods and groups stand for, each once.
 
     Groups are tailored, naive, ..., adaptation, upper-bound and `all`; `groups` adds further ones.
+    `all` leaves out methods that learn from tables only: name those.
     """
     names = catalog.names()
-    known: dict[str, list[str]] = {"all": names}
+    anywhere = [name for name in names if not catalog.find(name).tables_only]
+    known: dict[str, list[str]] = {"all": anywhere}
     for name in names:
         group = catalog.find(name).group
         if group not in names:

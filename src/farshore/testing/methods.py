@@ -377,6 +377,8 @@ def images_and_batchnorm(case: MethodCase) -> None:
     """It trains a user's own network with BatchNorm on uint8 images, which stay uint8 in the
     memory, and resumes bit for bit.
     """
+    if case.kind.tables_only:
+        raise not_for("it learns from tables only")
 
     def learned(folder: Path | None) -> Learner:
         learner = case.learner(network=toy_image_network(), network_settings=None)

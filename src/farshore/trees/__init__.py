@@ -1,0 +1,1 @@
+"""Boosted trees as a continual learner for tables."""

@@ -1,0 +1,140 @@
+"""TreeEnsemble: boosted trees as arrays, evaluated for all rows and trees at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..forms import FormError, Like, check_form
+
+# The logit of a class that no training row has.
+ABSENT = -30.0
+
+
+class TreeEnsemble(nn.Module):
+    """Logits of boosted trees.
+
+    Nodes of all trees are concatenated. `left` and `right` are the next nodes of each node; a leaf
+    points to itself, so that `depth` steps end in a leaf from every root. `output` is the column
+    to which a tree adds.
+    """
+
+    feature: Tensor
+    threshold: Tensor
+    left: Tensor
+    right: Tensor
+    value: Tensor
+    root: Tensor
+    output: Tensor
+    baseline: Tensor
+    columns: Tensor
+
+    def __init__(self, classes: int, parts: Mapping[str, Tensor], depth: int) -> None:
+        super().__init__()
+        self.classes = classes
+        self.depth = depth
+        for name in FIELDS:
+            self.register_buffer(name, parts[name])
+        assign = torch.nn.functional.one_hot(parts["output"], len(parts["baseline"]))
+        self.register_buffer("assign", assign.double(), persistent=False)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Logits [n, classes] of rows [n, d]."""
+        rows = inputs.flatten(1).double()
+        node = self.root.expand(rows.shape[0], -1)
+        for _ in range(self.depth):
+            below = rows.gather(1, self.feature[node]) <= self.threshold[node]
+            node = torch.where(below, self.left[node], self.right[node])
+        scores = self.value[node] @ self.get_buffer("assign") + self.baseline
+        if scores.shape[1] == 1:  # two classes: the score of the second one
+            scores = torch.cat([torch.zeros_like(scores), scores], dim=1)
+        logits = scores.new_full((rows.shape[0], self.classes), ABSENT)
+        return logits.index_copy(1, self.columns, scores).float()
+
+    def parts(self) -> dict[str, Any]:
+        """The arrays and the depth, for a saved state."""
+        return {**{name: self.get_buffer(name) for name in FIELDS}, "depth": self.depth}
+
+
+FIELDS = (
+    "feature",
+    "threshold",
+    "left",
+    "right",
+    "value",
+    "root",
+    "output",
+    "baseline",
+    "columns",
+)
+
+
+def from_sklearn(model: Any, classes: int) -> TreeEnsemble:
+    """Copy the trees of a fitted HistGradientBoostingClassifier whose classes are numbers."""
+    nodes: dict[str, list[np.ndarray]] = {
+        name: [] for name in ("feature", "threshold", "left", "right", "value")
+    }
+    roots, outputs, start, depth = [], [], 0, 0
+    for of_iteration in model._predictors:
+        for output, tree in enumerate(of_iteration):
+            grown = tree.nodes
+            own = np.arange(len(grown)) + start
+            leaf = grown["is_leaf"].astype(bool)
+            nodes["feature"].append(np.where(leaf, 0, grown["feature_idx"]))
+            nodes["threshold"].append(np.where(leaf, 0.0, grown["num_threshold"]))
+            nodes["left"].append(np.where(leaf, own, grown["left"].astype(np.int64) + start))
+            nodes["right"].append(np.where(leaf, own, grown["right"].astype(np.int64) + start))
+            nodes["value"].append(np.where(leaf, grown["value"], 0.0))
+            roots.append(start)
+            outputs.append(output)
+            start += len(grown)
+            depth = max(depth, int(grown["depth"].max()))
+    parts = {name: torch.from_numpy(np.concatenate(each)) for name, each in nodes.items()}
+    parts |= {
+        "root": torch.tensor(roots),
+        "output": torch.tensor(outputs),
+        "baseline": torch.from_numpy(np.ravel(model._baseline_prediction).astype(np.float64)),
+        "columns": torch.from_numpy(np.asarray(model.classes_, dtype=np.int64)),
+    }
+    return TreeEnsemble(classes, parts, depth)
+
+
+def constant(label: int, classes: int) -> TreeEnsemble:
+    """The ensemble for rows of one class only: a single leaf."""
+    whole, real = torch.zeros(1, dtype=torch.long), torch.zeros(1, dtype=torch.float64)
+    parts = {name: whole.clone() for name in ("feature", "left", "right", "root", "output")}
+    parts |= {"threshold": real.clone(), "value": real.clone()}
+    other = (label + 1) % classes
+    parts |= {
+        "baseline": torch.tensor([0.0, ABSENT], dtype=torch.float64),
+        "columns": torch.tensor([label, other]),
+    }
+    return TreeEnsemble(classes, parts, 0)
+
+
+def from_parts(state: Any, width: int, classes: int) -> TreeEnsemble:
+    """Restore an ensemble; raise a FormError if a step could leave its arrays."""
+    check_form(state, {**dict.fromkeys(FIELDS), "depth": 0}, "trees")
+    if not isinstance(state["left"], Tensor) or not isinstance(state["root"], Tensor):
+        raise FormError("trees.left is no tensor")
+    nodes, trees = len(state["left"]), len(state["root"])
+    outputs = len(state["baseline"]) if isinstance(state["baseline"], Tensor) else 0
+    forms = {
+        "feature": Like((nodes,), torch.long, below=width),
+        "left": Like((nodes,), torch.long, below=nodes),
+        "right": Like((nodes,), torch.long, below=nodes),
+        "threshold": Like((nodes,), torch.float64),
+        "value": Like((nodes,), torch.float64, finite=True),
+        "root": Like((trees,), torch.long, below=nodes),
+        "output": Like((trees,), torch.long, below=outputs),
+        "baseline": Like((outputs,), torch.float64, finite=True),
+        "columns": Like((max(outputs, 2),), torch.long, below=classes),
+    }
+    check_form({name: state[name] for name in FIELDS}, forms, "trees")
+    if not 0 <= state["depth"] <= nodes or len(set(state["columns"].tolist())) < max(outputs, 2):
+        raise FormError("trees.depth or trees.columns do not belong to these trees")
+    return TreeEnsemble(classes, {name: state[name] for name in FIELDS}, state["depth"])

@@ -1,0 +1,183 @@
+"""TreesSystem: boosted trees behind the interface of all learners."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..data.domain import Domain, Rows
+from ..errors import FarshoreError, StateError
+from ..forms import NAMES, FormError, Like, check_form
+from ..memory.memory import Fields, RowForm
+from ..memory.partitions import PartitionedMemory
+from ..profiles import PROFILES
+from ..randomness import derive
+from ..system import Setup, System, Usage
+from .ensemble import TreeEnsemble, constant, from_parts, from_sklearn
+from .entry import TreesSettings
+
+if TYPE_CHECKING:
+    from ..checkpoints import Checkpoints
+
+# Rows per batch of a prediction: each takes one node number per tree.
+BATCH = 512
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """The training rows of a domain, as the memory stores them."""
+
+    inputs: Tensor
+    labels: Tensor
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def fields(self, positions: Tensor) -> Fields:
+        """The rows at these positions."""
+        return {"inputs": self.inputs[positions], "labels": self.labels[positions]}
+
+
+class TreesSystem(System):
+    """Keeps a memory like er's, and fits all trees again when a domain is learned."""
+
+    def __init__(self, setup: Setup) -> None:
+        if len(setup.shape) != 1:
+            raise FarshoreError(
+                f"trees learn from tables, and rows of shape {list(setup.shape)} are not: use "
+                "another method"
+            )
+        settings = setup.entry.Settings.build(setup.settings, PROFILES.get(setup.profile))
+        assert isinstance(settings, TreesSettings)
+        self.settings = settings
+        self.setup = setup
+        self.width, self.classes = setup.shape[0], setup.classes
+        self.memory = PartitionedMemory(
+            setup.capacity,
+            max_bytes=setup.run.memory_bytes,
+            class_balanced=setup.run.class_balanced_memory,
+        )
+        self.generator = torch.Generator().manual_seed(derive(setup.seed, "trees", "memory"))
+        self.model = constant(0, setup.classes)
+        self.seconds = {"steps": 0.0, "closing": 0.0}
+        self.rows_per_step = 0
+        self.notes: list[str] = []
+        self._domains: list[str] = []
+
+    @classmethod
+    def check_state(cls, setup: Setup, state: Mapping[str, Any]) -> None:
+        """Refuse a state that does not match this setup."""
+        form = {
+            "domains": NAMES,
+            "memory": None,
+            "trees": None,
+            "generator": Like((None,), torch.uint8),
+        }
+        try:
+            check_form(state, form, "system")
+            from_parts(state["trees"], setup.shape[0], setup.classes)
+            memory = PartitionedMemory(setup.capacity, max_bytes=setup.run.memory_bytes)
+            memory.check_state(state["memory"], RowForm(setup.shape, setup.classes, {}))
+            torch.Generator().set_state(state["generator"])
+        except (FormError, RuntimeError) as error:
+            raise StateError(f"the saved trees cannot be used: {error}") from None
+
+    @property
+    def domains(self) -> list[str]:
+        """The names of the domains learned so far."""
+        return list(self._domains)
+
+    def learn(self, domain: Domain, *, steps: int, checkpoints: Checkpoints | None = None) -> None:
+        """Fit all trees to the domain's training rows and the memory; `steps` has no meaning."""
+        began = time.perf_counter()
+        rows = domain.split("train").to(torch.device("cpu"))
+        inputs, labels = rows.take(torch.arange(len(rows)))
+        current = _Kept(inputs.float(), labels)
+        self.memory.open_domain(domain.name, current)
+        past = [_Kept(kept["inputs"], kept["labels"]) for kept in self.memory.kept().values()]
+        self.model = self._fit([*past, current], number=len(self._domains))
+        self.seconds["steps"] = time.perf_counter() - began
+        began = time.perf_counter()
+        self.memory.close_domain(domain.name, current, self.generator)
+        self._domains.append(domain.name)
+        self.rows_per_step = sum(map(len, past)) + len(current)
+        self.seconds["closing"] = time.perf_counter() - began
+
+    def _fit(self, parts: list[_Kept], *, number: int) -> TreeEnsemble:
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        inputs = torch.cat([part.inputs for part in parts]).double().numpy()
+        labels = torch.cat([part.labels for part in parts]).numpy()
+        if len(np.unique(labels)) == 1:
+            return constant(int(labels[0]), self.classes)
+        settings = self.settings
+        weights = None
+        if settings.domains == "equal":
+            # On average 1, so that the weight decay means the same as without weights.
+            scale = len(labels) / len(parts)
+            weights = np.concatenate([np.full(len(part), scale / len(part)) for part in parts])
+        model = HistGradientBoostingClassifier(
+            learning_rate=settings.learning_rate,
+            max_iter=settings.iterations,
+            max_leaf_nodes=settings.leaves,
+            min_samples_leaf=settings.rows_per_leaf,
+            l2_regularization=settings.weight_decay,
+            early_stopping=False,
+            random_state=derive(self.setup.seed, "trees", number) % 2**32,
+        )
+        return from_sklearn(model.fit(inputs, labels, sample_weight=weights), self.classes)
+
+    def logits(self, rows: Rows) -> Tensor:
+        """Logits of these rows."""
+        parts = [self.model(inputs.cpu()) for inputs, _ in rows.batches(BATCH)]
+        return torch.cat(parts).to(self.setup.device)
+
+    def features(self, inputs: Tensor) -> Tensor:
+        """The columns themselves: trees have no other features."""
+        return inputs.flatten(1).float()
+
+    def predictor(self) -> nn.Module:
+        """The trees as a module."""
+        return self.model
+
+    def forget(self, domain: str) -> None:
+        """Delete the kept rows of a domain."""
+        self.memory.forget(domain)
+        self._domains.remove(domain)
+
+    def kept_rows(self) -> dict[str, Fields]:
+        """The rows in the memory."""
+        return self.memory.kept()
+
+    def usage(self) -> Usage:
+        """What memory and trees take."""
+        held = [each for each in self.model.parts().values() if isinstance(each, Tensor)]
+        return Usage(
+            settings=self.settings.model_dump(),
+            memory_items=self.memory.items,
+            memory_bytes=self.memory.bytes,
+            method_bytes=sum(each.numel() * each.element_size() for each in held),
+            precision="float64",
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Memory, trees and the generator."""
+        return {
+            "domains": self.domains,
+            "memory": self.memory.state_dict(),
+            "trees": self.model.parts(),
+            "generator": self.generator.get_state(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore the state from `state_dict`."""
+        self._domains = list(state["domains"])
+        self.memory.load_state_dict(state["memory"], torch.device("cpu"))
+        self.model = from_parts(state["trees"], self.width, self.classes)
+        self.generator.set_state(state["generator"])
