@@ -24,13 +24,13 @@ def check_name(name: str, what: str) -> str:
 def find_problem(name: str) -> str | None:
     """What is wrong with a name, and what is allowed; None if nothing is."""
     if not name.strip():
-        return "a name has at least one character"
+        return "a name must have at least one character"
     if len(name) > LONGEST_NAME:
-        return f"a name has at most {LONGEST_NAME} characters"
+        return f"a name can have at most {LONGEST_NAME} characters"
     if "/" in name or "\\" in name:
-        return "a name is no path: leave out / and \\"
+        return "a name cannot be a path: remove / and \\"
     if name.startswith("."):
-        return "a name does not start with a dot"
+        return "a name cannot start with a dot"
     if any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") for character in name):
-        return "a name has no line breaks or other control characters"
+        return "a name cannot contain line breaks or other control characters"
     return None

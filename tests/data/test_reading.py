@@ -163,9 +163,12 @@ def test_another_row_never_changes_how_a_number_is_read(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b\n1,2,\n3,4,\n", r"line 2: 3 fields, but the header has 2: it ends with a comma"),
+        (
+            "a,b\n1,2,\n3,4,\n",
+            r"line 2: 3 fields, but the header has 2: the line ends with a comma",
+        ),
         ("a,b\n1,2\n3\n", r"line 3: 1 fields, but the header has 2"),
-        ("a,b\n1,2,3\n", r"put quotes around a field that contains a comma"),
+        ("a,b\n1,2,3\n", r"put quotes around fields that contain a comma"),
         ("a;b\n1;2\n", "seems to be separated by a semicolon"),
         ('a,b\n"1,2\n', "cannot be read as a table"),
         ('a,b\n"x"y,2\n', "cannot be read as a table"),

@@ -73,7 +73,7 @@ def test_a_label_that_is_no_class_is_refused(models: Path) -> None:
         (NewModel(classes=["no", "no", "yes"]), {}, "'no' is named twice"),
         (NewModel(settings={"batch_size": 10**11}), {}, "batch_size = 100000000000"),
         (NewModel(), {"size": 0}, "--size 0 is not allowed"),
-        (NewModel(), {"name": "../../x"}, "a name is no path"),
+        (NewModel(), {"name": "../../x"}, "a name cannot be a path"),
         (NewModel(), {"name": "a\0b"}, "control characters"),
         (NewModel(), {"name": "x" * 1000}, "at most 100 characters"),
         (NewModel(), {"name": ".hidden"}, "start with a dot"),

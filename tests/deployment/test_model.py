@@ -243,7 +243,7 @@ def test_learn_reports_what_predict_reports_ahead_of_training(typed, tmp_path: P
         "column 'ward': 30 of 60 rows have categories that the first domain does not have, "
         "treated as `other`: 'C' (30)",
         "column 'dose': its median 1000 is",
-        "60 of 60 rows are beyond 10: check the units",
+        "60 of 60 rows are more than 10 away from it: check the units",
     ]
     code, predicted = typed("predict", model, second, "-o", tmp_path / "p.csv")
     assert code == 0

@@ -51,7 +51,7 @@ def test_a_shared_value_is_written_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("head", "part", "words"),
     [
-        ("name: ../../x", "", "a name is no path"),
+        ("name: ../../x", "", "a name cannot be a path"),
         ("name: .x", "", "start with a dot"),
         ('name: "a\\0b"', "", "control characters"),
         (f"name: {'x' * 300}", "", "at most 100 characters"),
@@ -59,7 +59,7 @@ def test_a_shared_value_is_written_out(tmp_path: Path) -> None:
         ("name: mine", ", settings: {batch_size: 100000000000}", "batch_size = 100000000000"),
         ("name: mine", ", settings: {batch_size: {a: [1]}}", "batch_size"),
         ("name: mine", ", at_most: {nonsense: 1}", "parts.0.at_most: unknown setting"),
-        ("name: mine", ", settings_from: ../other", "a name is no path"),
+        ("name: mine", ", settings_from: ../other", "a name cannot be a path"),
         ("name: mine\nscenario_seed: -1", "", "scenario_seed = -1"),
         ("name: mine\nsearch: {trials: 1000000000000}", "", "search.trials"),
         ("name: mine\nsearch: {seeds: 1000000000000}", "", "search.seeds"),

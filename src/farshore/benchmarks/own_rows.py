@@ -96,8 +96,8 @@ class TableRows(OwnRows):
         plan = plan_columns(self.table.iloc[deciding], list(self.table.columns), categories)
         plan.check(
             self.table.iloc[used],
-            "the rows that decide the type (the first domain's) have only numbers or nothing "
-            "there; fix it, or declare the column as text (--categories {column})",
+            "the column is numeric, because the first domain has no text in it; fix the value, or "
+            "declare the column as text (--categories {column})",
         )
         self.columns = plan
 
@@ -170,8 +170,8 @@ class ImageRows(OwnRows):
         notes = [f"{self.title}: {len(self.files)} images as {size} {colour}, {self.origin}"]
         if self.turned_grey and self.channels is None:
             notes.append(
-                f"warning: {self.turned_grey} images in colour became grey, because those of the "
-                "first domain are grey: --option channels=3 keeps colour"
+                f"warning: {self.turned_grey} colour images were converted to grey, because the "
+                "first domain has only grey images: use --option channels=3 to keep colour"
             )
         return notes
 

@@ -58,8 +58,8 @@ HEADER = [
 # A table with a column per order has at most this many.
 MOST_COLUMNS = 4
 ONE_ORDER = (
-    "one order of the sources ({order}): another order may rank the methods differently; "
-    "--orders all or balanced:k measures it"
+    "these results are for one order of the sources ({order}). Another order may rank the methods "
+    "differently: compare with --orders all or --orders balanced:k"
 )
 # Headings above the rows that are not ranked.
 UNRANKED = {"offline": "upper bound (offline)", "adaptation": "adapted to the target"}

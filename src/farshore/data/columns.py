@@ -155,8 +155,8 @@ def plan_columns(
     for column in columns:
         if column.startswith(UNNAMED):
             raise FarshoreError(
-                f"column {column!r} has no name in the file, like a row number: leave it out "
-                f"(--drop {column!r}), or give it a name"
+                f"column {column!r} has no name in the file (perhaps it contains row numbers): "
+                f"leave it out (--drop {column!r}), or name it in the header"
             )
         if column in categories or not _is_number(frame[column], column):
             texts[column] = None
@@ -201,7 +201,7 @@ def _is_number(values: pd.Series, column: str) -> bool:
         )
     if len(distinct) > MOST_CATEGORIES and len(distinct) > len(present) / 2:
         raise FarshoreError(
-            f"column {column!r} has {len(distinct)} different texts in {len(present)} rows: leave "
+            f"column {column!r} has {len(distinct)} different texts in {len(present)} rows, too many for a category: leave "
             f"it out (--drop {column})"
         )
     return False

@@ -74,8 +74,8 @@ def _read_text_file(path: Path, separator: str, texts: Collection[str]) -> pd.Da
         )
         if len(frame) != rows:
             raise FarshoreError(
-                f"{path} cannot be read reliably ({rows} or {len(frame)} rows): check its quotes "
-                "and line ends, or save it again"
+                f"{path} cannot be read reliably: two ways of reading it give {rows} and "
+                f"{len(frame)} rows; check quotes and line endings, or save it again"
             )
         return frame
 
@@ -138,9 +138,9 @@ def _wrong_fields(
 ) -> FarshoreError:
     mark = _SEPARATORS[separator]
     reason = (
-        f"it ends with {mark} that the header does not have: remove it, or add one to the header"
+        f"the line ends with {mark}, but the header does not: remove it, or add one to the header"
         if len(row) == len(names) + 1 and row[-1].strip() == ""
-        else f"put quotes around a field that contains {mark}, and write empty fields out"
+        else f"put quotes around fields that contain {mark}, and keep the separators of empty fields"
     )
     return FarshoreError(
         f"{path}, line {line}: {len(row)} fields, but the header has {len(names)}: {reason}"

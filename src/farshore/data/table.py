@@ -194,7 +194,7 @@ def _shift(values: np.ndarray, fixed: tuple[float, float] | None) -> str | None:
     return (
         f"its median {np.median(present):.4g} is {abs(median):.1f} standard deviations "
         f"{'above' if median > 0 else 'below'} the first domain's {centre:.4g}, and {far} of "
-        f"{len(values)} rows are beyond {LIMIT:g}: check the units"
+        f"{len(values)} rows are more than {LIMIT:g} away from it: check the units"
     )
 
 

@@ -62,7 +62,7 @@ def _check_events(text: str) -> None:
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
-            raise FarshoreError(f"{_line(event)}: more than {DEEPEST} levels inside each other")
+            raise FarshoreError(f"{_line(event)}: more than {DEEPEST} levels of nesting")
         if count > MOST_EVENTS:
             raise FarshoreError(f"more than {MOST_EVENTS:,} values: it is no experiment")
 

@@ -140,8 +140,9 @@ def _balanced_orders(listed: Sequence[str], text: str, seed: int) -> list[tuple[
     if count < 1 or count % sources or count > math.factorial(sources):
         most = min(3 * sources, math.factorial(sources))
         raise FarshoreError(
-            f"unknown order 'balanced:{text}': the number of orders must be a multiple of the "
-            f"number of sources, {sources}, for example balanced:{most}"
+            f"order 'balanced:{text}' is not allowed: the number must be a multiple of {sources} "
+            f"(the number of sources) and at most {math.factorial(sources):,}, for example "
+            f"balanced:{most}"
         )
     orders: dict[tuple[str, ...], None] = {}
     draws = np.random.default_rng(derive(seed, "balanced orders"))
