@@ -17,6 +17,7 @@ GROUPS = (
     "replay",
     "latent-replay",
     "tailored",
+    "mixture",
     "naive",
     "adaptation",
     "upper-bound",
