@@ -14,6 +14,7 @@ from farshore.errors import FarshoreError
 from farshore.export import export_model
 from farshore.learner import Learner, load
 from farshore.observer import Observer
+from farshore.state import undo
 from farshore.testing import (
     Check,
     Waiting,
@@ -25,6 +26,7 @@ from farshore.testing import (
     toy_rows,
 )
 from farshore.testing.toys import toy_image_network
+from farshore.testing.trees import copied
 
 AVERAGES = ("ema", "swad")
 STEPS = 9
@@ -216,6 +218,17 @@ def test_predictions_features_exports_and_loaded_models_use_the_average(tmp_path
 
 
 @pytest.mark.parametrize("average", AVERAGES)
+def test_undoing_a_domain_restores_both_models(average: str, tmp_path) -> None:
+    made = toy_learned("er", domains=1, settings={"average": average})
+    made.save(tmp_path)
+    before = copied(made.state_dict())
+    made.learn(*toy_rows(1), domain="d1", steps=4)
+    made.save(tmp_path, keep_previous=True)
+    undo(tmp_path, kind="learner")
+    assert differences(load(tmp_path).state_dict(), before) == []
+
+
+@pytest.mark.parametrize("average", AVERAGES)
 def test_forgetting_leaves_both_models_and_training_goes_on_from_the_raw_one(average: str) -> None:
     made = {
         chosen: toy_learned("cl-mix", domains=2, settings={"average": chosen})
@@ -253,6 +266,10 @@ def damaged(edit: str, state: dict[str, Any]) -> dict[str, Any]:
         average["mean"] = raw
     elif edit == "steps":
         average["steps"] = torch.zeros(2, dtype=torch.float64)
+    elif edit == "negative":
+        average["steps"] = torch.tensor(-1.0, dtype=torch.float64)
+    elif edit == "no mean":
+        average["raw"], state["within"] = {}, {}
     elif edit == "missing part":
         del average["mean"]
     elif edit == "no average":
@@ -270,6 +287,8 @@ def damaged(edit: str, state: dict[str, Any]) -> dict[str, Any]:
         "unknown weight",
         "both",
         "steps",
+        "negative",
+        "no mean",
         "missing part",
         "no average",
     ],

@@ -116,10 +116,12 @@ class WeightAverage:
         """The average within a domain, or the raw weights between domains."""
         return {"steps": self.steps, "mean": self.mean, "raw": self.raw}
 
-    def check_state(self, state: Any) -> None:
+    def check_state(self, state: Any, *, inside_domain: bool) -> None:
         """Raise a FormError unless `state` is one of this network's average."""
         check_keys(state, self.state_dict(), "average")
         Like((), torch.float64, finite=True).check(state["steps"], "average.steps")
+        if float(state["steps"]) < 0:
+            raise FormError("average.steps is no number of steps")
         for part, own in (("mean", self._parameters()), ("raw", self._values())):
             form = {
                 name: Like(tuple(value.shape), value.dtype, finite=value.is_floating_point())
@@ -128,6 +130,8 @@ class WeightAverage:
             check_form(state[part], form if state[part] else {}, f"average.{part}")
         if state["mean"] and state["raw"]:
             raise FormError("average has both a mean and raw weights")
+        if inside_domain and not state["mean"]:
+            raise FormError("average has no mean, but a domain is being learned")
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state from `state_dict`."""

@@ -379,7 +379,7 @@ class Trainer(System):
         parts = SNAPSHOT | {name: None for name, expected in optional.items() if expected}
         check_keys(state, parts, "the state")
         if self.average is not None:
-            self.average.check_state(state["average"])
+            self.average.check_state(state["average"], inside_domain="within" in state)
         if not is_count(state["steps_done"]):
             raise FormError("steps_done is no number of steps")
         check_form(state["domains"], NAMES, "domains")
