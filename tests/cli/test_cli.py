@@ -233,7 +233,7 @@ def test_methods_lists_all_and_explains_one(command) -> None:
 
     _, out, _ = command("methods")
     assert all(name in out for name in catalog.names())
-    assert len(catalog.names()) == 29  # the paper's 27, er and der++
+    assert len(catalog.names()) == 31  # the paper's 27, er, er-kd, der++ and cl-mix
     assert all(
         kind.reference in " ".join(out.split())
         for kinds in catalog.grouped().values()

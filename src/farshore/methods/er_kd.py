@@ -11,6 +11,7 @@ from ..batch import Batch
 from ..invariance.risk import distillation
 from ..settings import MethodSettings, Uniform, setting
 from .er import ER
+from .finetune import Finetune
 from .method import Terms
 
 
@@ -22,7 +23,7 @@ class ERKDSettings(MethodSettings):
     )
 
 
-class ERKD(ER):
+class ERKD(Finetune):
     """ER that also keeps the logits of replayed rows where the end-of-domain model had them.
 
     Equation: L = L_ERM^replay + α · 1/|E| Σ_e E_(x,z)~B_e mean_c (h(x)_c - z_c)², with the current
@@ -41,9 +42,11 @@ class ERKD(ER):
     """
 
     name = "er-kd"
+    group = "replay"
     reference = "Buzzega et al., NeurIPS 2020, arXiv:2004.07211"
     Settings: ClassVar[type[MethodSettings]] = ERKDSettings
     settings: ERKDSettings
+    replay = ER.replay
     reduces_to = ("er", {"distillation_weight": 0})
 
     def weights(self) -> Mapping[str, float | Tensor]:
