@@ -41,10 +41,13 @@ METHODS = (
     "sarl",
     "snr",
     "upgd",
+    "cl-mix",
 )
 COMMAND = get_command(app)
 FEW_METHODS = ("er", "cl-coral", "efc")
-INTERRUPTED = ("er", "si")
+INTERRUPTED = ("er", "si", "cl-mix")
+# Settings of a model beside the usual ones.
+SETTINGS: dict[str, dict[str, Any]] = {"cl-mix": {"average": "ema", "notions": "coral+mmd"}}
 # Values of the configuration that would take all memory or all time.
 HUGE: tuple[tuple[tuple[str, ...], Any], ...] = (
     (("config", "memory"), 10**12),
@@ -109,7 +112,7 @@ def make_models(folder: Path, methods: tuple[str, ...]) -> None:
         new = NewModel(
             method=method,
             memory=24,
-            settings={"batch_size": 8},
+            settings={"batch_size": 8, **SETTINGS.get(method, {})},
             network_settings={"width": 16},
             classes=["no", "yes"],
         )

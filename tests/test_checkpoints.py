@@ -87,7 +87,13 @@ def test_every_method_resumes_bit_for_bit_inside_a_domain(
 @pytest.mark.parametrize("domain", [0, 2])
 @pytest.mark.parametrize(
     "settings",
-    [{"memory_fill": "reservoir"}, {"class_weight": "balanced"}, {"reset_optimizer": "domain"}],
+    [
+        {"memory_fill": "reservoir"},
+        {"class_weight": "balanced"},
+        {"reset_optimizer": "domain"},
+        {"average": "ema"},
+        {"average": "swad"},
+    ],
 )
 def test_other_settings_and_other_domains(
     blobs, tmp_path: Path, domain: int, settings: dict

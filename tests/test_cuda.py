@@ -149,3 +149,26 @@ def test_the_number_of_compilations_does_not_grow_with_domains_and_batch_sizes()
     for size in (8, 24, 48):
         learned("cl-coral", "compiled", "bf16", domains=4, batch_size=size)
     assert counters["stats"]["unique_graphs"] == before
+
+
+@pytest.mark.parametrize(("method", "average"), [("er", "ema"), ("cl-mix", "swad")])
+def test_a_recorded_average_is_the_eager_one_to_the_last_bit(method: str, average: str) -> None:
+    eager, graph = (
+        learned(method, way, "float32", deterministic=True, average=average)
+        for way in ("eager", "graph")
+    )
+    assert graph.system.way.execution == "graph"
+    assert graph.system.notes == []
+    assert differences(eager.system.state_dict(), graph.system.state_dict()) == []
+
+
+@pytest.mark.parametrize(("execution", "precision"), WAYS)
+@pytest.mark.parametrize("average", ["ema", "swad"])
+def test_averaging_changes_no_step(average: str, execution: str, precision: str) -> None:
+    plain, averaged = (
+        learned("er", execution, precision, deterministic=True, average=chosen)
+        for chosen in ("none", average)
+    )
+    raw = averaged.system.average.raw
+    network = plain.system.method.network.state_dict()
+    assert differences(raw, {name: network[name] for name in raw}) == []

@@ -60,6 +60,8 @@ VARIANTS = [
     ("star", {"host": "der++"}),
     ("lode", {"split": "domain", "weighting": "classes"}),
     ("cope", {"reading": "avalanche"}),
+    ("cl-mix", {"notions": "vrex+fishr+coral+mmd", "average": "ema"}),
+    ("er", {"average": "swad"}),
 ]
 
 

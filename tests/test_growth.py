@@ -54,6 +54,8 @@ def work(method: str, domains: int) -> tuple[int, int]:
         "cl-coral",
         "cl-mmd",
         "cl-andmask",
+        "cl-mix",
+        "er-kd",
         "naive-cl-coral",
         "naive-cl-andmask",
     ],

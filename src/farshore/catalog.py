@@ -18,6 +18,7 @@ GROUPS = (
     "latent-replay",
     "trees",
     "tailored",
+    "mixture",
     "naive",
     "adaptation",
     "upper-bound",

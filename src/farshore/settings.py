@@ -286,6 +286,15 @@ class RunSettings(Settings):
     freeze_batchnorm: bool = setting(
         False, help="BatchNorm uses its stored statistics in training too"
     )
+    average: Literal["none", "ema", "swad"] = setting(
+        "none",
+        help="predict with weights averaged over the steps of the newest domain: ema: exponential "
+        "moving average; swad: plain mean over the last steps",
+    )
+    average_decay: float = setting(0.99, ge=0, lt=1, help="ρ of average=ema, per step")
+    average_start: float = setting(
+        0.5, ge=0, lt=1, help="share of a domain's steps ahead of the mean of average=swad"
+    )
     execution: Literal["auto", "eager", "compiled", "graph"] = setting(
         "auto",
         help="how a step runs: eager, captured as one CUDA graph, or compiled and captured; auto: "

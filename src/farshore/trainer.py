@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from .allocation import check_fits, explain_shortage
+from .averaging import WeightAverage
 from .batch import Batch
 from .checkpoints import Checkpoints, load_optimizers
 from .data.domain import Domain, Rows
@@ -90,6 +91,9 @@ class Trainer(System):
             memory = MEMORIES.get(kind.replay.memory)
             self.memory = memory.build(setup.capacity, setup.classes, setup.run)
         self.method.attach(network, self.memory, self.generators.method, self._make_optimizer)
+        self.average: WeightAverage | None = None
+        if self.run.average != "none":
+            self.average = WeightAverage(self.run, network)
         self.seconds = {"steps": 0.0, "closing": 0.0}
         self.rows_per_step = 0
         self.notes: list[str] = []
@@ -122,6 +126,8 @@ class Trainer(System):
                 self.method.reset_optimizers()
             self.rows_per_step = rehearsal.rows_per_step
             self._check_batch()
+            if self.average is not None:
+                self.average.begin(steps)
             self.method.before_domain(domain.name)
             resume = checkpoints.of(self, domain, steps) if checkpoints is not None else None
             self._train(rehearsal, steps, resume, close=lambda: self._close(domain.name, rehearsal))
@@ -139,6 +145,8 @@ class Trainer(System):
         with training(ALL_SOURCES):
             self.rows_per_step = len(domains) * self.method.settings.batch_size
             self._check_batch()
+            if self.average is not None:
+                self.average.begin(total)
             self._train(AllSources(self, sources), total)
         self.method.domains += [domain.name for domain in domains]
         return total
@@ -171,7 +179,10 @@ class Trainer(System):
                     if (step + 1) % FINITE_CHECK_STEPS == 0 or step == steps - 1:
                         check_finite(self.method.network, batches.name, step)
             ended = time.perf_counter()
+            self._estimate_batchnorm(batches)
             close()
+            if self.average is not None:
+                self.average.install()
             self._wait()
         self.seconds = {"steps": ended - began, "closing": time.perf_counter() - ended}
 
@@ -186,7 +197,28 @@ class Trainer(System):
         terms = self.method.update(batch)
         self.method.after_step(batch)
         batches.observe(batch)
+        if self.average is not None:
+            self.average.update()
         return terms
+
+    def _estimate_batchnorm(self, batches: Batches) -> None:
+        """Estimate the BatchNorm statistics of averaged weights, from batches as in the steps.
+
+        No later draw changes by it.
+        """
+        if self.average is None:
+            return
+        generators = self.generators.state_dict()
+
+        def forward() -> None:
+            batch = batches.draw()
+            self.method.forward(batch)
+            for draw in batch.draws.values():
+                self.method.network(draw.inputs.reshape(-1, *self.setup.shape))
+
+        rows = max(len(part) for part in batches.parts)
+        self.average.estimate_batchnorm(-(-rows // self.method.settings.batch_size), forward)
+        self.generators.load_state_dict(generators)
 
     def _close(self, domain: str, rehearsal: Rehearsal) -> None:
         """End a domain: the memory selects rows, then the method sees the rows once more."""
@@ -248,6 +280,8 @@ class Trainer(System):
             extraction(network, self.way, self.device, self._note),
             steps_of(self.way, self.device, step, phase, drawn, self._note) as steps,
         ):
+            if self.average is not None:
+                self.average.lay_out()
             yield steps
             self._wait()
         network.eval()
@@ -332,6 +366,8 @@ class Trainer(System):
             "method": method.state_dict(),
             "generators": self.generators.state_dict(),
         }
+        if self.average is not None:
+            state["average"] = self.average.state_dict()
         if inside_domain:
             state["within"] = self._within()
         return state
@@ -339,7 +375,11 @@ class Trainer(System):
     def _check_snapshot(self, state: Mapping[str, Any]) -> None:
         """Raise a FormError unless every part of a snapshot fits what it belongs to."""
         method, network = self.method, self.method.network
-        check_keys(state, SNAPSHOT | ({"within": None} if "within" in state else {}), "the state")
+        optional = {"average": self.average is not None, "within": "within" in state}
+        parts = SNAPSHOT | {name: None for name, expected in optional.items() if expected}
+        check_keys(state, parts, "the state")
+        if self.average is not None:
+            self.average.check_state(state["average"], inside_domain="within" in state)
         if not is_count(state["steps_done"]):
             raise FormError("steps_done is no number of steps")
         check_form(state["domains"], NAMES, "domains")
@@ -386,6 +426,8 @@ class Trainer(System):
         self.steps_done = state["steps_done"]
         method.network.load_state_dict(state["network"])
         load_optimizers(method.opts, state["optimizers"])
+        if self.average is not None:
+            self.average.load_state_dict(state["average"])
         if self.memory is not None:
             self.memory.load_state_dict(state["memory"], self.device)
         method.domains = list(state["domains"])

@@ -233,7 +233,7 @@ def test_methods_lists_all_and_explains_one(command) -> None:
 
     _, out, _ = command("methods")
     assert all(name in out for name in catalog.names())
-    assert len(catalog.names()) == 30  # the paper's 27, er, der++ and trees
+    assert len(catalog.names()) == 32  # the paper's 27, er, er-kd, der++, cl-mix and trees
     assert all(
         kind.reference in " ".join(out.split())
         for kinds in catalog.grouped().values()

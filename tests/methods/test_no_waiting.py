@@ -25,6 +25,7 @@ VARIANTS = [
     ("star", {"host": "der++"}),
     ("cope", {"reading": "avalanche"}),
     ("efc", {"covariance": "diagonal"}),
+    ("cl-mix", {"notions": "vrex+fishr+coral+mmd", "anneal_steps": 0}),
     ("sarl", {"warmup_steps": 1}),
     ("sarl", {"warmup_steps": 0, "semantics": "classes"}),
 ]

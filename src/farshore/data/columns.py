@@ -201,7 +201,7 @@ def _is_number(values: pd.Series, column: str) -> bool:
         )
     if len(distinct) > MOST_CATEGORIES and len(distinct) > len(present) / 2:
         raise FarshoreError(
-            f"column {column!r} has {len(distinct)} different texts in {len(present)} rows, too many for a category: leave "
-            f"it out (--drop {column})"
+            f"column {column!r} has {len(distinct)} different texts in {len(present)} rows, too "
+            f"many for a category: leave it out (--drop {column})"
         )
     return False

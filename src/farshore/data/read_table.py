@@ -140,7 +140,7 @@ def _wrong_fields(
     reason = (
         f"the line ends with {mark}, but the header does not: remove it, or add one to the header"
         if len(row) == len(names) + 1 and row[-1].strip() == ""
-        else f"put quotes around fields that contain {mark}, and keep the separators of empty fields"
+        else f"put quotes around fields that contain {mark}, and keep separators of empty fields"
     )
     return FarshoreError(
         f"{path}, line {line}: {len(row)} fields, but the header has {len(names)}: {reason}"

@@ -42,9 +42,24 @@ class Invariance(ABC):
     scope: Literal["batch", "domain"] = "batch"
     # Fewest rows per domain for which the statistic is meaningful.
     least_rows: ClassVar[int] = 1
+    # Whether the statistic is a mean over rows: its prior is then that of all rows.
+    row_mean: ClassVar[bool] = False
 
     def __init__(self, reduction: Reduction = "mean") -> None:
         self.reduction: Reduction = reduction
+
+    def notions(self) -> dict[str, Invariance]:
+        """The notions that this one consists of, by name; an empty name stands for itself."""
+        return {"": self}
+
+    @staticmethod
+    def joined(parts: Mapping[str, Statistic]) -> Statistic:
+        """One statistic from those of `notions()`, with each entry under `notion.entry`."""
+        return {
+            f"{name}.{entry}" if name else entry: value
+            for name, statistic in parts.items()
+            for entry, value in statistic.items()
+        }
 
     @abstractmethod
     def statistic(self, features: Tensor, logits: Tensor, labels: Tensor) -> Statistic:

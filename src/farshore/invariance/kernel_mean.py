@@ -32,6 +32,8 @@ class KernelMean(Invariance):
     is the sum over the R entries, because 1/R is part of z.
     """
 
+    row_mean = True
+
     def __init__(
         self,
         size: int = 128,

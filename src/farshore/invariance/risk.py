@@ -22,6 +22,8 @@ class Risk(Invariance):
     paper's formula), or the risk close to the stored risk (`align="risk"`).
     """
 
+    row_mean = True
+
     def __init__(
         self,
         align: Literal["logits", "risk"] = "logits",

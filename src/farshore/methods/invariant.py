@@ -108,12 +108,22 @@ class InvariantState:
     ) -> None:
         """Store Φ of these rows by the current model."""
         order = torch.randperm(len(rows), generator=generator, device=generator.device)
-        level: Literal["batch", "domain"] = getattr(self.settings, "prior_level", "domain")
-        prior = compute_prior(
-            self.invariance, network, rows, order, level=level, batch_size=self.settings.batch_size
+        size = self.settings.batch_size
+        prior = self.invariance.joined(
+            {
+                name: compute_prior(
+                    notion, network, rows, order, level=self._prior_level(notion), batch_size=size
+                )
+                for name, notion in self.invariance.notions().items()
+            }
         )
         kept = self.invariance.kept({name: value[None] for name, value in prior.items()})
         self.priors.set(domain, {name: value[0] for name, value in kept.items()})
+
+    def _prior_level(self, notion: Invariance) -> Literal["batch", "domain"]:
+        """The level of a notion's prior: of all rows, if its statistic is a mean over rows."""
+        level: Literal["batch", "domain"] = getattr(self.settings, "prior_level", "domain")
+        return "domain" if notion.row_mean else level
 
     def forget(self, domain: str) -> None:
         """Remove the domain's prior and running state."""

@@ -12,6 +12,7 @@ from ..batch import Batch
 from ..data.domain import Rows
 from ..forms import FormError
 from ..invariance.invariance import Invariance, Statistic
+from ..invariance.risk import distillation
 from ..memory import Memory
 from ..networks.network import Network
 from ..settings import Power, setting
@@ -29,6 +30,11 @@ class TailoredSettings(InvariantSettings):
         Power(10, -1, 1),
         ge=0,
         help="β, the weight of the alignment; 0 is the paper's ablation",
+    )
+    distillation_weight: float = setting(
+        0.0,
+        ge=0,
+        help="α, the weight of a distillation of the stored logits, as in er-kd; not in the paper",
     )
     alignment_reduction: Literal["mean", "sum"] = setting(
         "mean", help="alignment over replayed domains: mean (appendix, pseudocode) or sum (Eq. 7)"
@@ -50,7 +56,8 @@ class Tailored(Method):
 
     P compares the statistics of the current and every replayed domain within the same update;
     L_align keeps the statistic of each replayed domain at the prior that was stored when the domain
-    ended. With one domain both are absent.
+    ended. With one domain both are absent. `distillation_weight` adds α · 1/|E| Σ_e E_(x,z)~B_e
+    mean_c (h(x)_c - z_c)², the distance of replayed rows' logits to the stored ones.
     """
 
     Settings: ClassVar[type[TailoredSettings]] = TailoredSettings
@@ -88,10 +95,11 @@ class Tailored(Method):
         )
 
     def weights(self) -> Mapping[str, float | Tensor]:
-        """λ for the penalty, β for the alignment."""
+        """λ for the penalty, β for the alignment, α for the distillation."""
         return {
             "penalty": self.state.penalty_weight,
             "alignment": self.settings.alignment_weight,
+            "distillation": self.settings.distillation_weight,
         }
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -107,13 +115,17 @@ class Tailored(Method):
         return features, logits
 
     def terms(self, batch: Batch) -> Terms:
-        """`erm`, and with replayed domains `penalty` and `alignment`.
+        """`erm`, and with replayed domains `distillation`, `penalty` and `alignment`.
 
         A term of weight 0 is not computed.
         """
         features, logits = self.forward(batch)
         terms = {"erm": self._risk(batch, logits)}
         weights = self.weights()
+        if batch.replayed and weights["distillation"]:
+            terms["distillation"] = distillation(
+                batch.replay(logits), batch.stored["logits"], "mean"
+            ).mean()
         domain_scope = self.invariance.scope == "domain"
         if not batch.replayed or not (weights["penalty"] or weights["alignment"] or domain_scope):
             return terms

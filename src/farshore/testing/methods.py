@@ -21,6 +21,7 @@ from ..learner import Learner, load
 from ..methods import METHODS, Method
 from ..observer import Observer
 from ..protocol import Run, TargetScores, execute
+from ..settings import RunSettings
 from ..trainer import Trainer
 from .battery import Battery, Check, ensure, not_for
 from .toys import (
@@ -420,11 +421,13 @@ def zero_weights_reduce_it_to_its_simpler_method(case: MethodCase) -> None:
     if simpler is None:
         raise not_for("has no weight whose zero makes it another method")
     name, zeros = simpler
+    # Settings of the run hold for both.
+    run = {key: value for key, value in case.settings.items() if key in RunSettings.model_fields}
     own, simple = (
         learner.state_dict()["system"]["network"]
         for learner in (
             case.learned(settings=zeros),
-            toy_learned(name, device=case.device),
+            toy_learned(name, settings=run, device=case.device),
         )
     )
     _ensure_same(own, simple, f"with {dict(zeros)} its weights are not those of {name!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ... import catalog
 
 # The paper's framework without penalty and alignment, a baseline that users expect, and ours.
-BEYOND_THE_PAPER = ("er", "der++", "trees")
+BEYOND_THE_PAPER = ("er", "er-kd", "der++", "cl-mix", "trees")
 
 
 def paper_methods() -> list[str]:
