@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from farshore.checkpoints import Checkpoints
 from farshore.data.domain import Domain
 from farshore.errors import FarshoreError
 from farshore.export import export_model
@@ -253,6 +254,29 @@ def test_forgetting_leaves_both_models_and_training_goes_on_from_the_raw_one(ave
         learner.learn(*toy_rows(2), domain="d2", steps=4)
     plain, averaged = (learner.system.state_dict() for learner in made.values())
     assert differences(averaged["average"]["raw"], plain["network"]) == []
+
+
+def test_a_domain_that_is_refused_leaves_both_models(tmp_path) -> None:
+    made = toy_learned("er", domains=2, settings={"average": "ema"})
+
+    class Stop(Observer):
+        def step(self, domain: str, step: int, terms: Any) -> None:
+            if step == 5:
+                raise KeyboardInterrupt
+
+    before = copied(made.system.state_dict())
+    interrupted = toy_learned("er", domains=2, settings={"average": "ema"})
+    interrupted.system.observer = Stop()
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.learn(
+            *toy_rows(2), domain="d2", steps=8, checkpoints=Checkpoints(tmp_path, base="x", every=2)
+        )
+    with pytest.raises(FarshoreError, match="steps is different"):
+        made.learn(*toy_rows(2), domain="d2", steps=9, checkpoints=Checkpoints(tmp_path, base="x"))
+    after = made.system.state_dict()
+    for part in ("network", "memory", "method", "generators"):
+        assert differences(before[part], after[part]) == []
+    assert differences(before["average"]["raw"], after["average"]["raw"]) == []
 
 
 # ---- state ---------------------------------------------------------------------------------------
