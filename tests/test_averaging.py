@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from farshore.checkpoints import Checkpoints
 from farshore.data.domain import Domain
 from farshore.errors import FarshoreError
 from farshore.export import export_model
@@ -131,9 +132,20 @@ def test_frozen_batchnorm_keeps_its_statistics() -> None:
 # ---- no step changes -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("average", AVERAGES)
 @pytest.mark.parametrize(
-    "method", ["er", "er-kd", "der++", "cl-mix", "cl-andmask", "ewc", "si", "snr", "efc", "sarl"]
+    ("method", "average"),
+    [
+        ("er", "ema"),
+        ("er-kd", "swad"),
+        ("der++", "ema"),
+        ("cl-mix", "swad"),
+        ("cl-andmask", "ema"),
+        ("ewc", "swad"),
+        ("si", "ema"),
+        ("snr", "swad"),
+        ("efc", "ema"),
+        ("sarl", "swad"),
+    ],
 )
 def test_the_raw_model_is_the_one_without_averaging_bit_for_bit(method: str, average: str) -> None:
     """So are the memory, what the method keeps, and all random numbers: averaging is a copy."""
@@ -188,12 +200,12 @@ def test_a_step_with_averaging_does_not_wait(average: str, monkeypatch) -> None:
 # ---- the averaged model is the model -------------------------------------------------------------
 
 
-@parametrize_method_checks(["er", "cl-mix", "cope"], settings={"average": "ema"})
+@parametrize_method_checks(["er"], settings={"average": "ema"})
 def test_the_battery_with_an_exponential_average(method: str, check: Check) -> None:
     check(method)
 
 
-@parametrize_method_checks(["snr"], settings={"average": "swad", "average_start": 0.25})
+@parametrize_method_checks(["cl-mix"], settings={"average": "swad", "average_start": 0.25})
 def test_the_battery_with_a_plain_average(method: str, check: Check) -> None:
     check(method)
 
@@ -242,6 +254,29 @@ def test_forgetting_leaves_both_models_and_training_goes_on_from_the_raw_one(ave
         learner.learn(*toy_rows(2), domain="d2", steps=4)
     plain, averaged = (learner.system.state_dict() for learner in made.values())
     assert differences(averaged["average"]["raw"], plain["network"]) == []
+
+
+def test_a_domain_that_is_refused_leaves_both_models(tmp_path) -> None:
+    made = toy_learned("er", domains=2, settings={"average": "ema"})
+
+    class Stop(Observer):
+        def step(self, domain: str, step: int, terms: Any) -> None:
+            if step == 5:
+                raise KeyboardInterrupt
+
+    before = copied(made.system.state_dict())
+    interrupted = toy_learned("er", domains=2, settings={"average": "ema"})
+    interrupted.system.observer = Stop()
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.learn(
+            *toy_rows(2), domain="d2", steps=8, checkpoints=Checkpoints(tmp_path, base="x", every=2)
+        )
+    with pytest.raises(FarshoreError, match="steps is different"):
+        made.learn(*toy_rows(2), domain="d2", steps=9, checkpoints=Checkpoints(tmp_path, base="x"))
+    after = made.system.state_dict()
+    for part in ("network", "memory", "method", "generators"):
+        assert differences(before[part], after[part]) == []
+    assert differences(before["average"]["raw"], after["average"]["raw"]) == []
 
 
 # ---- state ---------------------------------------------------------------------------------------

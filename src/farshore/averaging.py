@@ -49,6 +49,7 @@ class WeightAverage:
         self.network = network
         self.mean: dict[str, Tensor] = {}
         self.raw: dict[str, Tensor] = {}
+        self._before: dict[str, Tensor] = {}  # the averaged model, until the first step
         device = next(network.parameters()).device
         # On the device and written in place, so that a step can be recorded.
         self.steps = torch.zeros((), dtype=torch.float64, device=device)
@@ -56,14 +57,24 @@ class WeightAverage:
 
     def begin(self, steps: int) -> None:
         """A domain of this many steps starts: continue from the raw weights."""
-        _write(self.raw, self._values())
-        self.raw = {}
+        if self.raw:
+            self._before = _copied(self._values())
+            _write(self.raw, self._values())
+            self.raw = {}
         self.mean = _copied(self._parameters())
         self.steps.zero_()
         self.start = int(self.run.average_start * steps)
 
+    def cancel(self) -> None:
+        """The domain is refused ahead of its first step: be as before `begin`."""
+        if self._before:
+            self.raw = _copied(self._values())
+            _write(self._before, self._values())
+        self.mean, self._before = {}, {}
+
     def lay_out(self) -> None:
-        """Store w̄ in the memory format of w, so that one kernel can go over both."""
+        """The steps start: store w̄ in the memory format of w, so that one kernel goes over both."""
+        self._before = {}
         for name, parameter in self._parameters().items():
             state = {name: self.mean[name]}
             match_layout(parameter, state)

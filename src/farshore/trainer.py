@@ -164,7 +164,12 @@ class Trainer(System):
             self.method.class_weight = balanced_weights(labels, self.setup.classes)
         self.observer.start(batches.name, steps)
         began = time.perf_counter()
-        first = resume.restore() if resume is not None else 0
+        try:
+            first = resume.restore() if resume is not None else 0
+        except FarshoreError:
+            if self.average is not None:
+                self.average.cancel()
+            raise
         self.choose_way(steps, batches.parts)
         shortage = explain_shortage(f"a step on {self.rows_per_step:,} rows", "lower batch_size")
         with shortage, self.arithmetic():
