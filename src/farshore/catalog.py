@@ -8,7 +8,7 @@ from .errors import unknown
 from .methods import METHODS
 
 # The order of sections in a table; only the first is ranked.
-KINDS: tuple[Kind, ...] = ("continual", "offline", "adaptation")
+KINDS: tuple[Kind, ...] = ("continual", "offline", "adaptation", "reference")
 # The order in which groups are listed.
 GROUPS = (
     "finetune",
@@ -18,6 +18,7 @@ GROUPS = (
     "latent-replay",
     "tailored",
     "naive",
+    "closed-form",
     "adaptation",
     "upper-bound",
 )

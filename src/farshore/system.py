@@ -29,7 +29,12 @@ if TYPE_CHECKING:
     from .checkpoints import Checkpoints
 
 SYSTEMS: Registry[type[System]] = Registry(
-    "system", "farshore.systems", {"gradient": "farshore.trainer:Trainer"}
+    "system",
+    "farshore.systems",
+    {
+        "gradient": "farshore.trainer:Trainer",
+        "closed-form": "farshore.closed_form.system:ClosedFormSystem",
+    },
 )
 
 

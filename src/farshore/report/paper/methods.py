@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ... import catalog
 
-# The paper's framework without penalty and alignment, and a baseline that users expect.
-BEYOND_THE_PAPER = ("er", "der++")
+# The paper's framework without penalty and alignment, a baseline that users expect, learners in
+# closed form, and references.
+BEYOND_THE_PAPER = ("er", "der++", "ridge", "ncm", "slda", "majority", "joint")
 
 
 def paper_methods() -> list[str]:
