@@ -26,7 +26,7 @@ class ClosedFormSettings(MethodSettings):
         "auto",
         Choice(("inputs", "network")),
         help="inputs: the scaled columns or the pixels; network: the features of the network at "
-        "its initial (or pretrained) weights; auto: inputs for tables, network for images",
+        "its initial weights; auto: inputs, but network for images if it is pretrained or your own",
     )
     first_domain_tuning: bool = setting(
         False,

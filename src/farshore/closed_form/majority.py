@@ -10,7 +10,6 @@ from .entry import ClosedForm
 from .head import Head
 from .sums import Level, SumsOfDomain, add_up
 
-
 UNUSED = "has no influence"
 
 

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot, pad
 
 # What is summed per domain: the classes' counts; also the features per class and their squared
 # norms; also the products of all pairs of features.
 Level = Literal["counts", "means", "products"]
 SumsOfDomain = dict[str, Tensor]
+# Products are computed in blocks of this many features, so that the lower triangle is left out.
+BLOCK = 128
 
 
 @dataclass(frozen=True)
@@ -74,15 +78,14 @@ class Adder:
         device: torch.device,
     ) -> None:
         self.classes, self.level, self.dtype = classes, level, dtype
-        exact = {"dtype": torch.float64, "device": device}
-        self.by_class = torch.zeros(width, classes, **exact)
-        self.counts = torch.zeros(classes, **exact)
-        self.squares = torch.zeros((), **exact)
-        self.products = torch.zeros(width, width, **exact) if level == "products" else None
+        zeros = partial(torch.zeros, dtype=torch.float64, device=device)
+        self.by_class = zeros((width, classes))
+        self.counts, self.squares = zeros((classes,)), zeros(())
+        self.products = zeros((width, width)) if level == "products" else None
 
     def add(self, features: Tensor, labels: Tensor, class_weight: Tensor | None) -> None:
         """Add rows; with `class_weight`, each counts as much as its class weighs."""
-        members = torch.nn.functional.one_hot(labels, self.classes).to(self.dtype)
+        members = one_hot(labels, self.classes).to(self.dtype)
         if class_weight is not None:
             members = members * class_weight.to(self.dtype)
         self.counts += members.double().sum(dim=0)
@@ -94,26 +97,43 @@ class Adder:
         if self.products is None:
             self.squares += (weighted * features).double().sum()
         else:
-            self.products += (weighted.T @ features).double()
+            for start in range(0, len(self.products), BLOCK):
+                block = weighted[:, start : start + BLOCK].T @ features[:, start:]
+                self.products[start : start + BLOCK, start:] += block.double()
 
     def packed(self) -> SumsOfDomain:
-        """The sums as they are kept. Products are symmetric: the upper triangle suffices."""
+        """The sums as they are kept."""
         kept = {"by_class": self.by_class, "counts": self.counts}
         if self.level == "means":
             kept["squares"] = self.squares
         if self.products is not None:
-            kept["products"] = self.products[_upper(self.products)]
+            kept["products"] = fold(self.products)
         return kept
+
+
+def fold(square: Tensor) -> Tensor:
+    """The upper triangle of a symmetric matrix [n, n] as a rectangle [(n + 1) // 2, n + 1].
+
+    Row i of the rectangle begins with the last i + 1 entries of the matrix, its row n - 1 - i, read
+    backwards; row i of the triangle follows.
+    """
+    half = (len(square) + 1) // 2
+    last = square.flip(0, 1)[:half].tril()
+    return pad(last, (0, 1)) + pad(square[:half].triu(), (1, 0))
+
+
+def unfold(folded: Tensor) -> Tensor:
+    """The symmetric matrix of which `fold` made this rectangle."""
+    half, width = len(folded), folded.shape[1] - 1
+    upper = folded.new_zeros(width, width)
+    upper[width - half :] = folded[:, :-1].tril().flip(0, 1)
+    upper[:half] = folded[:, 1:].triu()
+    return upper + upper.triu(1).T
 
 
 def unpack(kept: Mapping[str, Tensor]) -> Sums:
     """The sums of a domain, with whole matrices."""
-    products = None
-    if "products" in kept:
-        width = len(kept["by_class"])
-        products = kept["products"].new_zeros(width, width)
-        products[_upper(products)] = kept["products"]
-        products = products + products.triu(1).T
+    products = unfold(kept["products"]) if "products" in kept else None
     return Sums(kept["by_class"], kept["counts"], kept.get("squares"), products)
 
 
@@ -124,8 +144,3 @@ def add_up(domains: Mapping[str, Mapping[str, Tensor]]) -> Sums:
     for name in others:
         total = total + unpack(domains[name])
     return total
-
-
-def _upper(square: Tensor) -> Tensor:
-    """Which entries lie in the upper triangle, the diagonal included."""
-    return torch.ones_like(square, dtype=torch.bool).triu()

@@ -27,10 +27,11 @@ from ..forms import NAMES, FormError, Like, ListOf, check_form, check_keys
 from ..memory.memory import Fields
 from ..methods.finetune import Finetune
 from ..methods.method import balanced_weights
-from ..networks.build import check_sizes, make_network, plain_network_settings
+from ..networks.build import check_sizes, is_pretrained, make_network, plain_network_settings
 from ..networks.network import ImageInputs, Network
 from ..profiles import PROFILES
 from ..randomness import generator, seeded
+from ..settings import MethodSettings
 from ..system import Setup, System, Usage
 from ..trainer import Trainer
 from .entry import ClosedForm, ClosedFormSettings
@@ -57,7 +58,7 @@ class ClosedFormSystem(System):
         self.seconds = {"steps": 0.0, "closing": 0.0}
         self.rows_per_step = 0
         self.notes: list[str] = []
-        self.uses_network = _uses_network(settings, setup.shape)
+        self.uses_network = _uses_network(settings, setup)
         base, features = self._make_base()
         self.base = base.to(self.device).eval().requires_grad_(False)
         self.model = self._make_predictor(features)
@@ -93,7 +94,7 @@ class ClosedFormSystem(System):
         check_fits(
             8 * 4 * squares + 4 * features * width,
             f"closed-form learning with {columns:,} features",
-            "set projection to a lower number, for example 500",
+            "set projection to a lower number, for example 400",
         )
         projection = None
         if width:
@@ -252,7 +253,7 @@ class ClosedFormSystem(System):
         kind = cast(type[ClosedForm], setup.entry)
         settings = kind.Settings.build(setup.settings, PROFILES.get(setup.profile), kind.name)
         prefix = "network."
-        if _uses_network(settings, setup.shape):
+        if _uses_network(settings, setup):
             stored = state["network"]
             if not isinstance(stored, Mapping):
                 raise FormError("network is no dictionary")
@@ -263,7 +264,7 @@ class ClosedFormSystem(System):
         if width:
             form = Like((None, width), torch.float32, finite=True)
             check_form(state["projection"], form, "projection")
-            if not _uses_network(settings, setup.shape):
+            if not _uses_network(settings, setup):
                 form = Like((math.prod(setup.shape), width), torch.float32)
                 check_form(state["projection"], form, "projection")
         form = Like((None, setup.classes), torch.float32, finite=True)
@@ -313,7 +314,7 @@ class ClosedFormSystem(System):
         if self.entry.level == "means":
             sums["squares"] = Like((), torch.float64, finite=True)
         if self.entry.level == "products":
-            sums["products"] = Like((width * (width + 1) // 2,), torch.float64, finite=True)
+            sums["products"] = Like(((width + 1) // 2, width + 1), torch.float64, finite=True)
         check_form(state["sums"], ListOf(sums), "sums")
         if len(state["sums"]) != len(state["domains"]):
             raise FormError("there are not as many sums as domains")
@@ -325,10 +326,14 @@ class ClosedFormSystem(System):
         check_form(state["head"], head, "head")
 
 
-def _uses_network(settings: Any, shape: tuple[int, ...]) -> bool:
-    """Whether the features are the network's: as set, or for anything but vectors."""
+def _uses_network(settings: MethodSettings, setup: Setup) -> bool:
+    """Whether the features are the network's, as the settings say or by the rule of `auto`."""
     if not isinstance(settings, ClosedFormSettings):
         return False
     if settings.first_domain_tuning or settings.features == "network":
         return True
-    return settings.features == "auto" and len(shape) != 1
+    if settings.features == "inputs" or len(setup.shape) == 1:
+        return False
+    return not isinstance(setup.network, str) or is_pretrained(
+        setup.network, setup.network_settings
+    )
