@@ -15,6 +15,8 @@ from farshore.methods import METHODS, continual
 from farshore.state import current_tag
 from farshore.testing import differences
 
+BY_GRADIENTS = [name for name in continual() if METHODS.get(name).system == "gradient"]
+
 
 class Stopped(Exception):
     """The power went off."""
@@ -73,7 +75,7 @@ def interrupted(method: str, blobs, folder: Path, *, domain: int, **settings: ob
     return load(folder)
 
 
-@pytest.mark.parametrize("method", continual())
+@pytest.mark.parametrize("method", BY_GRADIENTS)
 def test_every_method_resumes_bit_for_bit_inside_a_domain(
     method: str, blobs, tmp_path: Path
 ) -> None:

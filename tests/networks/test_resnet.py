@@ -27,7 +27,7 @@ def images(domain: int, rows: int = 12, channels: int = 3) -> tuple[Tensor, Tens
 
 def learner(method: str, **settings: object) -> Learner:
     fields = METHODS.get(method).Settings.model_fields
-    early = {key: 1 for key in ("anneal_steps", "warmup_steps") if key in fields}
+    early = {key: 1 for key in ("anneal_steps", "warmup_steps", "projection") if key in fields}
     return Learner(
         "resnet18",
         method,

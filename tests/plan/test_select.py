@@ -33,7 +33,7 @@ def test_groups_are_names() -> None:
     assert len(select_methods(["er", "tailored", "cl-mmd"])) == 6
     assert select_methods(["all"]) == catalog.names()
     assert select_methods(["adaptation"]) == ["tent", "cotta", "shot++"]
-    assert select_methods(["upper-bound"]) == ["urm"]
+    assert select_methods(["upper-bound"]) == ["joint", "urm"]
     with pytest.raises(FarshoreError, match="unknown method or group 'paper'"):
         select_methods(["paper"])
     assert select_methods(["mine", "er"], {"mine": ["si", "er"]}) == ["si", "er"]

@@ -6,6 +6,7 @@ other sources is judged on the sums of the one that was left out. No row is need
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -86,13 +87,12 @@ def temperature(scores: list[ScoreSums], inflation: float = 1.0) -> float:
     drawn = [_draw(each, inflation) for each in scores]
 
     def cross_entropy(log_factor: float) -> float:
-        factor = torch.tensor(log_factor).exp()
+        factor = math.exp(log_factor)
         return sum(
             float((weights * _cross_entropy(factor * draws)).sum()) for draws, weights in drawn
         )
 
-    low, high = torch.tensor(TEMPERATURES, dtype=torch.float64).log().tolist()
-    return float(torch.tensor(_minimum(cross_entropy, low, high)).exp())
+    return math.exp(_minimum(cross_entropy, *map(math.log, TEMPERATURES)))
 
 
 def _draw(scores: ScoreSums, inflation: float) -> tuple[Tensor, Tensor]:

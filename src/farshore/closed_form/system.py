@@ -97,10 +97,11 @@ class ClosedFormSystem(System):
             "set projection to a lower number, for example 400",
         )
         projection = None
-        if width:
-            projection = torch.randn(
-                features, width, generator=generator(setup.seed, "projection")
-            ) / math.sqrt(features)
+        if width and setup.restored:
+            projection = torch.zeros(features, width)
+        elif width:
+            draws = generator(setup.seed, "projection")
+            projection = _scaled(torch.randn(features, width, generator=draws).half())
         return Predictor(self.base, projection, columns, setup.classes).to(self.device).eval()
 
     @property
@@ -228,7 +229,7 @@ class ClosedFormSystem(System):
         model = self.model
         stored = [tensor for sums in self.sums.values() for tensor in sums.values()]
         stored += [model.weight, model.bias, model.seen]
-        stored += [model.projection] if model.projects else []
+        stored += [_unscaled(model.projection)] if model.projects else []
         return Usage(
             settings=self.entry.settings.model_dump(),
             method_bytes=sum(tensor.nbytes for tensor in stored),
@@ -241,7 +242,7 @@ class ClosedFormSystem(System):
             "domains": self.domains,
             "tuned": self.tuned,
             "network": dict(self.base.state_dict()) if self.uses_network else None,
-            "projection": model.projection if model.projects else None,
+            "projection": _unscaled(model.projection) if model.projects else None,
             "sums": [dict(self.sums[name]) for name in self.order],
             "head": {"weight": model.weight, "bias": model.bias, "seen": model.seen},
         }
@@ -262,11 +263,8 @@ class ClosedFormSystem(System):
                 check_sizes(setup.network, setup.shape, setup.classes, setup.network_settings, own)
         width = kind(settings).projection
         if width:
-            form = Like((None, width), torch.float32, finite=True)
-            check_form(state["projection"], form, "projection")
-            if not _uses_network(settings, setup):
-                form = Like((math.prod(setup.shape), width), torch.float32)
-                check_form(state["projection"], form, "projection")
+            features = None if _uses_network(settings, setup) else math.prod(setup.shape)
+            check_form(state["projection"], Like((features, width), torch.float16), "projection")
         form = Like((None, setup.classes), torch.float32, finite=True)
         check_form(state["head"]["weight"], form, "head.weight")
 
@@ -277,7 +275,7 @@ class ClosedFormSystem(System):
         if state["network"] is not None:
             self.base.load_state_dict(state["network"])
         if model.projects:
-            model.projection.copy_(state["projection"])
+            model.projection.copy_(_scaled(state["projection"]))
         self.tuned = state["tuned"]
         self.order = list(state["domains"])
         self.sums = {
@@ -303,7 +301,7 @@ class ClosedFormSystem(System):
             raise FormError("there is a network, but the inputs are the features")
         if model.projects:
             shape = tuple(model.projection.shape)
-            check_form(state["projection"], Like(shape, torch.float32, finite=True), "projection")
+            check_form(state["projection"], Like(shape, torch.float16, finite=True), "projection")
         elif state["projection"] is not None:
             raise FormError("there is a projection, but the method has none")
         width, classes = model.weight.shape
@@ -324,6 +322,16 @@ class ClosedFormSystem(System):
             "seen": model.seen,
         }
         check_form(state["head"], head, "head")
+
+
+def _scaled(drawn: Tensor) -> Tensor:
+    """The projection from its draws, which are kept in half precision: it can be large."""
+    return drawn.float() / math.sqrt(len(drawn))
+
+
+def _unscaled(projection: Tensor) -> Tensor:
+    """The draws of a projection, exactly as they were."""
+    return (projection * math.sqrt(len(projection))).half()
 
 
 def _uses_network(settings: MethodSettings, setup: Setup) -> bool:

@@ -83,7 +83,7 @@ class MethodCase:
         return cast(type[Method], self.kind)
 
     def _check_in_turn(self) -> None:
-        if self.kind.kind != "continual":
+        if self.kind.kind == "offline":
             raise not_for("does not learn one domain after the other")
 
 
@@ -456,7 +456,7 @@ def the_target_changes_no_weight(case: MethodCase) -> None:
         "its weights or its scores on the sources depend on the target",
     )
     ensure(
-        real.scores["log_loss"] != noisy.scores["log_loss"],
+        real.scores["log_loss"] != noisy.scores["log_loss"] or case.kind.kind == "reference",
         "it scores the same on the target and on noise: its logits do not depend on the inputs",
     )
 
