@@ -41,6 +41,8 @@ METHODS = (
     "sarl",
     "snr",
     "upgd",
+    "ridge",
+    "ncm",
 )
 COMMAND = get_command(app)
 FEW_METHODS = ("er", "cl-coral", "efc")

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 
 import farshore
-from farshore.closed_form.head import MOST_FOLDS, Head, folds, score, temperature
+from farshore.closed_form.head import MOST_FOLDS, Head, folds, score, solve, temperature
 from farshore.closed_form.ridge import STRENGTHS, Regression, Ridge, RidgeSettings
 from farshore.closed_form.slda import SLDA, SLDASettings
 from farshore.closed_form.sums import Adder, SumsOfDomain, add_up, fold, unfold, unpack
@@ -95,8 +95,17 @@ def test_ridge_is_ridge_regression_with_a_free_intercept(strength: float) -> Non
     reference = SklearnRidge(alpha=alpha).fit(exact, np.eye(CLASSES)[labels.numpy()])
     expected = torch.from_numpy(reference.predict(exact))
     torch.testing.assert_close(scores_of(regression.head(strength), inputs), expected)
-    shrunk = regression._by_spectrum(strength)  # what is used where rounding prevents a factor
-    torch.testing.assert_close(shrunk, regression.head(strength).weight)
+
+
+def test_a_matrix_that_rounding_made_indefinite_is_solved_by_its_bounded_eigenvalues() -> None:
+    vectors = torch.linalg.qr(torch.randn(4, 4, generator=torch.Generator().manual_seed(0)))[0]
+    vectors, right = vectors.double(), torch.ones(4, 2).double()
+    for smallest in (0.1, -1e-9):
+        matrix = vectors * torch.tensor([smallest, 1.0, 2.0, 3.0]).double() @ vectors.T
+        bounded = vectors * torch.tensor([0.1, 1.0, 2.0, 3.0]).double() @ vectors.T
+        torch.testing.assert_close(
+            solve(matrix, right, least=0.1), torch.linalg.solve(bounded, right)
+        )
 
 
 def test_the_error_on_a_left_out_domain_follows_from_its_sums() -> None:
@@ -170,7 +179,7 @@ def test_the_temperature_is_close_to_the_best_on_the_rows_of_left_out_sources(
 
 
 def test_scores_that_say_nothing_get_a_low_temperature_and_perfect_ones_a_high_one() -> None:
-    inputs, labels = rows(0, 300)
+    labels = rows(0, 300)[1]
     mixed = labels[torch.randperm(300, generator=torch.Generator().manual_seed(0))]
     perfect = one_hot(labels, CLASSES).float()
     blind, sharp = (

@@ -1,5 +1,5 @@
-"""What only closed-form learners promise: the order of the domains has no influence, learning one at
-a time equals learning all at once, and forgetting a domain equals never having seen it.
+"""What only closed-form learners promise: the order of the domains has no influence, learning one
+at a time equals learning all at once, and forgetting a domain equals never having seen it.
 """
 
 from __future__ import annotations

@@ -55,6 +55,19 @@ class ScoreSums:
         return (self.products.trace() - 2 * self.by_class.trace() + rows) / rows
 
 
+def solve(matrix: Tensor, right: Tensor, *, least: float) -> Tensor:
+    """matrix⁻¹ right, for a symmetric matrix with eigenvalues from `least` on.
+
+    Where rounding made it indefinite, its eigenvalues are raised to that bound.
+    """
+    factor, failed = torch.linalg.cholesky_ex(matrix)
+    if not int(failed):
+        return torch.cholesky_solve(right, factor)
+    values, vectors = torch.linalg.eigh(0.5 * (matrix + matrix.T))
+    solution: Tensor = vectors @ ((vectors.T @ right) / values.clamp(min=least)[:, None])
+    return solution
+
+
 def score(head: Head, domain: Sums) -> ScoreSums:
     """The sums of the head's scores on the rows that were summed."""
     assert domain.products is not None

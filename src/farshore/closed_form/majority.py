@@ -36,6 +36,7 @@ class Majority(ClosedForm):
     kind = "reference"
     weighs_classes = False
     Settings: ClassVar[type[MethodSettings]] = MajoritySettings
+    settings: MajoritySettings
     level: ClassVar[Level] = "counts"
 
     def fit(self, domains: Mapping[str, SumsOfDomain]) -> Head:

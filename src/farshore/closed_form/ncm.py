@@ -37,6 +37,7 @@ class NCM(ClosedForm):
     name = "ncm"
     reference = "Mensink et al., TPAMI 2013"
     Settings: ClassVar[type[MethodSettings]] = NCMSettings
+    settings: NCMSettings
     level: ClassVar[Level] = "means"
 
     def fit(self, domains: Mapping[str, SumsOfDomain]) -> Head:

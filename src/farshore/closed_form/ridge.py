@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..settings import Choice, MethodSettings, setting
 from .entry import ClosedForm, ClosedFormSettings
-from .head import Head, ScoreSums, folds, score, temperature
+from .head import Head, ScoreSums, folds, score, solve, temperature
 from .sums import Sums, SumsOfDomain, add_up, unpack
 
 # The strengths that are compared, in units of the mean variance of a feature.
@@ -153,11 +153,7 @@ class Regression:
         """The regression at this strength."""
         shrunk = self.products.clone()
         shrunk.diagonal().add_(strength * self.unit)
-        factor, failed = torch.linalg.cholesky_ex(shrunk)
-        if int(failed):  # rounding made the sums indefinite
-            weight = self._by_spectrum(strength)
-        else:
-            weight = torch.cholesky_solve(self.targets, factor)
+        weight = solve(shrunk, self.targets, least=float(strength * self.unit))
         return Head(weight, self.shares - self.mean @ weight)
 
     def validated_error(self, strength: float) -> float:

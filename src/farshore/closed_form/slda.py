@@ -9,7 +9,7 @@ import torch
 
 from ..settings import Choice, MethodSettings, Power, setting
 from .entry import ClosedForm, ClosedFormSettings
-from .head import Head, folds, score, temperature
+from .head import Head, folds, score, solve, temperature
 from .sums import Sums, SumsOfDomain, add_up, unpack
 
 
@@ -76,8 +76,7 @@ class SLDA(ClosedForm):
         identity = torch.eye(width, dtype=covariance.dtype, device=covariance.device)
         # In units of the mean variance, so that no scale of the features is too small.
         matrix = (1 - shrinkage) * covariance / variance + shrinkage * identity
-        values, vectors = torch.linalg.eigh(0.5 * (matrix + matrix.T))
-        weight = vectors @ ((vectors.T @ means) / values.clamp(min=shrinkage)[:, None]) / variance
+        weight = solve(matrix, means, least=shrinkage) / variance
         bias = -0.5 * (means * weight).sum(dim=0)
         if self.settings.prior == "counts":
             bias = bias + (counts / total.rows).clamp(min=1e-12).log()

@@ -94,7 +94,9 @@ class ClosedFormSystem(System):
         check_fits(
             8 * 4 * squares + 4 * features * width,
             f"closed-form learning with {columns:,} features",
-            "set projection to a lower number, for example 400",
+            "set projection to a lower number, for example 400"
+            if width
+            else "use features=network, or the method ncm",
         )
         projection = None
         if width and setup.restored:
