@@ -106,6 +106,15 @@ def test_other_settings_and_other_domains(
     )
 
 
+def test_the_tuning_of_a_closed_form_learner_resumes_bit_for_bit(blobs, tmp_path: Path) -> None:
+    settings = {"first_domain_tuning": True, "projection": 20}
+    straight = learner("ridge", **settings)
+    for number in range(3):
+        straight.learn(*blobs(number), domain=f"d{number}", steps=9)
+    again = interrupted("ridge", blobs, tmp_path, domain=0, **settings)
+    assert differences(straight.state_dict(), again.state_dict()) == []
+
+
 def stopped(blobs, folder: Path) -> tuple[Learner, Checkpoints]:
     made = learner("er", StopAt("a", 6))
     checkpoints = Checkpoints(folder, base="x", every=4)

@@ -122,6 +122,11 @@ class System(ABC):
     def forget(self, domain: str) -> None:
         """Delete everything that is kept for this domain alone."""
 
+    @property
+    def forgets_exactly(self) -> bool:
+        """Whether `forget` also takes the domain out of the weights."""
+        return False
+
     @abstractmethod
     def kept_rows(self) -> dict[str, Fields]:
         """Rows kept of past domains, per domain where the domains can be distinguished."""

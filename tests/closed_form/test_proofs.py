@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from farshore.benchmarks.heart_hospitals import read_heart
+from farshore.cli.forget import forget as forget_command
 from farshore.data.domain import Domain
 from farshore.deployment.model import Model, NewModel, forget, learn, take_back
 from farshore.deployment.site import Columns
@@ -167,6 +168,37 @@ def test_nothing_of_a_forgotten_site_is_left_in_the_folder(method: str, tmp_path
         path = tmp_path / f"{hospital}.csv"
         learn(never, path, name=hospital, columns=columns, new=new, validation=0.0)
     assert torch.equal(*(Model.open(each).outputs(site)[0] for each in (folder, never)))
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "message"),
+    [
+        ("ridge", {"projection": 20}, "were computed again without it"),
+        ("ridge", {"projection": 20, "first_domain_tuning": True}, "were trained on it"),
+        ("er", {}, "were trained on it"),
+    ],
+)
+def test_the_command_says_whether_the_weights_forget(
+    method: str,
+    settings: dict[str, Any],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    frame = read_heart()
+    for hospital in ("cleveland", "hungarian"):
+        path = tmp_path / f"{hospital}.csv"
+        frame[frame["hospital"] == hospital].to_csv(path, index=False)
+        learn(
+            tmp_path / "model",
+            path,
+            name=hospital,
+            columns=Columns(label="num", drop=("hospital",)),
+            new=NewModel(method=method, settings=settings),
+            steps=2,
+        )
+    forget_command(tmp_path / "model", "hungarian")
+    assert message in capsys.readouterr().out
 
 
 def test_a_site_can_be_taken_back(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from ..methods.finetune import Finetune
 from ..methods.method import balanced_weights
 from ..networks.build import check_sizes, is_pretrained, make_network, plain_network_settings
 from ..networks.network import ImageInputs, Network
+from ..observer import Observer
 from ..profiles import PROFILES
 from ..randomness import generator, seeded
 from ..settings import MethodSettings
@@ -120,9 +121,13 @@ class ClosedFormSystem(System):
         """
         began = time.perf_counter()
         with training(f"domain {domain.name!r}"):
-            if getattr(self.entry.settings, "first_domain_tuning", False) and not self.tuned:
+            tunes = getattr(self.entry.settings, "first_domain_tuning", False) and not self.tuned
+            if tunes:
                 self._tune(domain, steps, checkpoints)
-            sums = self._summed(domain.name, domain.split("train").to(self.device))
+            # The observer has already seen the steps of the tuning.
+            observer = Observer() if tunes else self.observer
+            rows = domain.split("train").to(self.device)
+            sums = self._summed(domain.name, rows, observer)
             ended = time.perf_counter()
             self.sums[domain.name] = sums
             self.order.append(domain.name)
@@ -148,7 +153,7 @@ class ClosedFormSystem(System):
         self.base.load_state_dict(NetworkFeatures(trainer.method.network).state_dict())
         self.tuned = True
 
-    def _summed(self, name: str, rows: Rows) -> SumsOfDomain:
+    def _summed(self, name: str, rows: Rows, observer: Observer) -> SumsOfDomain:
         """The sums of these rows, batch by batch, so that the memory stays bounded."""
         setup, entry, model = self.setup, self.entry, self.model
         weight = None
@@ -160,12 +165,12 @@ class ClosedFormSystem(System):
         adder = Adder(
             len(model.weight), setup.classes, entry.level, entry.product_type, self.device
         )
-        self.observer.start(name, -(-len(rows) // size))
+        observer.start(name, -(-len(rows) // size))
         shortage = explain_shortage(f"sums of {len(model.weight):,} features", "lower projection")
         with shortage, self._computing():
             for number, (inputs, labels) in enumerate(rows.batches(size)):
                 adder.add(model.extract(inputs.to(self.device)), labels, weight)
-                self.observer.step(name, number, {})
+                observer.step(name, number, {})
         sums = adder.packed()
         if not all(bool(torch.isfinite(each).all()) for each in sums.values()):
             raise FarshoreError(
@@ -222,6 +227,11 @@ class ClosedFormSystem(System):
         self.order.remove(domain)
         self._fit()
 
+    @property
+    def forgets_exactly(self) -> bool:
+        """Unless the features were trained on the first domain."""
+        return not self.tuned
+
     def kept_rows(self) -> dict[str, Fields]:
         """No rows are kept."""
         return {}
@@ -231,10 +241,10 @@ class ClosedFormSystem(System):
         model = self.model
         stored = [tensor for sums in self.sums.values() for tensor in sums.values()]
         stored += [model.weight, model.bias, model.seen]
-        stored += [_unscaled(model.projection)] if model.projects else []
+        halves = model.projection.numel() if model.projects else 0  # two bytes each
         return Usage(
             settings=self.entry.settings.model_dump(),
-            method_bytes=sum(tensor.nbytes for tensor in stored),
+            method_bytes=sum(tensor.nbytes for tensor in stored) + 2 * halves,
         )
 
     def state_dict(self) -> dict[str, Any]:
