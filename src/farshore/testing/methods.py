@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import catalog
+from ..data.domain import Domain
 from ..entry import Entry
 from ..errors import FarshoreError
 from ..learner import Learner, load
@@ -340,6 +341,30 @@ def forgetting_a_domain_leaves_the_others(case: MethodCase) -> None:
     learner.system.load_state_dict(learner.system.state_dict())
     learner.learn(*toy_rows(2), domain="d2", steps=2)
     _ensure_finite(learner, toy_rows(2)[0])
+
+
+@BATTERY.check
+def exact_forgetting_equals_never_having_seen(case: MethodCase) -> None:
+    """If the system says that it forgets exactly, its whole state is as without the domain."""
+
+    def learned(*numbers: int) -> Learner:
+        learner = case.learner(classes=[0, 1])
+        for number in numbers:
+            domain = Domain.divided(f"d{number}", *toy_rows(number))
+            learner.learn_domain(domain, steps=4)
+        return learner
+
+    if not learned(0).system.forgets_exactly:
+        raise not_for("keeps its weights when a domain is forgotten")
+    for forgotten in (0, 1, 2):
+        learner = learned(0, 1, 2)
+        learner.forget(f"d{forgotten}")
+        never = learned(*(number for number in (0, 1, 2) if number != forgotten))
+        _ensure_same(
+            learner.state_dict(),
+            never.state_dict(),
+            "a learner that forgot a domain differs from one that never saw it",
+        )
 
 
 # ---- odd data ------------------------------------------------------------------------------------
