@@ -42,6 +42,8 @@ METHODS = (
     "snr",
     "upgd",
     "cl-mix",
+    "ridge",
+    "ncm",
 )
 COMMAND = get_command(app)
 FEW_METHODS = ("er", "cl-coral", "efc")

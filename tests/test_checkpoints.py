@@ -15,6 +15,8 @@ from farshore.methods import METHODS, continual
 from farshore.state import current_tag
 from farshore.testing import differences
 
+BY_GRADIENTS = [name for name in continual() if METHODS.get(name).system == "gradient"]
+
 
 class Stopped(Exception):
     """The power went off."""
@@ -73,7 +75,7 @@ def interrupted(method: str, blobs, folder: Path, *, domain: int, **settings: ob
     return load(folder)
 
 
-@pytest.mark.parametrize("method", continual())
+@pytest.mark.parametrize("method", BY_GRADIENTS)
 def test_every_method_resumes_bit_for_bit_inside_a_domain(
     method: str, blobs, tmp_path: Path
 ) -> None:
@@ -108,6 +110,15 @@ def test_other_settings_and_other_domains(
         )
         == []
     )
+
+
+def test_the_tuning_of_a_closed_form_learner_resumes_bit_for_bit(blobs, tmp_path: Path) -> None:
+    settings = {"first_domain_tuning": True, "projection": 20}
+    straight = learner("ridge", **settings)
+    for number in range(3):
+        straight.learn(*blobs(number), domain=f"d{number}", steps=9)
+    again = interrupted("ridge", blobs, tmp_path, domain=0, **settings)
+    assert differences(straight.state_dict(), again.state_dict()) == []
 
 
 def stopped(blobs, folder: Path) -> tuple[Learner, Checkpoints]:

@@ -24,6 +24,7 @@ from farshore.settings import RunSettings
 from farshore.testing import differences
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
+BY_GRADIENTS = [name for name in continual() if METHODS.get(name).system == "gradient"]
 
 
 # ---- a recorded step is the same step ------------------------------------------------------------
@@ -49,7 +50,7 @@ def learned(method: str, make, network: str, **settings) -> Learner:
 
 
 VARIANTS = [
-    *((name, {}) for name in continual()),
+    *((name, {}) for name in BY_GRADIENTS),
     ("cl-fishr", {"anneal_scope": "domain"}),
     (
         "cl-vrex",
@@ -321,7 +322,7 @@ def test_a_cpu_refuses_what_only_a_gpu_can(name: str, value: str) -> None:
 
 
 def test_methods_that_cannot_be_compiled_say_why() -> None:
-    assert sorted(name for name in continual() if METHODS.get(name).uncompiled) == ["snr", "star"]
+    assert sorted(name for name in BY_GRADIENTS if METHODS.get(name).uncompiled) == ["snr", "star"]
 
 
 # ---- numbers and memory --------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from .errors import unknown
 from .methods import METHODS
 
 # The order of sections in a table; only the first is ranked.
-KINDS: tuple[Kind, ...] = ("continual", "offline", "adaptation")
+KINDS: tuple[Kind, ...] = ("continual", "offline", "adaptation", "reference")
 # The order in which groups are listed.
 GROUPS = (
     "finetune",
@@ -20,6 +20,7 @@ GROUPS = (
     "tailored",
     "mixture",
     "naive",
+    "closed-form",
     "adaptation",
     "upper-bound",
 )

@@ -14,8 +14,8 @@ from .networks.network import Network
 from .settings import MethodSettings
 
 # Only continual entries are ranked: offline ones see all sources at once, adaptations see target
-# inputs.
-Kind = Literal["continual", "offline", "adaptation"]
+# inputs, and references do not look at the inputs.
+Kind = Literal["continual", "offline", "adaptation", "reference"]
 # Which sources a model is trained on, and in what order.
 Sources = Literal["in turn", "first", "jointly"]
 

@@ -225,7 +225,7 @@ class Learner:
     def forget(self, domain: str) -> None:
         """Delete the kept rows of this domain and the state that the method keeps for it.
 
-        The weights stay as they are.
+        Trained weights stay as they are; a closed-form method computes its own again.
         """
         names = [seen["name"] for seen in self.domains]
         if domain not in names:

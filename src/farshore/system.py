@@ -34,6 +34,7 @@ SYSTEMS: Registry[type[System]] = Registry(
     {
         "gradient": "farshore.trainer:Trainer",
         "trees": "farshore.trees.system:TreesSystem",
+        "closed-form": "farshore.closed_form.system:ClosedFormSystem",
     },
 )
 
@@ -121,6 +122,11 @@ class System(ABC):
     @abstractmethod
     def forget(self, domain: str) -> None:
         """Delete everything that is kept for this domain alone."""
+
+    @property
+    def forgets_exactly(self) -> bool:
+        """Whether `forget` also takes the domain out of the weights."""
+        return False
 
     @abstractmethod
     def kept_rows(self) -> dict[str, Fields]:

@@ -237,7 +237,7 @@ def test_what_cannot_be_learned_at_once_or_in_turn_is_refused(blobs) -> None:
 
 def test_it_is_offline_and_no_continual_method() -> None:
     assert "urm" not in continual()
-    assert set(METHODS.names()) - set(continual()) == {"urm"}
+    assert set(METHODS.names()) - set(continual()) == {"urm", "joint", "majority"}
     text = inspect.getdoc(URM) or ""
     assert "Equation:" in text
     assert "Paper:" in text

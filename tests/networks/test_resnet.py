@@ -27,7 +27,13 @@ def images(domain: int, rows: int = 12, channels: int = 3) -> tuple[Tensor, Tens
 
 def learner(method: str, **settings: object) -> Learner:
     fields = METHODS.get(method).Settings.model_fields
-    early = {key: 1 for key in ("anneal_steps", "warmup_steps") if key in fields}
+    early: dict[str, object] = {
+        "anneal_steps": 1,
+        "warmup_steps": 1,
+        "projection": 8,
+        "features": "network",
+    }
+    early = {key: value for key, value in early.items() if key in fields}
     return Learner(
         "resnet18",
         method,

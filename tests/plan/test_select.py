@@ -35,7 +35,7 @@ def test_groups_are_names() -> None:
         catalog.names(), key=lambda name: name == "trees"
     )
     assert select_methods(["adaptation"]) == ["tent", "cotta", "shot++"]
-    assert select_methods(["upper-bound"]) == ["urm"]
+    assert select_methods(["upper-bound"]) == ["joint", "urm"]
     with pytest.raises(FarshoreError, match="unknown method or group 'paper'"):
         select_methods(["paper"])
     assert select_methods(["mine", "er"], {"mine": ["si", "er"]}) == ["si", "er"]

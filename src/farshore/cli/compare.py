@@ -62,7 +62,11 @@ ONE_ORDER = (
     "differently: compare with --orders all or --orders balanced:k"
 )
 # Headings above the rows that are not ranked.
-UNRANKED = {"offline": "upper bound (offline)", "adaptation": "adapted to the target"}
+UNRANKED = {
+    "offline": "upper bound (offline)",
+    "adaptation": "adapted to the target",
+    "reference": "for reference",
+}
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -15,18 +15,24 @@ def forget(
     """Delete the rows that MODEL keeps of a site.
 
     This also deletes what the method stores about that site alone, in the previous version of the
-    model too. The weights do not change, although they were trained on these rows. This cannot be
-    undone.
+    model too. Weights that were trained on these rows do not change; closed-form methods (ridge,
+    ncm, slda) compute theirs again without the site. This cannot be undone.
 
     Example: farshore forget model/ "site A"
     """
     from ..deployment.model import forget as forget_site
     from .tables import printable
 
-    names = [domain["name"] for domain in forget_site(model, name).learner.domains]
+    learner = forget_site(model, name).learner
+    names = [domain["name"] for domain in learner.domains]
+    weights = (
+        "The weights were computed again without it."
+        if learner.system.forgets_exactly
+        else "The weights were trained on it and do not change."
+    )
     print(
         printable(
-            f"deleted the stored data of {name}; other sites: {', '.join(names) or 'none'}. The "
-            "weights were trained on it and do not change."
+            f"deleted the stored data of {name}; other sites: {', '.join(names) or 'none'}. "
+            f"{weights}"
         )
     )

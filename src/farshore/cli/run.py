@@ -45,7 +45,12 @@ if TYPE_CHECKING:
 
 
 # How much of the target a system saw.
-SEEN = {"continual": "unseen", "offline": "unseen", "adaptation": "inputs seen, labels not"}
+SEEN = {
+    "continual": "unseen",
+    "offline": "unseen",
+    "adaptation": "inputs seen, labels not",
+    "reference": "unseen",
+}
 
 
 def run(

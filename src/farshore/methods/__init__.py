@@ -68,11 +68,16 @@ METHODS: Registry[type[Entry]] = Registry(
         "naive-cl-mmd": "farshore.methods.mmd:NaiveCLMMD",
         "naive-cl-andmask": "farshore.methods.andmask:NaiveCLANDMask",
         "trees": "farshore.trees.entry:Trees",
+        "ridge": "farshore.closed_form.ridge:Ridge",
+        "ncm": "farshore.closed_form.ncm:NCM",
+        "slda": "farshore.closed_form.slda:SLDA",
+        "majority": "farshore.closed_form.majority:Majority",
+        "joint": "farshore.methods.joint:Joint",
         "urm": "farshore.methods.urm:URM",
     },
 )
 
 
 def continual() -> list[str]:
-    """Names of the methods that learn one domain after another: all but the offline ones."""
+    """Names of the methods that learn one domain after another and are ranked."""
     return [name for name in METHODS.names() if METHODS.get(name).kind == "continual"]

@@ -53,6 +53,12 @@ def check_network(network: object) -> None:
         raise FarshoreError("network must be a name or a farshore.Network(features, classifier)")
 
 
+def is_pretrained(name: str, settings: Mapping[str, Any]) -> bool:
+    """Whether the network `name` starts from weights that were trained on other data."""
+    parameter = inspect.signature(NETWORKS.get(name)).parameters.get("weights")
+    return parameter is not None and settings.get("weights", parameter.default) != "none"
+
+
 def plain_network_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Normalise a network's settings, so that 32 and the text "32" are the same.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..settings import EVERY_METHOD, Distribution, Power, Profile, UniformInt
+from ..settings import EVERY_METHOD, Choice, Distribution, Power, Profile, UniformInt
 
 Overrides = Mapping[str, Mapping[str, tuple[Any, Distribution | None]]]
 
@@ -22,6 +22,10 @@ _LARGE: Overrides = {
     },
     "upgd": {"learning_rate": (0.01, Power(10, -5, -0.5))},
     "urm": {"critic_rate": (5e-5, Power(10, -6, -4.5))},
+    "ridge": {"projection": (2000, Choice((1000, 2000, 4000))), "weight_decay": (0.0, None)},
+    "ncm": {"weight_decay": (0.0, None)},
+    "slda": {"weight_decay": (0.0, None)},
+    "majority": {"weight_decay": (0.0, None)},
     "shot++": {
         "feature_rate": (0.1, None),
         "pseudo_label_weight": (0.3, None),

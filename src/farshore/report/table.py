@@ -19,6 +19,7 @@ SECTIONS: dict[str, str] = {
     "continual": "",
     "offline": "Trained on all sources at once (never ranked)",
     "adaptation": "Adapted to the target's inputs (never ranked)",
+    "reference": "For reference (never ranked)",
 }
 # The notes of a cell that depend only on a flag.
 GENERATED, PART = "generated data", "part of the data"

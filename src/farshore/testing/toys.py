@@ -20,6 +20,8 @@ from ..randomness import derive
 # Under these every term of a method is at work within a few steps.
 TOY_SETTINGS = {"batch_size": 8, "learning_rate": 0.005}
 EARLY_SETTINGS = {"anneal_steps": 2, "warmup_steps": 2}
+# Fewer random features than by default, which take longer than all else in a battery.
+SMALL_SETTINGS = {"projection": 24}
 
 
 def toy_rows(
@@ -64,8 +66,8 @@ def toy_image_network() -> Network:
 def toy_settings(method: str) -> dict[str, Any]:
     """Settings under which every term of the method is at work within a few steps."""
     fields = METHODS.get(method).Settings.model_fields
-    early = {name: value for name, value in EARLY_SETTINGS.items() if name in fields}
-    return {**TOY_SETTINGS, **early}
+    own = {**EARLY_SETTINGS, **SMALL_SETTINGS}
+    return {**TOY_SETTINGS, **{name: value for name, value in own.items() if name in fields}}
 
 
 def toy_learner(method: str, *, settings: dict[str, Any] | None = None, **options: Any) -> Learner:

@@ -40,6 +40,7 @@ FILLS: dict[str, str] = {
     "latent-replay": "#b5d1d6",
     "tailored": "#bdd3b2",
     "naive": "#d8c3f2",
+    "closed-form": "#f0dfa0",
     "adaptation": "#cc6600",
     "upper-bound": "#ffffff",
 }
@@ -52,6 +53,7 @@ LINES: dict[str, str] = {
     "latent-replay": "#5b79c7",
     "tailored": "#5f9a43",
     "naive": "#9257dc",
+    "closed-form": "#2f7f6f",
     "adaptation": "#cc6600",
     "upper-bound": "#a8932b",
 }

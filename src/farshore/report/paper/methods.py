@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from ... import catalog
 
-# The paper's framework without penalty and alignment, a baseline that users expect, and ours.
-BEYOND_THE_PAPER = ("er", "er-kd", "der++", "cl-mix", "trees")
+# The paper's framework without penalty and alignment, a baseline that users expect, ours, and
+# references.
+BEYOND_THE_PAPER = (
+    *("er", "er-kd", "der++", "cl-mix", "trees", "ridge", "ncm", "slda"),
+    *("majority", "joint"),
+)
 
 
 def paper_methods() -> list[str]:

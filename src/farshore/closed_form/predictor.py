@@ -1,0 +1,80 @@
+"""Predictor: frozen features, a random projection if there is one, and the linear head."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from ..networks.network import Network
+from .head import Head
+
+# A class that was never seen gets a logit this far below the lowest of the others.
+UNSEEN = 10.0
+
+
+class Inputs(nn.Module):
+    """The inputs themselves as features: scaled columns, or the pixels as the network gets them."""
+
+    def __init__(self, prepare: nn.Module) -> None:
+        super().__init__()
+        self.prepare = prepare
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """The inputs of each row as one vector."""
+        prepared: Tensor = self.prepare(inputs).flatten(1).float()
+        return prepared
+
+
+class NoFeatures(nn.Module):
+    """One feature that is always 0, for a head that does not look at the inputs."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Zeros, [n, 1]."""
+        return torch.zeros_like(inputs.flatten(1)[:, :1], dtype=torch.float32)
+
+
+class NetworkFeatures(nn.Module):
+    """The features of a network, without its classifier."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """f(x)."""
+        return self.network.extract(inputs).flatten(1).float()
+
+
+class Predictor(nn.Module):
+    """From inputs to logits: what is frozen, measured and exported."""
+
+    projection: Tensor
+    weight: Tensor
+    bias: Tensor
+    seen: Tensor
+
+    def __init__(self, base: nn.Module, projection: Tensor | None, width: int, classes: int):
+        super().__init__()
+        self.base = base
+        self.projects = projection is not None
+        self.register_buffer("projection", projection)
+        self.register_buffer("weight", torch.zeros(width, classes))
+        self.register_buffer("bias", torch.zeros(classes))
+        self.register_buffer("seen", torch.zeros(classes, dtype=torch.bool))
+
+    def extract(self, inputs: Tensor) -> Tensor:
+        """h(x): what is summed and what the head reads."""
+        features: Tensor = self.base(inputs)
+        return (features @ self.projection).relu() if self.projects else features
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """The logits [n, classes]."""
+        logits = self.extract(inputs) @ self.weight + self.bias
+        lowest = logits.amin(dim=1, keepdim=True) - UNSEEN
+        return torch.where(self.seen, logits, lowest)
+
+    def install(self, head: Head, seen: Tensor) -> None:
+        """Use another head from now on."""
+        self.weight.copy_(head.weight)
+        self.bias.copy_(head.bias)
+        self.seen.copy_(seen)

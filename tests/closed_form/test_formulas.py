@@ -1,0 +1,409 @@
+"""The formulas of the closed-form learners, against slower computations on the rows themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import Ridge as SklearnRidge
+from torch import Tensor
+from torch.nn.functional import cross_entropy, one_hot
+
+import farshore
+from farshore.closed_form.head import MOST_FOLDS, Head, folds, score, solve, temperature
+from farshore.closed_form.ridge import STRENGTHS, Regression, Ridge, RidgeSettings
+from farshore.closed_form.slda import SLDA, SLDASettings
+from farshore.closed_form.sums import Adder, SumsOfDomain, add_up, fold, unfold, unpack
+from farshore.data.domain import Domain
+from farshore.errors import FarshoreError
+from farshore.export import export_model
+from farshore.learner import Learner, load
+from farshore.store.ranking import rank
+from farshore.testing import differences, toy_images, toy_rows
+
+CLASSES, WIDTH = 3, 6
+
+
+def rows(number: int, count: int = 90) -> tuple[Tensor, Tensor]:
+    """Overlapping classes, so that no head is perfect; another number is another domain."""
+    generator = torch.Generator().manual_seed(number)
+    labels = torch.randint(CLASSES, (count,), generator=generator)
+    centres = torch.eye(CLASSES, WIDTH) * 1.5
+    noise = torch.randn(count, WIDTH, generator=generator)
+    return centres[labels] + noise + 0.3 * number, labels
+
+
+def summed(
+    inputs: Tensor, labels: Tensor, *, batch: int = 32, weight: Tensor | None = None
+) -> SumsOfDomain:
+    cpu = torch.device("cpu")
+    adder = Adder(inputs.shape[1], CLASSES, "products", torch.float64, cpu)
+    for part, classes in zip(inputs.split(batch), labels.split(batch), strict=True):
+        adder.add(part, classes, weight)
+    return adder.packed()
+
+
+def domains(count: int = 3) -> dict[str, SumsOfDomain]:
+    return {f"{number:02}": summed(*rows(number)) for number in range(count)}
+
+
+def scores_of(head: Head, inputs: Tensor) -> Tensor:
+    return inputs.double() @ head.weight + head.bias
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 8, 129, 300])
+def test_a_triangle_is_folded_and_unfolded_exactly(width: int) -> None:
+    square = torch.randn(width, width, generator=torch.Generator().manual_seed(0))
+    square = square + square.T
+    folded = fold(square)
+    assert folded.numel() == (width + 1) // 2 * (width + 1)
+    assert torch.equal(unfold(folded), square)
+    assert torch.equal(unfold(fold(square.triu())), square)  # the lower triangle is not read
+
+
+def test_sums_over_batches_are_those_over_all_rows() -> None:
+    inputs, labels = rows(0, 500)
+    wide = torch.cat([inputs] * 50, dim=1)[:, :290]  # more features than a block has
+    total = unpack(summed(wide, labels))
+    exact, members = wide.double(), one_hot(labels, CLASSES).double()
+    torch.testing.assert_close(total.products, exact.T @ exact)
+    torch.testing.assert_close(total.by_class, exact.T @ members)
+    assert total.counts.tolist() == members.sum(dim=0).tolist()
+
+
+def test_class_weights_count_as_repeated_rows() -> None:
+    inputs, labels = rows(1)
+    times = torch.tensor([1, 4, 2])
+    repeated = times[labels]
+    weighted = summed(inputs, labels, weight=times.float())
+    more = summed(inputs.repeat_interleave(repeated, 0), labels.repeat_interleave(repeated, 0))
+    for name, tensor in more.items():
+        torch.testing.assert_close(weighted[name], tensor)
+
+
+@pytest.mark.parametrize("strength", [1e-3, 0.3, 10.0])
+def test_ridge_is_ridge_regression_with_a_free_intercept(strength: float) -> None:
+    inputs, labels = rows(0)
+    regression = Regression(unpack(summed(inputs, labels)))
+    exact = inputs.double().numpy()
+    alpha = strength * exact.var(axis=0).mean() * len(exact)
+    reference = SklearnRidge(alpha=alpha).fit(exact, np.eye(CLASSES)[labels.numpy()])
+    expected = torch.from_numpy(reference.predict(exact))
+    torch.testing.assert_close(scores_of(regression.head(strength), inputs), expected)
+
+
+def test_a_matrix_that_rounding_made_indefinite_is_solved_by_its_bounded_eigenvalues() -> None:
+    vectors = torch.linalg.qr(torch.randn(4, 4, generator=torch.Generator().manual_seed(0)))[0]
+    vectors, right = vectors.double(), torch.ones(4, 2).double()
+    for smallest in (0.1, -1e-9):
+        matrix = vectors * torch.tensor([smallest, 1.0, 2.0, 3.0]).double() @ vectors.T
+        bounded = vectors * torch.tensor([0.1, 1.0, 2.0, 3.0]).double() @ vectors.T
+        torch.testing.assert_close(
+            solve(matrix, right, least=0.1), torch.linalg.solve(bounded, right)
+        )
+
+
+def test_the_error_on_a_left_out_domain_follows_from_its_sums() -> None:
+    inputs, labels = rows(2)
+    head = Regression(unpack(summed(*rows(0)))).head(0.1)
+    sums = score(head, unpack(summed(inputs, labels)))
+    scores, members = scores_of(head, inputs), one_hot(labels, CLASSES).double()
+    torch.testing.assert_close(sums.squared_error, (scores - members).square().sum(1).mean())
+    torch.testing.assert_close(sums.products, scores.T @ scores)
+    torch.testing.assert_close(sums.by_class, scores.T @ members)
+
+
+def test_the_strength_is_the_best_on_left_out_sources_and_the_weights_are_those_of_all() -> None:
+    errors = []
+    for strength in STRENGTHS:
+        error = 0.0
+        for left_out in range(3):
+            rest = {name: sums for name, sums in domains().items() if int(name) != left_out}
+            head = Regression(add_up(rest)).head(strength)
+            inputs, labels = rows(left_out)
+            members = one_hot(labels, CLASSES).double()
+            error += float((scores_of(head, inputs) - members).square().sum(1).mean())
+        errors.append(error)
+    best = STRENGTHS[int(np.argmin(errors))]
+    assert STRENGTHS[0] < best < STRENGTHS[-1]
+    head = Ridge(RidgeSettings()).fit(domains())
+    expected = Regression(add_up(domains())).head(best)
+    factor = float(head.bias.norm() / expected.bias.norm())
+    torch.testing.assert_close(head.weight, factor * expected.weight)
+    torch.testing.assert_close(head.bias, factor * expected.bias)
+
+
+def test_one_domain_is_judged_by_generalised_cross_validation() -> None:
+    inputs, labels = rows(0, 40)
+    regression = Regression(unpack(summed(inputs, labels)))
+    centred = inputs.double() - inputs.double().mean(dim=0)
+    ridge = 0.3 * float(centred.square().mean(dim=0).mean()) * len(centred)
+    inverse = torch.linalg.inv(centred.T @ centred + ridge * torch.eye(WIDTH).double())
+    hat = centred @ inverse @ centred.T + 1 / len(centred)
+    members = one_hot(labels, CLASSES).double()
+    spare = 1 - float(hat.trace()) / len(centred)
+    expected = (members - hat @ members).square().sum(1).mean() / spare**2
+    assert regression.validated_error(0.3) == pytest.approx(float(expected))
+    assert regression.spare(0.3) == pytest.approx(spare)
+
+
+@pytest.mark.parametrize(
+    ("fit", "unscaled"),
+    [
+        (Ridge(RidgeSettings(strength=0.1)).fit, lambda sums: Regression(sums).head(0.1)),
+        (SLDA(SLDASettings()).fit, SLDA(SLDASettings()).discriminant),
+    ],
+)
+def test_the_temperature_is_close_to_the_best_on_the_rows_of_left_out_sources(
+    fit: Callable[..., Head], unscaled: Callable[..., Head]
+) -> None:
+    sources = {f"{number}": summed(*rows(number, 800)) for number in range(3)}
+    scores, labels = [], []
+    for number in range(3):
+        rest = {name: sums for name, sums in sources.items() if name != str(number)}
+        inputs, classes = rows(number, 800)
+        scores.append(scores_of(unscaled(add_up(rest)), inputs))
+        labels.append(classes)
+    pooled, right = torch.cat(scores), torch.cat(labels)
+    factors = torch.logspace(-1, 2, 400, dtype=torch.float64)
+    losses = torch.stack([cross_entropy(factor * pooled, right) for factor in factors])
+    whole = unscaled(add_up(sources))
+    chosen = fit(sources).weight.norm() / whole.weight.norm()
+    assert float(chosen / factors[losses.argmin()]) == pytest.approx(1, abs=0.1)
+    assert float(cross_entropy(chosen * pooled, right)) < float(losses.min()) + 0.003
+
+
+def test_scores_that_say_nothing_get_a_low_temperature_and_perfect_ones_a_high_one() -> None:
+    labels = rows(0, 300)[1]
+    mixed = labels[torch.randperm(300, generator=torch.Generator().manual_seed(0))]
+    perfect = one_hot(labels, CLASSES).float()
+    blind, sharp = (
+        temperature([score(Head(torch.eye(CLASSES).double(), torch.zeros(CLASSES).double()), sums)])
+        for sums in (unpack(summed(perfect, mixed)), unpack(summed(perfect, labels)))
+    )
+    assert blind < 0.5
+    assert sharp > 20
+
+
+def test_many_domains_are_left_out_in_groups() -> None:
+    many = domains(23)
+    pairs = list(folds(many))
+    assert len(pairs) == MOST_FOLDS
+    total = add_up(many)
+    assert sum(float(held.rows) for _, held in pairs) == float(total.rows)
+    for rest, held in pairs:
+        torch.testing.assert_close((rest + held).products, total.products)
+
+
+def test_slda_is_linear_discriminant_analysis_with_shrinkage() -> None:
+    inputs, labels = rows(0, 300)
+    model = SLDA(SLDASettings(shrinkage=0.2, prior="counts"))
+    head = model.discriminant(unpack(summed(inputs, labels)))
+    exact = inputs.double().numpy()
+    reference = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.2).fit(exact, labels.numpy())
+    expected = torch.from_numpy(reference.decision_function(exact))
+    torch.testing.assert_close(scores_of(head, inputs), expected)
+
+
+def test_ncm_predicts_the_class_of_the_nearest_mean() -> None:
+    learner = Learner("mlp", "ncm", classes=[0, 1, 2])
+    parts = [rows(number) for number in range(3)]
+    for number, (inputs, labels) in enumerate(parts):
+        learner.learn(inputs, labels, domain=f"{number}", validation=0)
+    inputs, labels = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
+    means = torch.stack([inputs[labels == number].mean(dim=0) for number in range(CLASSES)])
+    distances = torch.cdist(inputs.double(), means.double()).square()
+    within = distances[torch.arange(len(labels)), labels].mean() / WIDTH
+    expected = (-0.5 * distances / within).softmax(dim=1)
+    torch.testing.assert_close(
+        learner.logits(inputs).softmax(dim=1).double(), expected, rtol=1e-3, atol=1e-5
+    )
+
+
+def test_majority_predicts_the_most_frequent_class_of_all_domains() -> None:
+    learner = Learner("mlp", "majority", classes=["x", "y", "z"])
+    inputs = torch.randn(6, 4)
+    learner.learn(inputs, ["x", "x", "x", "y", "y", "x"], domain="a", validation=0)
+    assert set(learner.predict(inputs)) == {"x"}
+    learner.learn(inputs, ["y"] * 6, domain="b", validation=0)
+    assert set(learner.predict(inputs)) == {"y"}
+    shares = learner.predict_proba(inputs[:1])[0]
+    assert shares[:2] == pytest.approx([4 / 12, 8 / 12], rel=1e-4)
+    learner.forget("b")
+    assert set(learner.predict(inputs)) == {"x"}
+    with pytest.raises(FarshoreError, match="no term to weigh"):
+        Learner("mlp", "majority", settings={"class_weight": "balanced"})
+
+
+@pytest.mark.parametrize("method", ["ridge", "ncm", "slda", "majority"])
+def test_a_class_that_was_never_seen_is_never_predicted(method: str) -> None:
+    learner = Learner("mlp", method, classes=[0, 1, 2, 3])
+    inputs, labels = rows(0)
+    learner.learn(inputs, labels, domain="a")
+    far = 50 * torch.randn(300, WIDTH, generator=torch.Generator().manual_seed(1))
+    assert 3 not in learner.predict(far)
+    assert float(learner.predict_proba(inputs)[:, 3].max()) < 0.001
+
+
+# ---- features ------------------------------------------------------------------------------------
+
+
+def test_the_features_are_the_inputs_or_those_of_the_network() -> None:
+    x, y = toy_rows(0)
+    images, halves = toy_images(0)
+    cases: list[tuple[Any, Any, str, dict[str, Any], int]] = [
+        (x, y, "mlp", {}, 4),
+        (x, y, "mlp", {"features": "network"}, 16),
+        (x, y, "mlp", {"first_domain_tuning": True}, 16),
+        (images, halves, "mlp", {}, 64),
+        (images, halves, "mlp", {"features": "network"}, 16),
+    ]
+    for inputs, labels, network, settings, width in cases:
+        learner = Learner(network, "ncm", settings=settings, network_settings={"width": 16})
+        learner.learn(inputs, labels, domain="a", steps=2)
+        features = learner.system.features(inputs)
+        assert features.shape[1] == width, settings
+        assert (learner.system.state_dict()["network"] is None) == (width in (4, 64))
+        if inputs is images and not settings:
+            assert float(features.max()) <= 1
+
+
+def test_tuned_features_are_those_of_plain_training_and_stay(tmp_path: Path) -> None:
+    inputs, labels = toy_rows(0)
+    shared: dict[str, Any] = {"network_settings": {"width": 16}}
+    tuned = Learner("mlp", "ridge", settings={"first_domain_tuning": True}, **shared)
+    plain = Learner("mlp", "finetune", **shared)
+    for learner in (tuned, plain):
+        learner.learn(inputs, labels, domain="a", steps=20)
+    features = tuned.system.features(inputs)
+    torch.testing.assert_close(features, plain.system.features(inputs))
+    tuned.learn(*toy_rows(1), domain="b", steps=20)
+    assert torch.equal(tuned.system.features(inputs), features)
+    tuned.save(tmp_path)
+    loaded = load(tmp_path)
+    assert differences(tuned.state_dict(), loaded.state_dict()) == []
+    for learner in (tuned, loaded):
+        learner.forget("a")
+        learner.learn(*toy_rows(2), domain="c", steps=20)
+        assert torch.equal(learner.system.features(inputs), features)
+    assert differences(tuned.state_dict(), loaded.state_dict()) == []
+
+
+def test_steps_have_no_influence_without_tuning() -> None:
+    first, second = (Learner("mlp", "ridge", settings={"projection": 20}) for _ in range(2))
+    first.learn(*toy_rows(0), domain="a", steps=1)
+    second.learn(*toy_rows(0), domain="a", steps=900)
+    assert torch.equal(first.logits(toy_rows(1)[0]), second.logits(toy_rows(1)[0]))
+
+
+def test_another_seed_is_another_projection() -> None:
+    logits = []
+    for seed in (0, 0, 1):
+        learner = Learner("mlp", "ridge", settings={"projection": 20}, seed=seed)
+        learner.learn_domain(Domain.divided("a", *toy_rows(0)), steps=1, classes=[0, 1])
+        logits.append(learner.logits(toy_rows(1)[0]))
+    assert torch.equal(logits[0], logits[1])
+    assert not torch.equal(logits[0], logits[2])
+
+
+def test_values_too_large_to_add_up_are_refused_and_nothing_is_learned() -> None:
+    inputs, labels = toy_rows(0)
+    learner = Learner("mlp", "ridge", settings={"projection": 20})
+    learner.learn(inputs, labels, domain="a")
+    before = learner.logits(inputs)
+    with pytest.raises(FarshoreError, match=r"domain 'b'.*scale its inputs"):
+        learner.learn(inputs * 1e30, labels, domain="b")
+    assert learner.system.domains == ["a"]
+    assert torch.equal(learner.logits(inputs), before)
+
+
+def test_too_wide_a_projection_is_refused_ahead_of_any_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(farshore.allocation, "usable_bytes", lambda: 1 << 20)
+    learner = Learner("mlp", "ridge", settings={"projection": 9000})
+    with pytest.raises(FarshoreError, match="set projection to a lower number"):
+        learner.learn(*toy_rows(0), domain="a")
+
+
+# ---- files and results ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda system: system["sums"].pop(),
+        lambda system: system["sums"][0].pop("counts"),
+        lambda system: system["sums"][0].update(products=torch.zeros(3, 3).double()),
+        lambda system: system["sums"][0].update(by_class=torch.zeros(20, 2)),
+        lambda system: system["sums"][0]["counts"].fill_(torch.nan),
+        lambda system: system.update(projection=None),
+        lambda system: system.update(projection=torch.zeros(5, 20).half()),
+        lambda system: system.update(network={"weight": torch.zeros(2)}),
+        lambda system: system.update(tuned="yes"),
+        lambda system: system.update(more=1),
+        lambda system: system["head"].update(weight=torch.zeros(20, 3)),
+        lambda system: system["head"].update(bias=None),
+        lambda system: system["domains"].append("b"),
+        lambda system: system.pop("head"),
+    ],
+)
+def test_a_state_that_does_not_fit_is_refused(edit: Callable[[Any], Any]) -> None:
+    learner = Learner("mlp", "ridge", settings={"projection": 20})
+    learner.learn(*toy_rows(0), domain="a")
+    state = learner.state_dict()
+    state["system"] = {
+        **state["system"],
+        "sums": [dict(sums) for sums in state["system"]["sums"]],
+        "head": dict(state["system"]["head"]),
+    }
+    edit(state["system"])
+    with pytest.raises(FarshoreError, match="does not contain a complete learner"):
+        farshore.learner.from_state_dict(state, "model")
+
+
+@pytest.mark.parametrize(
+    ("method", "name"), [("ridge", "m.onnx"), ("slda", "m.pt2"), ("majority", "m.onnx")]
+)
+def test_an_exported_model_predicts_like_the_learner(
+    method: str, name: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("onnxruntime")
+    learner = Learner("mlp", method)
+    learner.learn(*toy_rows(0), domain="a")
+    learner.learn(*toy_rows(1), domain="b")
+    facts = export_model(learner, tmp_path / name)  # it compares the outputs itself
+    assert facts["domains"] == ["a", "b"]
+    assert (tmp_path / name).stat().st_size > 0
+
+
+def test_references_are_measured_but_not_ranked() -> None:
+    results = [
+        farshore.execute(farshore.Run(benchmark="heart-hospitals", method=method, steps=5))
+        for method in ("majority", "joint", "ridge")
+    ]
+    standings = rank(results)
+    assert [(each.method, each.kind, each.rank) for each in standings] == [
+        ("ridge", "continual", 1),
+        ("joint", "offline", None),
+        ("majority", "reference", None),
+    ]
+    assert len(results[0].matrices["validation"]) == 3
+    assert len(results[1].matrices["validation"]) == 1
+    # All rows of va get one class: that of most rows in the other hospitals.
+    confusion = np.array(results[0].target.confusion)
+    assert sorted(confusion.sum(axis=0)) == [0, 200]
+
+
+def test_joint_learns_all_domains_and_refuses_them_in_turn() -> None:
+    parts = [Domain.divided(f"{number}", *toy_rows(number)) for number in range(3)]
+    learner = Learner("mlp", "joint", classes=[0, 1])
+    assert learner.learn_jointly(parts, steps=40) == 120
+    assert min(learner.score(part.split("validation")) for part in parts) > 0.9
+    with pytest.raises(FarshoreError, match="learns all its domains at once"):
+        Learner("mlp", "joint").learn(*toy_rows(0))
