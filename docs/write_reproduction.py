@@ -28,6 +28,7 @@ from farshore.evaluation.over_orders import (
 from farshore.plan.experiment import make_book, read_experiment
 from farshore.plan.plan import make_plan
 from farshore.plan.select import DRAWN, expand_orders
+from farshore.report.paper.methods import paper_methods
 from farshore.report.paper.numbers import paper_table
 from farshore.store.store import Store, row
 
@@ -127,8 +128,8 @@ def group(*names: str) -> list[str]:
 
 
 TAILORED = group("tailored")
-# The paper's replay baselines; er and der++ are not among them.
-REPLAY = [name for name in group("replay", "latent-replay") if name not in ("er", "der++")]
+# The paper's replay baselines; er, er-kd and der++ are not among them.
+REPLAY = [name for name in group("replay", "latent-replay") if name in paper_methods()]
 
 
 def pooled(by_method: dict[str, Scores], methods: Iterable[str]) -> Scores:
