@@ -30,7 +30,7 @@ def learner(method: str, **settings: object) -> Learner:
     early: dict[str, object] = {
         "anneal_steps": 1,
         "warmup_steps": 1,
-        "projection": 8,
+        "random_features": 8,
         "features": "network",
     }
     early = {key: value for key, value in early.items() if key in fields}

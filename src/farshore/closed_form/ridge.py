@@ -25,12 +25,12 @@ class RidgeSettings(ClosedFormSettings):
     accuracy by less than 1 point. For large images, where more helps, it is 2,000.
     """
 
-    projection: int = setting(
+    random_features: int = setting(
         400,
         Choice((200, 400, 800, 1600)),
         ge=0,
         le=10_000,
-        help="M, the number of random features; 0: no projection",
+        help="M, the width of the random projection; 0: none",
     )
     strength: float | None = setting(
         None,
@@ -78,7 +78,7 @@ class Ridge(ClosedForm):
     @property
     def projection(self) -> int:
         """M."""
-        return self.settings.projection
+        return self.settings.random_features
 
     def fit(self, domains: Mapping[str, SumsOfDomain]) -> Head:
         """The regression on all domains together, with the strength and temperature as above."""
