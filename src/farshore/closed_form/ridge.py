@@ -21,8 +21,8 @@ LEAST_SPARE = 0.05
 
 class RidgeSettings(ClosedFormSettings):
     """The paper projects to 10,000 and chooses the strength on a split of the training rows. 400
-    is ours: leaving out one source of heart-hospitals and covertype at a time, more changes the
-    accuracy by less than 1 point. For large images, where more helps, it is 2,000.
+    is ours: leaving out one source of heart-hospitals and covertype at a time, 2,000 adds at most 2
+    points of accuracy and takes 25 times as long. For large images, where more helps, it is 2,000.
     """
 
     random_features: int = setting(
