@@ -113,7 +113,7 @@ def test_other_settings_and_other_domains(
 
 
 def test_the_tuning_of_a_closed_form_learner_resumes_bit_for_bit(blobs, tmp_path: Path) -> None:
-    settings = {"first_domain_tuning": True, "projection": 20}
+    settings = {"first_domain_tuning": True, "random_features": 20}
     straight = learner("ridge", **settings)
     for number in range(3):
         straight.learn(*blobs(number), domain=f"d{number}", steps=9)

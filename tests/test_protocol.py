@@ -16,6 +16,7 @@ from farshore.benchmarks.rotated_digits import RotatedDigits
 from farshore.data.domain import Domain
 from farshore.data.scenario import Scenario
 from farshore.errors import FarshoreError, SealedTargetError, StateError
+from farshore.plan.select import select_methods
 from farshore.protocol import Result, Run, execute
 
 FAST = {"benchmark": "heart-hospitals", "steps": 6}
@@ -45,7 +46,7 @@ def noise_target():
     BENCHMARKS.remove("noise-target")
 
 
-@pytest.mark.parametrize("method", catalog.names())
+@pytest.mark.parametrize("method", select_methods(["all"]))
 def test_a_target_of_noise_changes_no_trained_weight(method: str, noise_target: str) -> None:
     short = {"stage_steps": 2} if method == "shot++" else {}
     results = [

@@ -295,7 +295,7 @@ def test_tuned_features_are_those_of_plain_training_and_stay(tmp_path: Path) -> 
 
 
 def test_steps_have_no_influence_without_tuning() -> None:
-    first, second = (Learner("mlp", "ridge", settings={"projection": 20}) for _ in range(2))
+    first, second = (Learner("mlp", "ridge", settings={"random_features": 20}) for _ in range(2))
     first.learn(*toy_rows(0), domain="a", steps=1)
     second.learn(*toy_rows(0), domain="a", steps=900)
     assert torch.equal(first.logits(toy_rows(1)[0]), second.logits(toy_rows(1)[0]))
@@ -304,7 +304,7 @@ def test_steps_have_no_influence_without_tuning() -> None:
 def test_another_seed_is_another_projection() -> None:
     logits = []
     for seed in (0, 0, 1):
-        learner = Learner("mlp", "ridge", settings={"projection": 20}, seed=seed)
+        learner = Learner("mlp", "ridge", settings={"random_features": 20}, seed=seed)
         learner.learn_domain(Domain.divided("a", *toy_rows(0)), steps=1, classes=[0, 1])
         logits.append(learner.logits(toy_rows(1)[0]))
     assert torch.equal(logits[0], logits[1])
@@ -313,7 +313,7 @@ def test_another_seed_is_another_projection() -> None:
 
 def test_values_too_large_to_add_up_are_refused_and_nothing_is_learned() -> None:
     inputs, labels = toy_rows(0)
-    learner = Learner("mlp", "ridge", settings={"projection": 20})
+    learner = Learner("mlp", "ridge", settings={"random_features": 20})
     learner.learn(inputs, labels, domain="a")
     before = learner.logits(inputs)
     with pytest.raises(FarshoreError, match=r"domain 'b'.*scale its inputs"):
@@ -326,8 +326,8 @@ def test_too_wide_a_projection_is_refused_ahead_of_any_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(farshore.allocation, "usable_bytes", lambda: 1 << 20)
-    learner = Learner("mlp", "ridge", settings={"projection": 9000})
-    with pytest.raises(FarshoreError, match="set projection to a lower number"):
+    learner = Learner("mlp", "ridge", settings={"random_features": 9000})
+    with pytest.raises(FarshoreError, match="set random_features to a lower number"):
         learner.learn(*toy_rows(0), domain="a")
 
 
@@ -354,7 +354,7 @@ def test_too_wide_a_projection_is_refused_ahead_of_any_work(
     ],
 )
 def test_a_state_that_does_not_fit_is_refused(edit: Callable[[Any], Any]) -> None:
-    learner = Learner("mlp", "ridge", settings={"projection": 20})
+    learner = Learner("mlp", "ridge", settings={"random_features": 20})
     learner.learn(*toy_rows(0), domain="a")
     state = learner.state_dict()
     state["system"] = {

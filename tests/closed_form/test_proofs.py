@@ -22,7 +22,7 @@ from farshore.testing import differences, toy_images, toy_rows
 from farshore.testing.toys import toy_image_network
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    "ridge": {"projection": 30},
+    "ridge": {"random_features": 30},
     "ncm": {},
     "slda": {},
     "majority": {},
@@ -173,8 +173,8 @@ def test_nothing_of_a_forgotten_site_is_left_in_the_folder(method: str, tmp_path
 @pytest.mark.parametrize(
     ("method", "settings", "message"),
     [
-        ("ridge", {"projection": 20}, "were computed again without it"),
-        ("ridge", {"projection": 20, "first_domain_tuning": True}, "were trained on it"),
+        ("ridge", {"random_features": 20}, "were computed again without it"),
+        ("ridge", {"random_features": 20, "first_domain_tuning": True}, "were trained on it"),
         ("er", {}, "were trained on it"),
     ],
 )

@@ -95,7 +95,7 @@ class ClosedFormSystem(System):
         check_fits(
             8 * 4 * squares + 4 * features * width,
             f"closed-form learning with {columns:,} features",
-            "set projection to a lower number, for example 400"
+            "set random_features to a lower number, for example 400"
             if width
             else "use features=network, or the method ncm",
         )
@@ -166,7 +166,9 @@ class ClosedFormSystem(System):
             len(model.weight), setup.classes, entry.level, entry.product_type, self.device
         )
         observer.start(name, -(-len(rows) // size))
-        shortage = explain_shortage(f"sums of {len(model.weight):,} features", "lower projection")
+        shortage = explain_shortage(
+            f"sums of {len(model.weight):,} features", "lower random_features"
+        )
         with shortage, self._computing():
             for number, (inputs, labels) in enumerate(rows.batches(size)):
                 adder.add(model.extract(inputs.to(self.device)), labels, weight)

@@ -22,7 +22,7 @@ _LARGE: Overrides = {
     },
     "upgd": {"learning_rate": (0.01, Power(10, -5, -0.5))},
     "urm": {"critic_rate": (5e-5, Power(10, -6, -4.5))},
-    "ridge": {"projection": (2000, Choice((1000, 2000, 4000))), "weight_decay": (0.0, None)},
+    "ridge": {"random_features": (2000, Choice((1000, 2000, 4000))), "weight_decay": (0.0, None)},
     "ncm": {"weight_decay": (0.0, None)},
     "slda": {"weight_decay": (0.0, None)},
     "majority": {"weight_decay": (0.0, None)},

@@ -31,6 +31,8 @@ SERIES = (
     "#7a5cc0",
     "#996633",
     "#5c8a8a",
+    "#b0457b",
+    "#4c7a34",
 )
 
 Number = tuple[float, float | None]

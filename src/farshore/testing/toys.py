@@ -21,7 +21,7 @@ from ..randomness import derive
 TOY_SETTINGS = {"batch_size": 8, "learning_rate": 0.005}
 EARLY_SETTINGS = {"anneal_steps": 2, "warmup_steps": 2}
 # Fewer random features than by default, which take longer than all else in a battery.
-SMALL_SETTINGS = {"projection": 24}
+SMALL_SETTINGS = {"random_features": 24}
 
 
 def toy_rows(
