@@ -99,6 +99,7 @@ learner.save(folder + "/model")
 """
 
 
+@pytest.mark.soak
 def test_learning_on_in_a_new_process_equals_one_process_bit_for_bit(blobs, tmp_path: Path) -> None:
     one = learner()
     for number in range(3):

@@ -82,14 +82,15 @@ def test_groups_are_averaged_over_shared_orders_and_seeds(writer: ModuleType) ->
 def test_collecting_one_data_set_keeps_the_others(
     writer: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = pd.read_csv(writer.TABLES / "all_orders.csv", dtype=str)
+    kept = pd.read_csv(writer.TABLES / "readings.csv", dtype=str)
     (tmp_path / "tables").mkdir()
-    kept.to_csv(tmp_path / "tables" / "all_orders.csv", index=False)
+    kept.to_csv(tmp_path / "tables" / "readings.csv", index=False)
     monkeypatch.setattr(writer, "TABLES", tmp_path / "tables")
+    monkeypatch.setattr(writer, "COLLECTED", ("readings",))
     writer.table.cache_clear()
     (tmp_path / "runs").mkdir()
     writer.collect(tmp_path / "runs")  # an empty store: nothing changes
-    again = pd.read_csv(tmp_path / "tables" / "all_orders.csv", dtype=str)
+    again = pd.read_csv(tmp_path / "tables" / "readings.csv", dtype=str)
     assert again.equals(kept)
     writer.table.cache_clear()
 

@@ -169,6 +169,7 @@ def test_a_killed_sweep_resumes_and_repeats_nothing(
     assert progress.already_done == 2 * TRIALS
 
 
+@pytest.mark.soak
 def test_two_processes_give_the_same_trials(whole: Path, tmp_path: Path) -> None:
     _, progress = swept(study(), tmp_path, LocalEngine(2))
     assert progress.done == 2 * TRIALS
