@@ -3,6 +3,7 @@
 A form is written as the state itself: a tensor stands for tensors of its shape and type, a
 dictionary for dictionaries with the same keys, a plain value for values of its type, and None for
 what may be missing or is not known. `Like`, `Maybe`, `ListOf` and `MapOf` stand for what grows.
+Tensors of whole numbers are counts and positions: negative entries are refused.
 Wrong shapes are not merely errors: fused kernels read and write memory without checking them.
 """
 
@@ -89,7 +90,9 @@ NAMES = ListOf("", distinct=True)
 def check_form(stored: Any, form: Any, where: str) -> None:
     """Raise a FormError unless `stored` has this form; `where` names it in the message."""
     if isinstance(form, Tensor):
-        Like(tuple(form.shape), form.dtype).check(stored, where)
+        whole = not form.is_floating_point() and form.dtype != torch.bool
+        below = LARGEST_NUMBER if whole else None
+        Like(tuple(form.shape), form.dtype, below=below).check(stored, where)
     elif isinstance(form, Like):
         form.check(stored, where)
     elif isinstance(form, Maybe):
