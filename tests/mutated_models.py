@@ -44,6 +44,7 @@ METHODS = (
     "cl-mix",
     "ridge",
     "ncm",
+    "best",
 )
 COMMAND = get_command(app)
 FEW_METHODS = ("er", "cl-coral", "efc")

@@ -21,6 +21,7 @@ GROUPS = (
     "mixture",
     "naive",
     "closed-form",
+    "committee",
     "adaptation",
     "upper-bound",
 )

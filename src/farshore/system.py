@@ -35,6 +35,7 @@ SYSTEMS: Registry[type[System]] = Registry(
         "gradient": "farshore.trainer:Trainer",
         "trees": "farshore.trees.system:TreesSystem",
         "closed-form": "farshore.closed_form.system:ClosedFormSystem",
+        "committee": "farshore.committee.system:CommitteeSystem",
     },
 )
 

@@ -182,7 +182,7 @@ def test_another_project_can_define_its_own_overlay() -> None:
 def test_the_methods_of_the_paper() -> None:
     assert set(catalog.names()) - set(paper_methods()) == {
         *("er", "er-kd", "der++", "cl-mix", "trees", "joint", "majority"),
-        *("ridge", "ncm", "slda"),
+        *("ridge", "ncm", "slda", "best"),
     }
     compared = PAPER.numbers(COMPARISON)
     assert compared is not None

@@ -71,6 +71,7 @@ METHODS: Registry[type[Entry]] = Registry(
         "ridge": "farshore.closed_form.ridge:Ridge",
         "ncm": "farshore.closed_form.ncm:NCM",
         "slda": "farshore.closed_form.slda:SLDA",
+        "best": "farshore.committee.entry:Best",
         "majority": "farshore.closed_form.majority:Majority",
         "joint": "farshore.methods.joint:Joint",
         "urm": "farshore.methods.urm:URM",

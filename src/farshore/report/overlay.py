@@ -33,6 +33,7 @@ SERIES = (
     "#5c8a8a",
     "#b0457b",
     "#4c7a34",
+    "#c23b22",
 )
 
 Number = tuple[float, float | None]

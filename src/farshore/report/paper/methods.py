@@ -7,7 +7,7 @@ from ... import catalog
 # The paper's framework without penalty and alignment, a baseline that users expect, ours, and
 # references.
 BEYOND_THE_PAPER = (
-    *("er", "er-kd", "der++", "cl-mix", "trees", "ridge", "ncm", "slda"),
+    *("er", "er-kd", "der++", "cl-mix", "trees", "ridge", "ncm", "slda", "best"),
     *("majority", "joint"),
 )
 

@@ -1,0 +1,1 @@
+"""Committees: several systems that learn the same domains and predict together."""

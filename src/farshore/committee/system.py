@@ -1,0 +1,170 @@
+"""CommitteeSystem: several systems behind the interface of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from ..data.domain import Domain, Rows
+from ..forms import NAMES, FormError, check_form, check_keys
+from ..memory.memory import Fields
+from ..methods import METHODS
+from ..observer import Observer
+from ..profiles import PROFILES
+from ..system import SYSTEMS, Setup, System, Usage
+from .entry import BestSettings
+
+if TYPE_CHECKING:
+    from ..checkpoints import Checkpoints
+
+STATE = dict.fromkeys(("domains", "members"))
+# Settings that are passed on to the member that is trained by steps.
+PASSED_ON = ("learning_rate", "weight_decay", "batch_size")
+
+
+class AverageOfMembers(nn.Module):
+    """The logarithm of the mean probability."""
+
+    def __init__(self, members: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Logits [n, classes], normalised."""
+        return average([member(inputs) for member in self.members])
+
+
+def average(logits: Sequence[Tensor]) -> Tensor:
+    """log 1/K Σ_k softmax(h_k), without the loss of small probabilities."""
+    stacked = torch.stack([each.float().log_softmax(dim=1) for each in logits])
+    return torch.logsumexp(stacked, dim=0) - torch.tensor(float(len(logits))).log()
+
+
+class CommitteeSystem(System):
+    """The trained member comes first: if it is interrupted, no other member is ahead of it."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.settings = _settings(setup)
+        setups = _setups(setup)
+        self.members: dict[str, System] = {
+            name: SYSTEMS.get(of_member.entry.system)(of_member)
+            for name, of_member in setups.items()
+        }
+
+    @property
+    def trained(self) -> System:
+        """The member that is trained by steps."""
+        return next(iter(self.members.values()))
+
+    @property
+    def domains(self) -> list[str]:
+        """The domains learned so far, in order."""
+        return self.trained.domains
+
+    @property
+    def seconds(self) -> dict[str, float]:  # type: ignore[override]
+        """The seconds of all members together."""
+        return {
+            part: sum(member.seconds[part] for member in self.members.values())
+            for part in self.trained.seconds
+        }
+
+    @property
+    def rows_per_step(self) -> int:  # type: ignore[override]
+        """Those of the trained member; closed forms have no steps."""
+        return self.trained.rows_per_step
+
+    @property
+    def notes(self) -> list[str]:  # type: ignore[override]
+        """The notes of all members, each once."""
+        return list(
+            dict.fromkeys(note for member in self.members.values() for note in member.notes)
+        )
+
+    def learn(self, domain: Domain, *, steps: int, checkpoints: Checkpoints | None = None) -> None:
+        """Every member learns the domain."""
+        for member in self.members.values():
+            resumable = checkpoints if member is self.trained else None
+            member.learn(domain, steps=steps, checkpoints=resumable)
+
+    def learn_jointly(self, domains: Sequence[Domain], *, steps: int) -> int:
+        """Every member learns all domains at once."""
+        totals = [member.learn_jointly(domains, steps=steps) for member in self.members.values()]
+        return totals[0]
+
+    def logits(self, rows: Rows) -> Tensor:
+        """The logarithm of the members' mean probability."""
+        return average([member.logits(rows) for member in self.members.values()])
+
+    def features(self, inputs: Tensor) -> Tensor:
+        """The features of the trained member."""
+        return self.trained.features(inputs)
+
+    def predictor(self) -> nn.Module:
+        """All members and their average."""
+        return AverageOfMembers([member.predictor() for member in self.members.values()]).eval()
+
+    def forget(self, domain: str) -> None:
+        """Every member forgets the domain; the trained one keeps its weights."""
+        for member in self.members.values():
+            member.forget(domain)
+
+    def kept_rows(self) -> dict[str, Fields]:
+        """The rows of the trained member."""
+        return self.trained.kept_rows()
+
+    def usage(self) -> Usage:
+        """What all members store."""
+        usages = [member.usage() for member in self.members.values()]
+        return replace(
+            usages[0],
+            settings=self.settings.model_dump(),
+            method_bytes=sum(usage.method_bytes for usage in usages),
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of every member."""
+        return {
+            "domains": self.domains,
+            "members": {name: member.state_dict() for name, member in self.members.items()},
+        }
+
+    @classmethod
+    def check_state(cls, setup: Setup, state: Mapping[str, Any]) -> None:
+        """Check the state of every member before anything is allocated for it."""
+        check_keys(state, STATE, "the state")
+        check_form(state["domains"], NAMES, "domains")
+        setups = _setups(setup)
+        check_keys(state["members"], setups, "members")
+        for name, of_member in setups.items():
+            SYSTEMS.get(of_member.entry.system).check_state(of_member, state["members"][name])
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore every member."""
+        check_keys(state, STATE, "the state")
+        for name, member in self.members.items():
+            member.load_state_dict(state["members"][name])
+            if member.domains != list(state["domains"]):
+                raise FormError(f"the member {name} has learned other domains")
+
+
+def _settings(setup: Setup) -> BestSettings:
+    entry = setup.entry
+    settings = entry.Settings.build(setup.settings, PROFILES.get(setup.profile), entry.name)
+    assert isinstance(settings, BestSettings)
+    return settings
+
+
+def _setups(setup: Setup) -> dict[str, Setup]:
+    """What each member is built from; only the trained one reports its steps."""
+    names = _settings(setup).members.split("+")
+    given = {name: setup.settings[name] for name in PASSED_ON if name in setup.settings}
+    setups = {names[0]: replace(setup, entry=METHODS.get(names[0]), settings=given)}
+    for name in names[1:]:
+        setups[name] = replace(setup, entry=METHODS.get(name), settings={}, observer=Observer())
+    return setups
