@@ -18,11 +18,11 @@ import pandas as pd
 
 from farshore import catalog
 from farshore.benchmarks.source import make_benchmark
-from farshore.evaluation.over_orders import (
-    FEWEST_ORDERS,
+from farshore.evaluation.over_units import (
+    FEWEST_UNITS,
     Difference,
     Scores,
-    over_orders,
+    over_units,
     paired_difference,
 )
 from farshore.plan.experiment import make_book, read_experiment
@@ -140,7 +140,7 @@ def pooled(by_method: dict[str, Scores], methods: Iterable[str]) -> Scores:
     parts = [
         by_method[method]
         for method in methods
-        if method in by_method and len(by_method[method]) >= FEWEST_ORDERS
+        if method in by_method and len(by_method[method]) >= FEWEST_UNITS
     ]
     if not parts:
         return {}
@@ -198,7 +198,7 @@ def orders_section(benchmark: str) -> str:
     summaries = {
         name: summary
         for name, values in by_method.items()
-        if (summary := over_orders(values)) is not None and summary.orders >= FEWEST_ORDERS
+        if (summary := over_units(values)) is not None and summary.units >= FEWEST_UNITS
     }
     best = max(
         (name for name in REPLAY if name in summaries),
@@ -215,12 +215,12 @@ def orders_section(benchmark: str) -> str:
                 f"{summary.mean:.1f} ± {summary.error or 0.0:.1f}",
                 f"{summary.worst:.1f} ({' '.join(summary.worst_order)})",
                 interval(to_er),
-                f"{to_er.won} of {to_er.orders}" if to_er is not None else "-",
+                f"{to_er.won} of {to_er.units}" if to_er is not None else "-",
                 interval(to_best),
                 str(summary.runs),
             ]
         )
-    orders = max(summary.orders for summary in summaries.values())
+    orders = max(summary.units for summary in summaries.values())
     seeds = max(len(of_order) for values in by_method.values() for of_order in values.values())
     return (
         f"### {benchmark}: {orders} orders, {seeds} {'seed' if seeds == 1 else 'seeds'} each\n\n"
@@ -347,7 +347,7 @@ def claims_section() -> str:
                 claim.text,
                 claim.paper,
                 *(
-                    f"{interval(difference)}, {difference.won} of {difference.orders} orders"
+                    f"{interval(difference)}, {difference.won} of {difference.units} orders"
                     if difference is not None
                     else "not run"
                     for difference in measured.values()

@@ -68,9 +68,12 @@ class Run(BaseModel):
     scenario_seed: int = Field(0, ge=0, lt=2**32)
     target: str | None = None
     order: tuple[str, ...] | None = None
-    # Domains that this run uses neither as source nor as target. In selection by leaving sources
-    # out, a source takes the place of the target, and the real target is left out.
+    # Domains that this run uses neither as source nor as target: those later than the target if
+    # the domains are ordered by time, and the real target if a source takes its place.
     left_out: tuple[str, ...] = ()
+    # Whether the target is a source that takes the place of the real target, in selection by
+    # leaving sources out. Its classes are known then.
+    held_out: bool = False
     steps: int | None = Field(None, ge=1, lt=2**31)
     memory: int | None = Field(None, ge=1, lt=2**31)
     device: str = "cpu"
@@ -266,6 +269,7 @@ def execute(
         target=run.target,
         order=run.order,
         left_out=run.left_out,
+        held_out=run.held_out,
         seed=run.scenario_seed,
         network=run.network,
     )

@@ -48,9 +48,8 @@ def scenario(frame: pd.DataFrame, tmp_path: Path, **options: Any) -> Scenario:
 
 
 def from_path(path: Path, **options: Any) -> Scenario:
-    outer = {
-        key: options.pop(key) for key in ("target", "order", "seed", "left_out") if key in options
-    }
+    names = ("target", "order", "seed", "left_out", "held_out")
+    outer = {key: options.pop(key) for key in names if key in options}
     usual = {"domain": "site", "label": "outcome", "drop": ("day", "patient")}
     if path.is_file():
         return make_scenario("table", {"path": str(path), **usual, **options}, **outer)
@@ -453,7 +452,9 @@ def test_a_class_that_only_the_held_out_source_has_does_not_stop_a_selection(
     frame = change("outcome", "dead", [50, 51])(table())
     with pytest.raises(FarshoreError, match="exists only in the target"):
         scenario(frame, tmp_path, target="south")
-    made = scenario(frame, tmp_path, target="south", left_out=("east",))
+    with pytest.raises(FarshoreError, match="exists only in the target"):
+        scenario(frame, tmp_path, target="south", left_out=("east",))
+    made = scenario(frame, tmp_path, target="south", left_out=("east",), held_out=True)
     assert made.classes == ("dead", "sick", "well")
     assert int((opened(made).labels == 0).sum()) == 2
 

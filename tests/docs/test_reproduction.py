@@ -11,7 +11,7 @@ from types import ModuleType
 import pandas as pd
 import pytest
 
-from farshore.evaluation.over_orders import Difference
+from farshore.evaluation.over_units import Difference
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -153,7 +153,7 @@ def test_settings_are_varied_around_the_best_selected_run(tmp_path: Path) -> Non
     base = experiment(name="base", part={"methods": ["cl-coral"]})
     store = Store(tmp_path)
     carry_out(plan := planned(base, tmp_path), store, Here(), todo=open_runs(plan, store)[0])
-    chosen = select_all(base, store, lambda name: base)["heart-hospitals", "cl-coral"]
+    chosen = select_all(base, store, lambda name: base)["heart-hospitals", "cl-coral", ""]
     part = {
         "benchmarks": ["heart-hospitals"],
         "methods": ["cl-coral", "er"],
@@ -376,10 +376,10 @@ def test_own_data_in_an_experiment(tmp_path: Path) -> None:
     assert found == asked
     plan = planned(found, tmp_path / "runs")
     assert {each.condition.benchmark for each in plan.runs} == {"mine.csv"}
-    assert [(each.run.target, each.run.left_out) for each in plan.runs] == [
-        ("east", ()),
-        ("north", ("east",)),
-        ("south", ("east",)),
+    assert [(each.run.target, each.run.left_out, each.run.held_out) for each in plan.runs] == [
+        ("east", (), False),
+        ("north", ("east",), True),
+        ("south", ("east",), True),
     ]
     store = Store(tmp_path / "runs")
     assert not carry_out(plan, store, Here(), todo=open_runs(plan, store)[0]).failures

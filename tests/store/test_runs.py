@@ -101,6 +101,7 @@ def test_a_name_is_what_decides_the_numbers() -> None:
         {"network": "cnn"},
         {"network_settings": {"width": 8}},
         {"left_out": ("va",), "target": "cleveland"},
+        {"left_out": ("va",), "target": "cleveland", "held_out": True},
     ]
     assert (
         len({name, *(run_name(RUN.model_copy(update=other)) for other in others)})

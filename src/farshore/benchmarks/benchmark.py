@@ -86,6 +86,19 @@ class Benchmark(ABC):
         """Return the sources in their usual order when this domain is the target."""
         return arrange(self.domain_names(), target, None)
 
+    @property
+    def ordered_by_time(self) -> bool:
+        """Whether time orders the domains, so that a target is predicted from those before it."""
+        return False
+
+    def each_target(self) -> dict[str, tuple[str, ...]]:
+        """Return every domain that is the target in turn, with the domains its run leaves out.
+
+        A benchmark that is `ordered_by_time` overrides this: what comes after the target is left
+        out, and the first domains are no targets, because too few come before them.
+        """
+        return dict.fromkeys(self.domain_names(), ())
+
     # ---- the scenario ----------------------------------------------------------------------------
 
     def scenario(
@@ -95,12 +108,14 @@ class Benchmark(ABC):
         order: Sequence[str] | None = None,
         seed: int = 0,
         left_out: Sequence[str] = (),
+        held_out: bool = False,
         network: str | None = None,
     ) -> Scenario:
         """Return the sources in training order and the sealed target.
 
         The scenario depends only on these arguments and the options. `network` replaces the
-        benchmark's own network.
+        benchmark's own network. `held_out` matters to data whose classes are known only from the
+        rows: the target is then a source of a larger run, which knows its classes.
         """
         by = self.options.domain_by
         if by == "time":

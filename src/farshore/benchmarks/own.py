@@ -18,9 +18,12 @@ from ..data.seal import SealedTarget
 from ..errors import FarshoreError
 from .benchmark import Benchmark, check_left_out
 from .options import BenchmarkOptions, Preprocess
-from .own_checks import check_classes, check_domain, find_shared
+from .own_checks import check_classes, check_domain, check_each, find_shared
 from .own_domains import LAST, construct_domains, encode, in_order, make_sources
 from .own_rows import OwnRows
+
+# With --target each: how many sources every target has at least.
+FEWEST_SOURCES = 2
 
 
 class OwnOptions(BenchmarkOptions):
@@ -103,6 +106,33 @@ class OwnBenchmark(Benchmark):
             )
         return target
 
+    def each_target(self) -> dict[str, tuple[str, ...]]:
+        """Return every domain with no domain left out, or as the order of time allows.
+
+        With a time column, a domain is predicted from those that began before it: later ones are
+        left out, and the first two domains are sources only. What any of these runs would refuse is
+        refused here, ahead of all of them.
+        """
+        if self.options.domain_by is not None:
+            raise FarshoreError(
+                "--target each needs domains with names: with --domain auto, the target is last or "
+                "COLUMN=VALUE"
+            )
+        facts = self.read_facts()
+        names = in_order(facts)
+        if len(names) <= FEWEST_SOURCES:
+            raise FarshoreError(
+                f"--target each needs at least {FEWEST_SOURCES + 1} domains, and {self.title} has "
+                f"{len(names)} ({', '.join(names)}): name one target"
+            )
+        targets: dict[str, tuple[str, ...]] = (
+            {names[place]: tuple(names[place + 1 :]) for place in range(FEWEST_SOURCES, len(names))}
+            if self.ordered_by_time
+            else dict.fromkeys(names, ())
+        )
+        check_each(facts, targets)
+        return targets
+
     def missing(self, seed: int = 0, *, plan_only: bool = False) -> str | None:
         """Return an error if the file does not exist; run names depend on it too."""
         return None if self.path.exists() else f"there is no file or folder {self.options.path!r}"
@@ -132,12 +162,13 @@ class OwnBenchmark(Benchmark):
         order: Sequence[str] | None = None,
         seed: int = 0,
         left_out: Sequence[str] = (),
+        held_out: bool = False,
         network: str | None = None,
     ) -> Scenario:
         """Return the sources in training order and the sealed target; refuse invalid data.
 
-        Rows of left-out domains are not used at all. If domains are left out, the classes are those
-        of all other domains including the target, which is then a source of a larger run.
+        Rows of left-out domains are not used at all. The classes are those of the sources, and also
+        those of the target if it is `held_out`: it is then a source of a larger run.
         """
         rows = self.read()
         by = self.options.domain_by
@@ -153,7 +184,7 @@ class OwnBenchmark(Benchmark):
         check_left_out(left_out, names)
         sources = arrange([name for name in names if name not in left_out], target, order)
         used = rows.facts[~rows.facts["domain"].isin(list(left_out))]
-        self._find_classes(used, target, known_elsewhere=bool(left_out))
+        self._find_classes(used, target, known_elsewhere=held_out)
         domains, make_target = self._divide(rows, sources, target, seed)
         return Scenario(
             name=self.title,

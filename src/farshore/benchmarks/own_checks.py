@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Collection, Mapping, MutableMapping
 
 import numpy as np
 import pandas as pd
@@ -52,6 +52,22 @@ def check_domain(
         f"domain {name!r} has one class only ({classes[0]!r}): merge it with another domain or "
         f"remove its {len(members)} rows"
     )
+
+
+def check_each(facts: pd.DataFrame, targets: Mapping[str, Collection[str]]) -> None:
+    """Refuse what a run with one of these targets would refuse; each leaves some domains out."""
+    domain = facts["domain"]
+    for target, left_out in targets.items():
+        check_classes(facts[~domain.isin(list(left_out))], target)
+    sources = {
+        str(name)
+        for target, left_out in targets.items()
+        for name in domain.unique()
+        if name != target and name not in left_out
+    }
+    for name in domain.unique():
+        members = np.flatnonzero((domain == name).to_numpy())
+        check_domain(facts, members, str(name), is_target=name not in sources)
 
 
 def find_shared(

@@ -22,13 +22,20 @@ def make_scenario(
     target: str | None = None,
     order: Sequence[str] | None = None,
     left_out: Sequence[str] = (),
+    held_out: bool = False,
     seed: int = 0,
     network: str | None = None,
 ) -> Scenario:
     """Return the scenario that these arguments describe; `network` replaces the benchmark's own.
 
-    Domains that are `left_out` are never made; not even scales are learned from them.
+    Domains that are `left_out` are never made; not even scales are learned from them. If the target
+    is `held_out`, it is a source of a larger run, which knows its classes.
     """
     return make_benchmark(benchmark, options).scenario(
-        target=target, order=order, seed=seed, left_out=left_out, network=network
+        target=target,
+        order=order,
+        seed=seed,
+        left_out=left_out,
+        held_out=held_out,
+        network=network,
     )

@@ -64,6 +64,11 @@ class Table(OwnBenchmark):
     def _preprocess(self) -> Preprocess:
         return self.options.preprocess
 
+    @property
+    def ordered_by_time(self) -> bool:
+        """Whether there is a time column."""
+        return self.options.time is not None
+
     def data_digest(self) -> str:
         """Return the sha256 of the file."""
         return known_checksum(self.path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -61,6 +61,10 @@ ONE_ORDER = (
     "these results are for one order of the sources ({order}). Another order may rank the methods "
     "differently: compare with --orders all or --orders balanced:k"
 )
+IN_TIME = (
+    "every target was predicted from the domains before it, in the order of time; later domains "
+    "were left out"
+)
 # Headings above the rows that are not ranked.
 UNRANKED = {
     "offline": "upper bound (offline)",
@@ -69,8 +73,11 @@ UNRANKED = {
 }
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
+    from ..evaluation.over_units import Scores
+    from ..plan.plan import Plan
     from ..protocol import Result
     from ..store.ranking import Standing
 
@@ -92,7 +99,11 @@ def compare(
         ),
     ] = "listed",
     target: Annotated[
-        str | None, typer.Option(help="the unseen domain; the others are sources")
+        str | None,
+        typer.Option(
+            help="the unseen domain; the others are sources. each: every domain in turn (with "
+            "--time: every domain from the third on, learned from those before it)"
+        ),
     ] = None,
     scenario_seed: Annotated[int, typer.Option(help="seed of the data")] = 0,
     domain: DomainFlag = None,
@@ -134,6 +145,9 @@ def compare(
     Every method runs with every seed and every order of the sources. Runs that are already in the
     folder are not repeated, and the same command resumes a comparison that was stopped.
 
+    With --target each, every domain is left out in turn, and every target counts once: the mean,
+    its error and the paired differences are taken over targets.
+
     All methods see the same data and take the same number of steps. Compare only methods with equal
     rows per step. Methods that learn all sources at once, or adapt to the target's inputs, are
     listed below the others without a rank.
@@ -141,9 +155,6 @@ def compare(
     Example: farshore compare rotated-digits --methods finetune,er,tailored
     """
     arguments = locals()
-    from collections import Counter
-
-    from ..evaluation.over_orders import FEWEST_ORDERS
     from ..files import check_writable
     from ..plan.comparison import make_comparison, record_comparison
     from ..plan.experiment import make_book
@@ -180,19 +191,41 @@ def compare(
     failed = carry_out_plan(console, plan, store, options, keep_states=keep_states)
     results = [store.read(name) for name in plan.unique() if store.folder(name).finished()]
     if results:
-        planned = Counter(entry.run.method for entry in plan.unique().values())
-        order_count = len(comparison.parts[0].orders)
-        console.print(table(results, planned, seeds=seeds, orders=order_count))
-        if order_count >= FEWEST_ORDERS:
-            console.print(table_over_orders(results))
-        if 1 < order_count <= MOST_COLUMNS:
-            console.print(table_by_order(results))
-        if order_count == 1:
-            print_line(console, ONE_ORDER.format(order=" -> ".join(results[0].sources)))
+        print_tables(console, results, plan)
         count = "1 run" if len(results) == 1 else f"{len(results)} runs"
         print_line(console, f"{count} in {runs}; {write_page(runs, comparison.name)}")
     if failed:
         raise typer.Exit(1)
+
+
+def print_tables(console: Console, results: Sequence[Result], plan: Plan) -> None:
+    """Print the ranked table, then what several targets or several orders show."""
+    from collections import Counter
+
+    from ..benchmarks.source import make_benchmark
+    from ..evaluation.over_units import FEWEST_UNITS
+
+    runs = [(planned.condition, planned.run) for planned in plan.unique().values()]
+    targets = {condition.target for condition, _ in runs} - {""}
+    # Several targets have several sources: the orders of the first one count.
+    orders = {run.order for condition, run in runs if condition.target == runs[0][0].target}
+    counts = [f"{len({run.seed for _, run in runs})} seeds x {len(orders)} orders"]
+    counts += [f"{len(targets)} targets, mean ± standard error over targets"] if targets else []
+    counts += [] if targets else ["mean ± standard error"]
+    planned = Counter(run.method for _, run in runs)
+    console.print(table(results, planned, ", ".join(counts)))
+    if targets:
+        console.print(table_over_units(results, "target"))
+        console.print(table_by_target(results))
+    elif len(orders) >= FEWEST_UNITS:
+        console.print(table_over_units(results, "order"))
+    if not targets and 1 < len(orders) <= MOST_COLUMNS:
+        console.print(table_by_order(results))
+    if len(orders) == 1:
+        order = "one per target" if targets else " -> ".join(results[0].sources)
+        run = results[0].run
+        in_time = make_benchmark(run.benchmark, run.options).ordered_by_time
+        print_line(console, IN_TIME if targets and in_time else ONE_ORDER.format(order=order))
 
 
 def write_page(runs: Path, name: str) -> str:
@@ -207,9 +240,7 @@ def write_page(runs: Path, name: str) -> str:
     return f"the page is {path}"
 
 
-def table(
-    results: Sequence[Result], planned: Mapping[str, int], *, seeds: int, orders: int
-) -> Table:
+def table(results: Sequence[Result], planned: Mapping[str, int], counts: str) -> Table:
     """The ranked rows, then the unranked ones under headings of their own."""
     from ..store.ranking import rank
     from .run import percent
@@ -233,26 +264,25 @@ def table(
                 str(standing.rows_per_step),
             ]
         )
-    title = (
-        f"{results[0].title}: {results[0].metric} in %, {seeds} seeds x {orders} orders, "
-        "mean ± standard error"
-    )
+    title = f"{results[0].title}: {results[0].metric} in %, {counts}"
     return plain_table(title, HEADER, rows)
 
 
-def table_over_orders(results: Sequence[Result]) -> Table:
-    """Mean over orders, the worst order, and the paired difference to a reference method."""
-    from ..evaluation.over_orders import over_orders, paired_difference
-    from ..store.ranking import choose_reference, rank, scores_by_order
+def table_over_units(results: Sequence[Result], unit: Literal["target", "order"]) -> Table:
+    """Mean over targets or orders, the worst one, and the paired difference to a reference."""
+    from ..evaluation.over_units import over_units, paired_difference
+    from ..store.ranking import choose_reference, rank, scores_by_order, scores_by_target
     from .run import percent
     from .tables import plain_table
 
-    scores = scores_by_order(results)
+    scores: Mapping[str, Scores] = (
+        scores_by_target(results) if unit == "target" else scores_by_order(results)
+    )
     methods = [standing.method for standing in rank(results) if standing.method in scores]
     reference = choose_reference(methods)
     rows = []
     for method in methods:
-        summary = over_orders(scores[method])
+        summary = over_units(scores[method])
         difference = paired_difference(scores[method], scores[str(reference)])
         if summary is None:
             continue
@@ -261,22 +291,53 @@ def table_over_orders(results: Sequence[Result]) -> Table:
             method,
             percent(summary.mean) + error,
             percent(summary.worst),
-            " ".join(summary.worst_order),
+            " ".join(summary.worst_unit),
+            percent(summary.best),
         ]
         if difference is not None and method != reference:
             interval = (
                 f" [{percent(difference.low, sign=True)}, {percent(difference.high, sign=True)}]"
             )
             cells += [
-                percent(difference.mean, sign=True) + (interval if difference.orders > 1 else ""),
-                f"{difference.won} of {difference.orders}",
+                percent(difference.mean, sign=True) + (interval if difference.units > 1 else ""),
+                f"{difference.won} of {difference.units}",
             ]
-        rows.append([*cells, *[""] * (6 - len(cells))])
+        rows.append([*cells, *[""] * (7 - len(cells))])
+    over, where = (
+        ("targets", "at the target") if unit == "target" else ("orders of the sources", "in order")
+    )
     return plain_table(
-        f"over the orders of the sources: {results[0].metric} on the unseen target in %, paired "
-        f"difference to {reference} with 95% interval",
-        ["method", "mean", "worst", "in the order", f"minus {reference}", "better in"],
+        f"over the {over}: {results[0].metric} on the unseen target in %, paired difference to "
+        f"{reference} with 95% interval over the {unit}s",
+        ["method", "mean", "worst", where, "best", f"minus {reference}", "better in"],
         rows,
+    )
+
+
+def table_by_target(results: Sequence[Result]) -> Table:
+    """A row per target with the scores of the best methods; a mean would hide a bad site."""
+    from ..evaluation.averages import mean
+    from ..store.ranking import rank, scores_by_target
+    from .run import percent
+    from .tables import plain_table
+
+    scores = scores_by_target(results)
+    methods = [standing.method for standing in rank(results) if standing.method in scores]
+    rows_at = {
+        (result.target.name,): result.target.rows for result in results if result.target is not None
+    }
+    shown = methods[: 2 * MOST_COLUMNS]
+    rows = [
+        [
+            " ".join(target),
+            str(rows_at[target]),
+            *(percent(mean(list(scores[name].get(target, {}).values()))) for name in shown),
+        ]
+        for target in rows_at
+    ]
+    left = "" if shown == methods else f", the best {len(shown)} of {len(methods)} methods"
+    return plain_table(
+        f"{results[0].metric} on each unseen target in %{left}", ["target", "rows", *shown], rows
     )
 
 

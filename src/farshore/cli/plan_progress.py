@@ -49,9 +49,10 @@ class PlanProgress:
         self.bar.update(self.task, total=progress.total, completed=progress.done, description=state)
         if planned is None or outcome is None:
             return
+        target = f", target {planned.condition.target}" if planned.condition.target else ""
         run_label = (
-            f"{planned.run.method} on {planned.condition.benchmark}, seed {planned.seed}, trial "
-            f"{planned.trial}"
+            f"{planned.run.method} on {planned.condition.benchmark}{target}, seed {planned.seed}, "
+            f"trial {planned.trial}"
         )
         if outcome.status == "failed":
             self.bar.console.print(f"failed: {progress.failures[-1]}", soft_wrap=True)

@@ -28,11 +28,19 @@ from ..names import LONGEST_NAME
 from ..store.identity import typed_settings
 from .experiment import Experiment, Part, Search, explain_keys, make_book
 from .record import FOLDER, record_experiment, recorded_experiments
-from .select import different_orders, expand_orders, select_orders
+from .select import (
+    EACH,
+    arrange_sources,
+    different_orders,
+    expand_orders,
+    select_orders,
+    select_targets,
+)
 
 # How long to wait for another process that is recording a comparison in the same store.
 SECONDS_TO_WAIT = 10.0
-# What a comparison can be extended by; every other field of a part is a condition.
+# What a comparison can be extended by; every other field of a part is a condition. With target each
+# the orders are a condition too: which they are depends on the target.
 EXTENDED = {"methods", "orders", "search"}
 
 
@@ -58,7 +66,7 @@ def make_comparison(
     benchmark = make_benchmark(name, options)
     if target == benchmark.usual_target():
         target = None
-    if benchmark.options.domain_by is None:
+    if target != EACH and benchmark.options.domain_by is None:
         benchmark.listed(benchmark.choose_target(target))  # refuses a target that does not exist
     words = _distinct_orders(benchmark, orders, target, scenario_seed)
     for method in methods:
@@ -89,7 +97,15 @@ def make_comparison(
 def _distinct_orders(
     benchmark: Benchmark, orders: Sequence[str], target: str | None, seed: int
 ) -> list[str]:
-    """One word per order. The listed order works without domain names, which not all data have."""
+    """One word per order. The listed order works without domain names, which not all data have.
+
+    If every domain is the target in turn, each target has orders of its own, and the words stay.
+    """
+    if target == EACH:
+        words = list(dict.fromkeys(orders))
+        for aim in select_targets(benchmark, target):
+            arrange_sources(benchmark, words, aim, seed)  # refuses unknown words
+        return words
     if set(orders) == {"listed"}:
         return ["listed"]
     orders = expand_orders(benchmark, orders, target=target, seed=seed)
@@ -125,11 +141,16 @@ def _conditions(experiment: Experiment) -> str:
     """Everything that must agree for runs to share a table: conditions and the data's seed."""
     parts = {
         json.dumps(
-            part.model_dump(mode="json", exclude=EXTENDED, exclude_defaults=True), sort_keys=True
+            part.model_dump(mode="json", exclude=_extended_by(part), exclude_defaults=True),
+            sort_keys=True,
         )
         for part in experiment.parts
     }
     return json.dumps([experiment.scenario_seed, sorted(parts)])
+
+
+def _extended_by(part: Part) -> set[str]:
+    return EXTENDED - {"orders"} if part.target == EACH else EXTENDED
 
 
 def _joined(first: Experiment, second: Experiment) -> Experiment:
@@ -148,8 +169,8 @@ def _joined(first: Experiment, second: Experiment) -> Experiment:
 def _words(experiment: Experiment, words: Sequence[str]) -> dict[str, str]:
     """Map every word for an order to one word per order."""
     part, words = experiment.parts[0], list(dict.fromkeys(words))
-    if words == ["listed"]:
-        return {"listed": "listed"}
+    if words == ["listed"] or part.target == EACH:
+        return {word: word for word in words}
     target, seed = part.target, experiment.scenario_seed
     data = part.data[0]
     benchmark = make_benchmark(data.benchmark, part.options_of(data))

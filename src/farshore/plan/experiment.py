@@ -109,6 +109,7 @@ class Part(Spec):
     # Names, or {name: options}; own data are {table: {path: ..., ...}} or {image-folder: {...}}.
     benchmarks: list[str | dict[str, dict[str, Any]]] = Field(min_length=1)
     methods: list[str] = Field(min_length=1)
+    # A domain, or `each`: every domain is the target in turn.
     target: str | None = None
     orders: list[str] = Field(["listed"], min_length=1)
     steps: int | None = Field(None, ge=1, lt=2**31)

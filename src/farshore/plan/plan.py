@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..search.space import capped, distributions, grid, trial_settings
 from ..store.identity import canonical, run_name
 from ..store.store import Store
 from .experiment import Book, Data, Experiment, Part, Search, check_dependencies
-from .select import DRAWN, draw_order, expand_orders, select_orders
+from .select import DRAWN, Aim, arrange_sources, draw_order, select_targets
 from .study import Scores, Study, begin_studies, part_run
 
 
@@ -28,6 +28,7 @@ class Condition:
     """What is averaged over seeds: a method on a benchmark, in one order.
 
     varied: the one setting that is varied, and its value; empty if there is none.
+    target: the name of the target if every domain is one in turn; otherwise empty.
     """
 
     part: int
@@ -35,6 +36,7 @@ class Condition:
     method: str
     order: str = "listed"
     varied: str = ""
+    target: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,10 @@ class Missing:
         if self.unavailable:
             return f"its benchmark is not available here ({self.unavailable})"
         return f"{self.runs} of {self.planned} runs are missing"
+
+
+# By benchmark, method and target.
+Selections = dict[tuple[str, str, str], Chosen | Missing]
 
 
 @dataclass(frozen=True)
@@ -189,9 +195,9 @@ def make_plan(
     """
     check_dependencies(experiment, book)
     plan = Plan(experiment)
-    selections: dict[str, dict[tuple[str, str], Chosen | Missing]] = {}
+    selections: dict[str, Selections] = {}
 
-    def select(name: str) -> dict[tuple[str, str], Chosen | Missing]:
+    def select(name: str) -> Selections:
         if name not in selections:
             selections[name] = select_all(book(name), store, book, available_only=available_only)
         return selections[name]
@@ -201,10 +207,13 @@ def make_plan(
             benchmark = make_benchmark(data.benchmark, part.options_of(data))
             why = benchmark.missing(experiment.scenario_seed, plan_only=not available_only)
             if why is None:
-                _plan_part(plan, experiment, number, data, benchmark, store, select, device)
+                for aim in select_targets(benchmark, part.target):
+                    _plan_part(
+                        plan, experiment, number, data, aim, benchmark, store, select, device
+                    )
             else:
                 before = plan.absent[data.title].runs if data.title in plan.absent else 0
-                count = _count(part, part.search or experiment.search)
+                count = _count(part, part.search or experiment.search, benchmark)
                 plan.absent[data.title] = Absent(why, before + count)
     return plan
 
@@ -214,27 +223,28 @@ def _plan_part(
     experiment: Experiment,
     number: int,
     data: Data,
+    aim: Aim,
     benchmark: Benchmark,
     store: Store,
-    select: Callable[[str], Mapping[tuple[str, str], Chosen | Missing]],
+    select: Callable[[str], Selections],
     device: str,
 ) -> None:
-    """Add the runs of part `number` on one benchmark."""
+    """Add the runs of part `number` on one benchmark with one target."""
     part = experiment.parts[number]
     search = part.search or experiment.search
-    orders = _orders(part, data, experiment.scenario_seed)
+    orders = arrange_sources(benchmark, part.orders, aim, experiment.scenario_seed)
     for method in part.systems:
         if part.settings_from is not None:
-            taken = select(part.settings_from).get((data.title, method))
+            taken = _selection(select(part.settings_from), part, data, aim, benchmark, method)
             if isinstance(taken, Missing):
                 plan.waiting.append(Waiting(method, data.title, part.settings_from, taken))
                 continue
             settings = _taken(part, search, benchmark, method, taken, experiment)
         elif search.by == "optuna":
             for order, study in begin_studies(
-                experiment, part, search, data, method, orders, device
+                experiment, part, search, data, aim, method, orders, device
             ):
-                condition = Condition(number, data.title, method, order)
+                condition = Condition(number, data.title, method, order, target=aim.name)
                 plan.studies[condition, study.seed] = study
                 plan.runs += _advance(study, condition, study.seed, store)
             continue
@@ -244,13 +254,14 @@ def _plan_part(
             for order, arranged in orders.items():
                 if order == DRAWN:
                     arranged = draw_order(
-                        benchmark, part.target, search_seed=search.seed, seed=seed, trial=trial
+                        benchmark, aim.target, search_seed=search.seed, seed=seed, trial=trial
                     )
-                condition = Condition(number, data.title, method, order, varied)
+                condition = Condition(number, data.title, method, order, varied, aim.name)
                 run = part_run(
                     experiment,
                     part,
                     data,
+                    aim,
                     method=method,
                     seed=run_number,
                     order=arranged,
@@ -264,22 +275,42 @@ def _plan_part(
 
 def select_all(
     experiment: Experiment, store: Store, book: Book, *, available_only: bool = True
-) -> dict[tuple[str, str], Chosen | Missing]:
-    """The selected runs by benchmark and method, or what is missing.
+) -> Selections:
+    """The selected runs by benchmark, method and target, or what is missing.
 
-    They are those in the listed order, or in the orders that were drawn with their settings.
+    They are those in the listed order, or in the orders that were drawn with their settings. The
+    target is empty unless every domain is one in turn.
     """
     plan = make_plan(experiment, store, book, available_only=available_only)
-    choices: dict[tuple[str, str], Chosen | Missing] = {}
+    choices: Selections = {}
     for condition, chosen in selected(plan, store).items():
         if condition.order in ("listed", DRAWN) and not condition.varied:
-            choices.setdefault((condition.benchmark, condition.method), chosen)
+            key = condition.benchmark, condition.method, condition.target
+            choices.setdefault(key, chosen)
     for benchmark, absent in plan.absent.items():
         missing = Missing(absent.runs, absent.runs, absent.why)
         for part in experiment.parts:
             if benchmark in [data.title for data in part.data]:
-                choices.update({(benchmark, method): missing for method in part.systems})
+                choices.update({(benchmark, method, ""): missing for method in part.systems})
     return choices
+
+
+def _selection(
+    selections: Selections, part: Part, data: Data, aim: Aim, benchmark: Benchmark, method: str
+) -> Chosen | Missing | None:
+    """What another experiment selected for this method with this target; None if nothing.
+
+    Settings that were selected for another target saw this one as a source.
+    """
+    only = selections.get((data.title, method, ""))
+    if only is not None and aim.in_turn and not isinstance(only, Missing):
+        raise FarshoreError(
+            f"settings_from: {part.settings_from} selected settings for one target, and its "
+            "sources are targets here: give it target: each too"
+        )
+    if only is not None:
+        return only
+    return selections.get((data.title, method, benchmark.choose_target(aim.target)))
 
 
 def selected(plan: Plan, store: Store) -> dict[Condition, Chosen | Missing]:
@@ -392,18 +423,6 @@ def _distribution(method: str, benchmark: Benchmark, name: str) -> Any:
     return search
 
 
-def _orders(part: Part, data: Data, seed: int) -> Mapping[str, tuple[str, ...] | None]:
-    """The orders by word. The listed order is None, so that it shares runs without an order."""
-    if part.orders in (["listed"], [DRAWN]):
-        return {part.orders[0]: None}
-    benchmark = make_benchmark(data.benchmark, part.options_of(data))
-    words = expand_orders(benchmark, part.orders, target=part.target, seed=seed)
-    listed, *others = select_orders(benchmark, ["listed", *words], target=part.target, seed=seed)
-    return {
-        word: None if order == listed else order for word, order in zip(words, others, strict=True)
-    }
-
-
 def _with_held_out(
     run: Run, condition: Condition, seed: int, trial: int, experiment: Experiment, part: Part
 ) -> list[Planned]:
@@ -417,23 +436,32 @@ def _with_held_out(
         return planned
     benchmark = make_benchmark(run.benchmark, run.options)
     target = benchmark.choose_target(run.target)
-    sources = arrange(benchmark.domain_names(), target, run.order)
-    for source in sources:
+    names = [name for name in benchmark.domain_names() if name not in run.left_out]
+    for source in arrange(names, target, run.order):
         order = (
             tuple(name for name in run.order if name != source) if run.order is not None else None
         )
-        inner = run.model_copy(update={"target": source, "left_out": (target,), "order": order})
+        inner = run.model_copy(
+            update={
+                "target": source,
+                "left_out": (target, *run.left_out),
+                "held_out": True,
+                "order": order,
+            }
+        )
         planned.append(Planned(run_name(inner), inner, condition, seed, trial, held_out=source))
     return planned
 
 
-def _count(part: Part, search: Search) -> int:
+def _count(part: Part, search: Search, benchmark: Benchmark) -> int:
     """How many runs a part has on one benchmark.
 
-    Runs that leave a source out are not counted, because the sources are not known.
+    Runs that leave a source out are not counted, and own data that are missing count as one target,
+    because their domains are not known.
     """
+    targets = 1 if benchmark.own_data else len(select_targets(benchmark, part.target))
     seeds = len(search.run_seeds)
     per_method = seeds * search.trials
     if part.settings_from is not None:
         per_method = (1 if part.best_seed else seeds) * (len(part.vary) * part.values or 1)
-    return len(part.systems) * len(part.orders) * per_method
+    return targets * len(part.systems) * len(part.orders) * per_method

@@ -1,10 +1,11 @@
-"""Methods and source orders by the words that commands and experiments use for them."""
+"""Methods, targets and source orders by the words that commands and experiments use for them."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -20,6 +21,8 @@ from ..randomness import derive
 BETWEEN_NAMES = "/"
 # An order that each trial of a search draws anew, so that it is selected with the settings.
 DRAWN = "drawn"
+# As a target: every domain in turn.
+EACH = "each"
 # `all` names at most this many orders; beyond it, `balanced:k` takes a sample.
 MOST_ORDERS = 720
 Groups = Mapping[str, Sequence[str]]
@@ -45,6 +48,71 @@ def select_methods(words: Sequence[str], groups: Groups = MappingProxyType({})) 
             raise unknown("method or group", word, [*names, *known])
         chosen += [name for name in known.get(word, [word]) if name not in chosen]
     return chosen
+
+
+@dataclass(frozen=True)
+class Aim:
+    """The target of some runs, and the domains that they leave out.
+
+    target: its name; None is the usual target of the benchmark.
+    in_turn: whether it is one of several targets, because every domain is one in turn.
+    in_time: whether, in addition, the sources keep the order of time.
+    """
+
+    target: str | None = None
+    left_out: tuple[str, ...] = ()
+    in_turn: bool = False
+    in_time: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the target in tables of several targets; empty if there is only one."""
+        return str(self.target) if self.in_turn else ""
+
+
+def select_targets(benchmark: Benchmark, target: str | None) -> list[Aim]:
+    """The targets that this word stands for: one domain, or with `each` every one in turn."""
+    if target != EACH:
+        return [Aim(target)]
+    return [
+        Aim(name, left_out, True, benchmark.ordered_by_time)
+        for name, left_out in benchmark.each_target().items()
+    ]
+
+
+def arrange_sources(
+    benchmark: Benchmark, words: Sequence[str], aim: Aim, seed: int
+) -> dict[str, tuple[str, ...] | None]:
+    """The orders of the sources for one target, by word; the listed order is None.
+
+    Words for several orders are expanded, and each order appears once. If every domain is a target
+    in turn, an order given by names lists all domains, and the target is taken out of it. Domains
+    that are ordered by time keep that order.
+    """
+    if list(words) != ["listed"] and aim.in_time:
+        raise FarshoreError(
+            f"orders {', '.join(words)} cannot be used with target each and a time column: a "
+            "target is predicted from the domains before it, in the order of time; use listed"
+        )
+    if list(words) in (["listed"], [DRAWN]):
+        return {words[0]: None}
+    if aim.in_turn:
+        words = [_without_target(benchmark, word, aim) for word in words]
+    expanded = expand_orders(benchmark, words, target=aim.target, seed=seed)
+    orders = different_orders(benchmark, expanded, target=aim.target, seed=seed)
+    return {word: None if word == "listed" else order for order, word in orders.items()}
+
+
+def _without_target(benchmark: Benchmark, word: str, aim: Aim) -> str:
+    if BETWEEN_NAMES not in word:
+        return word
+    names = word.split(BETWEEN_NAMES)
+    if sorted(names) != sorted(benchmark.domain_names()):
+        raise FarshoreError(
+            f"order {word!r} must name every domain once if each is the target in turn: "
+            f"{BETWEEN_NAMES.join(benchmark.domain_names())}"
+        )
+    return BETWEEN_NAMES.join(name for name in names if name != aim.target)
 
 
 def select_orders(

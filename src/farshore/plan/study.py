@@ -23,6 +23,7 @@ from ..search.space import capped, defaults, distributions, trial_settings
 from ..store.identity import run_name
 from ..store.store import Store
 from .experiment import Data, Experiment, Part, Search
+from .select import Aim
 
 # The scores of each earlier trial, one per source learned.
 Scores = tuple[tuple[float, ...], ...]
@@ -122,6 +123,7 @@ def part_run(
     experiment: Experiment,
     part: Part,
     data: Data,
+    aim: Aim,
     *,
     method: str,
     seed: int,
@@ -138,7 +140,8 @@ def part_run(
         method=method,
         seed=seed,
         scenario_seed=experiment.scenario_seed,
-        target=part.target,
+        target=aim.target,
+        left_out=aim.left_out,
         order=order,
         steps=part.steps,
         memory=part.memory,
@@ -152,11 +155,12 @@ def begin_studies(
     part: Part,
     search: Search,
     data: Data,
+    aim: Aim,
     method: str,
     orders: Mapping[str, tuple[str, ...] | None],
     device: str,
 ) -> Iterator[tuple[str, Study]]:
-    """A study per seed and order."""
+    """A study per seed and order, for one target."""
     find_optuna()  # reports a missing Optuna before anything runs
     for seed, number in search.run_seeds.items():
         for order, arranged in orders.items():
@@ -164,6 +168,7 @@ def begin_studies(
                 experiment,
                 part,
                 data,
+                aim,
                 method=method,
                 seed=number,
                 order=arranged,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from ..search.selection import Chosen
 from ..spreadsheet import as_csv_text
 from ..store.store import Store
 from .experiment import Book, Experiment, Table, check_dependencies
-from .plan import Missing, Plan, select_all, selected
+from .plan import Missing, Plan, Selections, select_all, selected
 
 # Reads one number from a result.
 Reader = Callable[[Result], float | None]
@@ -32,6 +32,7 @@ def summary(plan: Plan, store: Store) -> pd.DataFrame:
             "part": condition.part + 1,
             "benchmark": condition.benchmark,
             "method": condition.method,
+            "target": condition.target,
             "order": condition.order,
             "varied": condition.varied,
             "selection": plan.selection,
@@ -45,7 +46,7 @@ def derived(experiment: Experiment, store: Store, book: Book) -> pd.DataFrame:
     """The table of an experiment that reads others. Missing runs are listed with a note."""
     assert experiment.table is not None
     check_dependencies(experiment, book)
-    choices: dict[tuple[str, str], Chosen | Missing] = {}
+    choices: Selections = {}
     for name in experiment.reads:
         for key, choice in select_all(book(name), store, book).items():
             choices.setdefault(key, choice)
@@ -55,7 +56,7 @@ def derived(experiment: Experiment, store: Store, book: Book) -> pd.DataFrame:
         why = next(
             (
                 f"{method} on {benchmark}: {choice.sentence}"
-                for (benchmark, method), choice in missing.items()
+                for (benchmark, method, _), choice in missing.items()
             ),
             "they have no runs",
         )
@@ -66,15 +67,14 @@ def derived(experiment: Experiment, store: Store, book: Book) -> pd.DataFrame:
     if experiment.table == "naive and tailored":
         rows = _pairs(chosen)
     else:
-        rows = [
-            {"benchmark": benchmark, "method": method} | _columns(choice, experiment.table)
-            for (benchmark, method), choice in chosen.items()
-        ]
-    rows += [
-        {"benchmark": benchmark, "method": method, "note": choice.sentence}
-        for (benchmark, method), choice in missing.items()
-    ]
+        rows = [_head(key) | _columns(choice, experiment.table) for key, choice in chosen.items()]
+    rows += [_head(key) | {"note": choice.sentence} for key, choice in missing.items()]
     return pd.DataFrame(rows)
+
+
+def _head(key: tuple[str, str, str]) -> dict[str, Any]:
+    """The columns that say what a row is about; `target` is empty if there is only one."""
+    return dict(zip(("benchmark", "method", "target"), key, strict=True))
 
 
 def save_table(frame: pd.DataFrame, runs: Path, name: str) -> Path:
@@ -131,18 +131,17 @@ def _columns(chosen: Chosen, table: Table) -> dict[str, Any]:
     return columns
 
 
-def _pairs(chosen: dict[tuple[str, str], Chosen]) -> list[dict[str, Any]]:
+def _pairs(chosen: Mapping[tuple[str, str, str], Chosen]) -> list[dict[str, Any]]:
     """Each tailored method next to its naive form, if both have runs."""
     rows = []
-    for (benchmark, method), tailored in chosen.items():
-        naive = chosen.get((benchmark, f"naive-{method}"))
+    for (benchmark, method, target), tailored in chosen.items():
+        naive = chosen.get((benchmark, f"naive-{method}", target))
         if catalog.find(method).group != "tailored" or naive is None:
             continue
         (ours, ours_error), (theirs, theirs_error) = tailored.target(), naive.target()
         rows.append(
-            {
-                "benchmark": benchmark,
-                "method": method,
+            _head((benchmark, method, target))
+            | {
                 "target_score_tailored": ours,
                 "tailored_standard_error": ours_error,
                 "target_score_naive": theirs,

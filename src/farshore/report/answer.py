@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ..evaluation.over_units import FEWEST_UNITS
 from .page_table import number
-from .table import Report, Row, Table
+from .table import Lead, Report, Row, Table
+
+# Two averages are level if they differ by less than this many points.
+LEVEL = 0.05
 
 
 class Verdict(StrEnum):
@@ -18,6 +22,9 @@ class Verdict(StrEnum):
     TOO_FEW = "too few data sets for a test"
     NOT_INDEPENDENT = "not tested: the columns are not independent data sets"
     NOT_TESTED = "not tested"
+    PAIRED = "the lead is larger than its 95% interval over the targets"
+    NOT_PAIRED = "the lead is within its 95% interval over the targets"
+    FEW_TARGETS = "too few targets for an interval"
 
 
 @dataclass(frozen=True)
@@ -31,8 +38,8 @@ class Answer:
 
     @property
     def certain(self) -> bool:
-        """Whether the lead is significant and the table is complete."""
-        return self.verdict is Verdict.SIGNIFICANT and self.table.whole
+        """Whether the lead is more than chance and the table is complete."""
+        return self.verdict in (Verdict.SIGNIFICANT, Verdict.PAIRED) and self.table.whole
 
     @property
     def verdict_text(self) -> str:
@@ -41,13 +48,26 @@ class Answer:
 
 
 def answer(report: Report) -> Answer | None:
-    """The answer of the largest ranked table, or else of the largest with averages; else None."""
+    """The answer of the largest table with ranks or several targets.
+
+    Else that of the largest with averages; None if there is none.
+    """
     tables = [
-        table for table in report.tables if len({row.method for row, _ in standings(table)}) > 1
+        table
+        for table in report.tables
+        if table.lead is not None or len({row.method for row, _ in standings(table)}) > 1
     ]
     if not tables:
         return None
-    table = max(tables, key=lambda table: (table.ranked, len(table.rows) * len(table.columns)))
+    table = max(
+        tables,
+        key=lambda table: (
+            table.ranked or table.lead is not None,
+            len(table.rows) * len(table.columns),
+        ),
+    )
+    if table.lead is not None:
+        return _over_targets(table, table.lead)
     rows = standings(table)
     return Answer(
         headline=_headline(table, rows),
@@ -55,6 +75,29 @@ def answer(report: Report) -> Answer | None:
         sentences=table.significance.sentences if table.significance is not None else (),
         table=table,
     )
+
+
+def _over_targets(table: Table, lead: Lead) -> Answer:
+    """The answer of a table in which every domain is the target in turn."""
+    labels = {row.key: row.label for row in table.rows}
+    first, second = labels[lead.first], labels[lead.second]
+    over = f"on {lead.dataset} on average over {lead.difference.units} {lead.unit}"
+    points = abs(lead.best - lead.next_best)
+    headline = (
+        f"{first} and {second} are level {over}: {number(lead.best)}%."
+        if points < LEVEL
+        else f"{first} leads {over}: {number(lead.best)}%, {number(points)} points ahead of "
+        f"{second}."
+    )
+    enough = lead.difference.units >= FEWEST_UNITS
+    verdict = (
+        Verdict.FEW_TARGETS
+        if not enough
+        else Verdict.PAIRED
+        if lead.difference.certain
+        else Verdict.NOT_PAIRED
+    )
+    return Answer(headline, verdict, lead.sentences if enough else (), table)
 
 
 def standings(table: Table) -> list[tuple[Row, float]]:
@@ -83,7 +126,7 @@ def _headline(table: Table, rows: list[tuple[Row, float]]) -> str:
     )
     unit, points = ("%", "points") if table.unit == "%" else (f" {table.unit}", table.unit)
     lead = abs(best - next_best)
-    if lead < 0.05:
+    if lead < LEVEL:
         text = f"{first.label} and {second.label} are level {over}: {number(best)}{unit}"
     else:
         text = (

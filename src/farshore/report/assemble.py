@@ -10,7 +10,7 @@ from ..evaluation.ranks import places, rank_methods
 from .conclusions import judge
 from .names import method_group, methods_in_order
 from .overlay import Overlay, PaperTable
-from .table import Cell, Column, Over, Row, Significance, Table
+from .table import Cell, Column, Lead, Over, Row, Significance, Table
 
 # Cells of a table by method and variant, then by column.
 Entries = Mapping[tuple[str, str], Mapping[str, Cell]]
@@ -31,6 +31,7 @@ class Frame:
     # Whether something without a cell is missing.
     partial: bool = False
     remarks: tuple[str, ...] = ()
+    lead: Lead | None = None
 
 
 def assemble(
@@ -66,6 +67,7 @@ def assemble(
         columns=shown_columns,
         rows=tuple(rows),
         remarks=frame.remarks,
+        lead=frame.lead,
         paper_remarks=paper.notes if paper is not None and rows else (),
         partial=frame.partial
         or len(with_runs) < len(entries)

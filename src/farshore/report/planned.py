@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from ..evaluation.averages import mean, standard_error
 from ..plan.experiment import Book, Experiment, Part
 from ..plan.plan import Condition, Plan, Planned, make_plan
 from ..plan.select import DRAWN
@@ -54,9 +55,15 @@ class Gathered:
         return set(self.plan.unique())
 
     def keys(self) -> dict[str, tuple[str, str]]:
-        """The benchmark and the order of each column."""
+        """The benchmark of each column, and its target or its order in words."""
         return {
-            group.key: (group.condition.benchmark, group.condition.order) for group in self.groups
+            group.key: (
+                group.condition.benchmark,
+                f"target {group.condition.target}"
+                if group.condition.target
+                else group.condition.order,
+            )
+            for group in self.groups
         }
 
     def metrics(self) -> dict[str, str]:
@@ -79,11 +86,12 @@ class Gathered:
         return data_notes(results, overlay)
 
     def cells(self, measure: Measure) -> Entries:
-        """All cells for this measure."""
+        """All cells for this measure. The orders of one of several targets share its cell."""
         entries: Entries = {}
         for group in self.groups:
+            cells = entries.setdefault((group.condition.method, group.variant), {})
             cell = make_cell(group.seeds, self.experiment.selection, measure)
-            entries.setdefault((group.condition.method, group.variant), {})[group.key] = cell
+            cells[group.key] = add_cells(cells.get(group.key), cell)
         return entries
 
 
@@ -94,14 +102,13 @@ def gather(experiment: Experiment, store: ReadingStore, book: Book) -> Gathered:
     conditions: dict[Condition, list[Planned]] = {}
     for planned in plan.runs:
         conditions.setdefault(planned.condition, []).append(planned)
-    first_parts: dict[tuple[str, str, str], tuple[int, set[str]]] = {}
+    first_parts: dict[tuple[str, str, str, str], tuple[int, set[str]]] = {}
     for condition, runs in conditions.items():
-        listed = condition.order in ("listed", DRAWN)
-        key = condition.benchmark if listed else f"{condition.benchmark} {condition.order}"
         variant = condition.varied
         names = {planned.name for planned in runs}
+        key = column_key(condition)
         first_part, first_names = first_parts.setdefault(
-            (condition.method, variant, key), (condition.part, names)
+            (condition.method, variant, key, condition.order), (condition.part, names)
         )
         if first_part != condition.part:
             if first_names == names:  # the same runs in another part
@@ -110,6 +117,35 @@ def gather(experiment: Experiment, store: ReadingStore, book: Book) -> Gathered:
             variant = ", ".join(filter(None, (variant, difference)))
         gathered.groups.append(Group(condition, key, variant, read_seeds(runs, store)))
     return gathered
+
+
+def column_key(condition: Condition) -> str:
+    """The key of a column: a data set, one of its targets, or one order of its sources."""
+    if condition.target:
+        return f"{condition.benchmark} target {condition.target}"
+    listed = condition.order in ("listed", DRAWN)
+    return condition.benchmark if listed else f"{condition.benchmark} {condition.order}"
+
+
+def add_cells(first: Cell | None, second: Cell) -> Cell:
+    """One cell for the runs of two: the mean over all values, and the counts of both."""
+    if first is None:
+        return second
+    values = (*first.values, *second.values)
+    return replace(
+        first,
+        mean=mean(values),
+        error=standard_error(values),
+        seeds=first.seeds + second.seeds,
+        seeds_planned=first.seeds_planned + second.seeds_planned,
+        trials=min(first.trials, second.trials),
+        diverged=first.diverged + second.diverged,
+        pruned=first.pruned + second.pruned,
+        undefined=first.undefined + second.undefined,
+        generated=first.generated or second.generated,
+        part_of_the_data=first.part_of_the_data or second.part_of_the_data,
+        values=values,
+    )
 
 
 def read_seeds(runs: list[Planned], store: ReadingStore) -> dict[int, Seed]:

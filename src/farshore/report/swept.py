@@ -9,16 +9,23 @@ from ..benchmarks import BENCHMARKS
 from ..errors import FarshoreError
 from ..plan.experiment import Book, Experiment
 from ..plan.record import TINY, recorded_experiments
-from ..plan.select import DRAWN, select_methods
+from ..plan.select import DRAWN, EACH, select_methods
 from .assemble import Frame, assemble
 from .compared import COMPARED, paper_name
 from .measures import MEASURES, TARGET, Measure, column_generated
 from .names import method_group, several
-from .over_orders import add_order_columns
+from .over_units import add_unit_columns
 from .overlay import Beside, Overlay, PaperTable
 from .planned import Entries, Gathered, gather
 from .reading import ReadingStore
 from .table import Column, Table
+
+EACH_TARGET = (
+    "Every domain was the target in turn, and each target counts once: the mean and its error are "
+    "taken over targets, so that more seeds do not make the error smaller. Differences are paired: "
+    "the same target, the same order, the same seed. Targets of one data set share their training "
+    "rows, so there are no ranks and no tests over them."
+)
 
 
 @dataclass
@@ -94,25 +101,28 @@ def _table(
             for key, cells in entries.items()
             if key[0] == overlay.baseline or method_group(key[0])[0] in ("naive", "tailored")
         }
-    columns = add_order_columns(read, entries, _columns(read, entries, overlay), measure, overlay)
+    with_units = add_unit_columns(read, entries, _columns(read, entries, overlay), measure, overlay)
+    columns = with_units.columns
     names = {name for gathered in read for name in gathered.names}
     beside = overlay.beside(experiment.name)
     if beside is not None:
         names |= _add_beside(beside, entries, columns, source)
     parts = [part for gathered in read for part in gathered.experiment.parts]
-    orders = {order for gathered in read for order in gathered.keys().values()}
-    several_orders = len(orders) > len({dataset for dataset, _ in orders})
+    keys = {key for gathered in read for key in gathered.keys().values()}
+    # Several targets or orders of one data set.
+    several_units = len(keys) > len({dataset for dataset, _ in keys})
     frame = Frame(
         stem,
         _capitalized(experiment.about),
         _about(read[0].experiment, measure),
         measure.unit,
         measure.higher_is_better,
-        averaged=not several_orders and not any(part.vary for part in parts),
+        averaged=not several_units and not any(part.vary for part in parts),
         # Neither the best seed alone nor several orders of one data set justify ranks.
-        ranked=measure.ranked and not several_orders and not any(part.best_seed for part in parts),
+        ranked=measure.ranked and not several_units and not any(part.best_seed for part in parts),
         partial=any(gathered.plan.waiting or gathered.plan.absent for gathered in read),
-        remarks=tuple(_remarks(experiment, read, paper, tiny, several_orders, overlay)),
+        remarks=tuple(_remarks(experiment, read, paper, tiny, several_units, overlay)),
+        lead=with_units.lead,
     )
     return assemble(frame, columns, entries, overlay, paper), names
 
@@ -164,7 +174,8 @@ def _add_beside(
 
 def _about(experiment: Experiment, measure: Measure) -> str:
     """One sentence about what the numbers are and how they were selected."""
-    head = f"{_capitalized(measure.title)} ({measure.unit}): mean ± standard error over seeds"
+    over = "targets" if any(part.target == EACH for part in experiment.parts) else "seeds"
+    head = f"{_capitalized(measure.title)} ({measure.unit}): mean ± standard error over {over}"
     search = experiment.search
     if any(part.search is not None or part.settings_from is not None for part in experiment.parts):
         return f"{head}."
@@ -184,7 +195,7 @@ def _remarks(
     read: Sequence[Gathered],
     paper: PaperTable | None,
     tiny: bool,
-    several_orders: bool,
+    several_units: bool,
     overlay: Overlay,
 ) -> Iterator[str]:
     if tiny:
@@ -220,7 +231,9 @@ def _remarks(
         if plan.waiting:
             more = f" (and {len(plan.waiting) - 1} more)" if len(plan.waiting) > 1 else ""
             yield f"Not planned yet: {plan.waiting[0].sentence}{more}."
-    if several_orders:
+    if any(part.target == EACH for part in parts):
+        yield EACH_TARGET
+    elif several_units:
         yield (
             "Orders of the same data set are not independent observations, so there are no ranks "
             "and no tests. Differences are paired: the same order, the same seed; each order "

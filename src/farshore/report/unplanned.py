@@ -59,7 +59,7 @@ def unplanned_tables(runs: Sequence[UnplannedRun], overlay: Overlay) -> list[Tab
     by_experiment: dict[str, list[UnplannedRun]] = {}
     for run in runs:
         # A run with a held-out source only judges a trial; it is not a result of its own.
-        if not run.result.run.left_out:
+        if not run.result.run.held_out:
             by_experiment.setdefault(run.experiment, []).append(run)
     return [_table(name, of_name, overlay) for name, of_name in sorted(by_experiment.items())]
 

@@ -11,12 +11,16 @@ import numpy as np
 from .. import catalog
 from ..entry import Kind
 from ..evaluation.averages import mean, standard_error
+from ..evaluation.over_units import over_units
 from ..protocol import Result
 
 
 @dataclass(frozen=True)
 class Standing:
     """Means and standard errors of one method over its runs.
+
+    With several targets, every target counts once: `target` is the mean over targets, and
+    `target_error` its standard error over targets, however many seeds and orders there are.
 
     runs: how many of the `planned` runs have a score.
     """
@@ -29,6 +33,7 @@ class Standing:
     planned: int
     target: float | None
     target_error: float | None
+    targets: int
     source: float | None
     validation: float | None
     backward_transfer: float | None
@@ -96,6 +101,19 @@ def scores_by_order(
     return scores
 
 
+def scores_by_target(
+    results: Sequence[Result],
+) -> dict[str, dict[tuple[str, ...], dict[tuple[tuple[str, ...], int], float]]]:
+    """Target scores by method, target, and order and run seed: what is paired shares all three."""
+    scores: dict[str, dict[tuple[str, ...], dict[tuple[tuple[str, ...], int], float]]] = {}
+    for result in results:
+        if result.target is not None and result.target_score is not None:
+            of_method = scores.setdefault(result.run.method, {})
+            of_target = of_method.setdefault((result.target.name,), {})
+            of_target[tuple(result.sources), result.run.seed] = result.target_score
+    return scores
+
+
 def choose_reference(methods: Sequence[str]) -> str | None:
     """The method that others are compared with: plain replay if it takes part, else the first."""
     return "er" if "er" in methods else next(iter(methods), None)
@@ -103,7 +121,9 @@ def choose_reference(methods: Sequence[str]) -> str | None:
 
 def _standing(method: str, results: Sequence[Result], planned: int) -> Standing:
     done = [result for result in results if result.status == "done"]
-    targets = [value for result in done if (value := result.target_score) is not None]
+    by_target = scores_by_target(done).get(method, {})
+    over_targets = over_units(by_target) if len(by_target) > 1 else None
+    scores = [value for result in done if (value := result.target_score) is not None]
     return Standing(
         method=method,
         group=catalog.find(method).group,
@@ -111,8 +131,9 @@ def _standing(method: str, results: Sequence[Result], planned: int) -> Standing:
         rank=None,
         runs=len(done),
         planned=planned,
-        target=mean(targets),
-        target_error=standard_error(targets),
+        target=over_targets.mean if over_targets is not None else mean(scores),
+        target_error=over_targets.error if over_targets is not None else standard_error(scores),
+        targets=len(by_target),
         source=mean([result.source_score(2) for result in done]),
         validation=mean([result.source_score(1) for result in done]),
         backward_transfer=mean([result.backward_transfer() for result in done]),

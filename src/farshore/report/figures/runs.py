@@ -102,7 +102,7 @@ def shown(
             trial=int(planned.get("trial") or 0),
             features=features if features is not None and features.is_file() else None,
         )
-        (held_out if result.run.left_out else trials).append(run)
+        (held_out if result.run.held_out else trials).append(run)
     return mark_selected(trials, held_out, rules or {})
 
 
