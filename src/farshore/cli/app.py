@@ -13,6 +13,7 @@ import typer
 
 from .. import __version__
 from ..errors import FarshoreError
+from .audit import audit
 from .benchmarks import benchmarks
 from .compare import compare
 from .evaluate import evaluate
@@ -63,6 +64,7 @@ def options(
 
 app.command()(run)
 app.command()(compare)
+app.command()(audit)
 app.command()(methods)
 app.command()(benchmarks)
 app.command()(prepare)

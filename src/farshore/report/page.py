@@ -17,6 +17,8 @@ from .page_table import PageTable, number, page_table
 from .table import Report, Significance
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
+
     from .figures.shape import Drawing
 
 FILES = Path(__file__).parent / "files"
@@ -63,7 +65,6 @@ def page(report: Report, drawings: Sequence[Drawing] = (), *, source: str = "") 
     `source` names the runs in the commands below the figures, quoted for the shell.
     """
     needed()
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
     answered = answer(report)
@@ -76,26 +77,36 @@ def page(report: Report, drawings: Sequence[Drawing] = (), *, source: str = "") 
     if answered is not None:  # the answer's sentences are already at the top
         for shown in tables:
             shown.sentences = () if shown.page.table is answered.table else shown.sentences
-    environment = Environment(
+    return (
+        page_templates()
+        .get_template("page.html")
+        .render(
+            report=report,
+            problems=report.problems,
+            answer=answered,
+            tables=tables,
+            drawings=[drawn(drawing, source) for drawing in drawings],
+            contents=_contents(report, drawings),
+            paper=report.has_paper,
+            version=__version__,
+            css=Markup(page_file("page.css")),
+            js=Markup(page_file("page.js")),
+            plotly=Markup(plotly_script()) if drawings else "",
+            data=Markup(figure_data(drawings)) if drawings else "",
+        )
+    )
+
+
+def page_templates() -> Environment:
+    """The templates of all pages; texts are escaped, and a forgotten name is an error."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    return Environment(
         loader=FileSystemLoader(FILES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-    )
-    return environment.get_template("page.html").render(
-        report=report,
-        problems=report.problems,
-        answer=answered,
-        tables=tables,
-        drawings=[_drawing(drawing, source) for drawing in drawings],
-        contents=_contents(report, drawings),
-        paper=report.has_paper,
-        version=__version__,
-        css=Markup(_file("page.css")),
-        js=Markup(_file("page.js")),
-        plotly=Markup(plotly_script()) if drawings else "",
-        data=Markup(figure_data(drawings)) if drawings else "",
     )
 
 
@@ -143,7 +154,8 @@ def plotly_script() -> str:
 
 
 @cache
-def _file(name: str) -> str:
+def page_file(name: str) -> str:
+    """A file of the page's style or script."""
     return (FILES / name).read_text(encoding="utf-8")
 
 
@@ -180,7 +192,8 @@ def _intervals(test: Significance) -> tuple[tuple[str, str, str], ...]:
     )
 
 
-def _drawing(drawing: Drawing, source: str) -> PageDrawing:
+def drawn(drawing: Drawing, source: str) -> PageDrawing:
+    """A figure for the template; `source` names the runs in the command below it, if any."""
     choices: dict[str, list[tuple[int, str]]] = {}
     for index, view in enumerate(drawing.views):
         choices.setdefault(view.of, []).append((index, view.label))

@@ -1,0 +1,105 @@
+"""The learning curve over sites: what one more site would add.
+
+Every run gives a point per stage: after k sites, the score at each source that is still unseen, and
+after the last one the score at the target. Unseen sites differ, so the points are fitted with an
+effect for each site: score = a_site + β log k, by least squares. The interval of β resamples sites.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..protocol import Result
+from ..randomness import derive
+
+RESAMPLES = 1000
+LEVEL = 0.9
+# Site effects and a slope need this many different numbers of sites.
+FEWEST_STAGES = 2
+
+
+@dataclass(frozen=True)
+class Point:
+    """A score at an unseen site after `learned` sites."""
+
+    learned: int
+    site: str
+    score: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Mean scores by the number of learned sites, and the gain from doubling that number."""
+
+    means: dict[int, float]
+    doubling: float
+    low: float
+    high: float
+    level: float = LEVEL
+
+    @property
+    def rising(self) -> bool:
+        """Whether more sites help beyond doubt."""
+        return self.low > 0
+
+    def gain(self, sites: int, more: int) -> float:
+        """The expected gain of `more` sites beside the present ones."""
+        return self.doubling * math.log2((sites + more) / sites)
+
+
+def points(results: Sequence[Result]) -> list[Point]:
+    """All scores at sites that the model had not learned."""
+    found: list[Point] = []
+    for result in results:
+        rows = result.matrices["train"]
+        if result.target_score is None or result.target is None or len(rows) < len(result.sources):
+            continue
+        for stage, row in enumerate(rows[:-1]):
+            found += [
+                Point(stage + 1, result.sources[place], row[place])
+                for place in range(stage + 1, len(result.sources))
+            ]
+        found.append(Point(len(rows), result.target.name, result.target_score))
+    return found
+
+
+def fit_curve(scored: Sequence[Point]) -> Curve | None:
+    """The curve of these points; None if all have the same number of learned sites."""
+    learned = sorted({point.learned for point in scored})
+    sites = sorted({point.site for point in scored})
+    if len(learned) < FEWEST_STAGES or len(sites) < FEWEST_STAGES:
+        return None
+    by_site = {
+        site: np.array(
+            [(math.log2(point.learned), point.score) for point in scored if point.site == site]
+        )
+        for site in sites
+    }
+    slope = _slope(list(by_site.values()))
+    draws = np.random.default_rng(derive(0, "audit", "curve"))
+    slopes = [
+        _slope([by_site[sites[number]] for number in draws.integers(0, len(sites), len(sites))])
+        for _ in range(RESAMPLES)
+    ]
+    tail = (1 - LEVEL) / 2
+    low, high = np.nanquantile(slopes, [tail, 1 - tail])
+    return Curve(
+        means={
+            number: float(np.mean([point.score for point in scored if point.learned == number]))
+            for number in learned
+        },
+        doubling=slope,
+        low=float(low),
+        high=float(high),
+    )
+
+
+def _slope(by_site: Sequence[np.ndarray]) -> float:
+    """β of score = a_site + β log2 k: the regression of what is left after each site's means."""
+    centred = np.concatenate([rows - rows.mean(axis=0) for rows in by_site])
+    variance = float((centred[:, 0] ** 2).sum())
+    return float((centred[:, 0] * centred[:, 1]).sum() / variance) if variance else math.nan

@@ -1,0 +1,155 @@
+"""How the inputs of the sites differ: a classifier that tells each site from the others.
+
+A random forest is fitted to the rows of a site and as many rows of the others. Its out-of-bag
+votes, which no row had a part in itself, order the rows; the area under the ROC curve is the
+probability that a row of the site is recognised. 0.5 means that the site is like the others. By
+chance the area varies with standard error √((n + m + 1) / (12 n m)) (Mann and Whitney, 1947).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from ..benchmarks.source import make_benchmark
+from ..data.domain import Domain
+from ..data.table import TablePreprocessing
+from ..randomness import derive
+
+# Rows of a site, and of all others together, that the classifier sees at most.
+MOST_ROWS = 1000
+TREES = 100
+# Sides of the grid to which images are averaged.
+GRID = 8
+# The chance that a site is called different although none is.
+RISK = 0.01
+# Columns that are named for a site.
+MOST_COLUMNS = 5
+
+
+@dataclass(frozen=True)
+class SiteRows:
+    """Rows of all sites as numbers, a sample of large sites, with names of the columns.
+
+    counts: how many rows each site really has.
+    """
+
+    inputs: dict[str, np.ndarray]
+    counts: dict[str, int]
+    columns: list[str]
+
+
+@dataclass(frozen=True)
+class ColumnShift:
+    """How far a column of a site is from the others: the largest gap between the distributions."""
+
+    column: str
+    distance: float
+
+
+@dataclass(frozen=True)
+class SiteShift:
+    """How a site differs from the others.
+
+    area: how well its rows are told from those of the others, 0.5 to 1.
+    different: whether chance does not explain the area.
+    columns: the columns that differ most, with the largest gap of their distribution functions.
+    """
+
+    site: str
+    rows: int
+    area: float
+    different: bool
+    columns: tuple[ColumnShift, ...]
+
+
+def read_sites(benchmark: str, options: Mapping[str, object], seed: int = 0) -> SiteRows:
+    """Rows of every site, all scaled by the first one.
+
+    A scenario hides its target, so the last site is read from a second one, in which another site
+    is the target. Nothing is trained here, and no run reads what this returns.
+    """
+    source = make_benchmark(benchmark, options)
+    names = list(source.domain_names())
+    first = source.scenario(target=names[-1], seed=seed)
+    second = source.scenario(target=names[1], seed=seed)
+    domains = {domain.name: domain for domain in (*second.sources, *first.sources)}
+    preprocessing = first.preprocessing
+    inputs = {name: _as_numbers(domains[name], seed) for name in names}
+    width = next(iter(inputs.values())).shape[1]
+    named = isinstance(preprocessing, TablePreprocessing) and len(preprocessing.features) == width
+    columns = (
+        preprocessing.features
+        if named and isinstance(preprocessing, TablePreprocessing)
+        else [f"input {number + 1}" for number in range(width)]
+    )
+    return SiteRows(inputs, {name: len(domains[name]) for name in names}, columns)
+
+
+def _as_numbers(domain: Domain, seed: int) -> np.ndarray:
+    """At most `MOST_ROWS` rows of a domain; images as a coarse grid of grey values."""
+    count = len(domain)
+    chosen = np.arange(count)
+    if count > MOST_ROWS:
+        draws = np.random.default_rng(derive(seed, "audit", domain.name))
+        chosen = np.sort(draws.choice(count, MOST_ROWS, replace=False))
+    rows = np.asarray(domain.inputs)[chosen].astype(np.float32)
+    if rows.ndim == 4:
+        rows = rows.mean(axis=1)
+        parts = [np.array_split(np.arange(side), min(GRID, side)) for side in rows.shape[1:]]
+        cells = [
+            rows[:, down][:, :, across].mean(axis=(1, 2))
+            for down in parts[0]
+            for across in parts[1]
+        ]
+        rows = np.stack(cells, axis=1)
+    return rows.reshape(len(rows), -1)
+
+
+def compare_sites(sites: SiteRows, seed: int = 0) -> list[SiteShift]:
+    """How each site differs from the others, the most different first."""
+    shifts = []
+    for site, rows in sites.inputs.items():
+        draws = np.random.default_rng(derive(seed, "audit", "others", site))
+        others = np.concatenate([other for name, other in sites.inputs.items() if name != site])
+        count = min(len(rows), len(others), MOST_ROWS)
+        own = rows[draws.permutation(len(rows))[:count]]
+        rest = others[draws.permutation(len(others))[:count]]
+        area = _area(own, rest, derive(seed, "audit", "forest", site) % 2**32)
+        chance = math.sqrt((2 * count + 1) / (12 * count * count))
+        limit = 0.5 + float(stats.norm.ppf(1 - RISK / len(sites.inputs))) * chance
+        shifts.append(
+            SiteShift(
+                site, sites.counts[site], area, area > limit, _columns(rows, others, sites.columns)
+            )
+        )
+    return sorted(shifts, key=lambda shift: -shift.area)
+
+
+def _area(own: np.ndarray, rest: np.ndarray, seed: int) -> float:
+    """The area under the ROC curve of out-of-bag votes."""
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.metrics import roc_auc_score
+
+    if len(own) < 2:
+        return 0.5
+    forest = RandomForestClassifier(TREES, min_samples_leaf=2, oob_score=True, random_state=seed)
+    told = np.repeat([1, 0], [len(own), len(rest)])
+    forest.fit(np.concatenate([own, rest]), told)
+    votes = np.nan_to_num(forest.oob_decision_function_[:, 1], nan=0.5)
+    return float(roc_auc_score(told, votes))
+
+
+def _columns(own: np.ndarray, rest: np.ndarray, names: Sequence[str]) -> tuple[ColumnShift, ...]:
+    """The columns with the largest gaps; several features of one column count once."""
+    gaps: dict[str, float] = {}
+    for number, name in enumerate(names):
+        column = name.split(" = ")[0].removesuffix(" missing")
+        gap = float(stats.ks_2samp(own[:, number], rest[:, number], method="asymp").statistic)
+        gaps[column] = max(gap, gaps.get(column, 0.0))
+    ranked = sorted(gaps, key=lambda column: -gaps[column])[:MOST_COLUMNS]
+    return tuple(ColumnShift(column, gaps[column]) for column in ranked)

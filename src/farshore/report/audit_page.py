@@ -1,0 +1,301 @@
+"""The page of an audit: the verdict, an answer per question, tables and figures, in one file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from .. import __version__
+from ..audit.findings import Findings
+from ..audit.words import answers, percent, verdict
+from .page import drawn, figure_data, needed, page_file, page_templates, plotly_script
+
+if TYPE_CHECKING:
+    from .figures.shape import Drawing
+
+ACCENT, OTHER, REFERENCE = "#0072b2", "#80868c", "#d55e00"
+
+
+@dataclass(frozen=True)
+class PlainTable:
+    """A table of texts."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str
+
+
+def audit_page(findings: Findings) -> str:
+    """The whole page as text."""
+    needed()
+    from markupsafe import Markup
+
+    drawings = [
+        drawing
+        for drawing in (_sites(findings), _methods(findings), _curve(findings), _shifts(findings))
+        if drawing is not None
+    ]
+    return (
+        page_templates()
+        .get_template("audit.html")
+        .render(
+            findings=findings,
+            verdict=verdict(findings),
+            conditions=conditions(findings),
+            answers=answers(findings),
+            tables=[_method_table(findings), _class_table(findings), _site_table(findings)],
+            drawings=[drawn(drawing, "") for drawing in drawings],
+            version=__version__,
+            css=Markup(page_file("page.css")),
+            js=Markup(page_file("page.js")),
+            plotly=Markup(plotly_script()),
+            data=Markup(figure_data(drawings)),
+        )
+    )
+
+
+def conditions(findings: Findings) -> str:
+    """Under which conditions the numbers were measured, in one line."""
+    how = (
+        "each predicted from the sites before it"
+        if findings.in_time
+        else f"each left out in turn, {_count(findings.orders, 'order')} of the others"
+    )
+    majority = (
+        f", most frequent class {percent(findings.majority)}%"
+        if findings.majority is not None
+        else ""
+    )
+    return (
+        f"{len(findings.scores)} sites with {sum(findings.sites.values()):,} rows, {how}, "
+        f"{_count(findings.seeds, 'seed')}; {findings.metric.replace('_', ' ')}, "
+        f"{len(findings.classes)} classes, chance {percent(1 / len(findings.classes))}%{majority}."
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _method_table(findings: Findings) -> PlainTable:
+    rows = []
+    for each in findings.methods:
+        difference = each.difference
+        against = "–"
+        if difference is not None and difference.low is not None and difference.high is not None:
+            against = (
+                f"{100 * difference.mean:+.1f} [{100 * difference.low:+.1f}, "
+                f"{100 * difference.high:+.1f}]"
+            )
+        error = f" ± {percent(each.error)}" if each.error is not None else ""
+        notes = [] if each.ranked else ["reference"]
+        notes += ["nearly constant"] if each.constant else []
+        notes += ["taken"] if each.method == findings.choice.method else []
+        rows.append(
+            [
+                each.method,
+                percent(each.mean) + error,
+                f"{percent(each.worst)} ({each.worst_site})",
+                against,
+                ", ".join(notes),
+            ]
+        )
+    return PlainTable(
+        "Methods at left-out sites",
+        ["method", "mean ± error", "worst site", f"minus {findings.choice.method}", ""],
+        rows,
+        "In %. Mean and standard error over sites; paired difference with its 95% interval over "
+        "sites. References are not candidates: majority ignores the inputs, joint needs all data "
+        "at once.",
+    )
+
+
+def _class_table(findings: Findings) -> PlainTable:
+    rows = [
+        [
+            each.name,
+            f"{each.rows:,}",
+            percent(each.sensitivity),
+            f"{percent(each.lowest_sensitivity)} ({each.lowest_at})"
+            if each.lowest_at is not None
+            else "unknown",
+            percent(each.specificity),
+        ]
+        for each in findings.classes
+    ]
+    return PlainTable(
+        f"Classes at left-out sites, {findings.choice.method}",
+        ["class", "rows", "sensitivity", "lowest", "specificity"],
+        rows,
+        "In %. Sensitivity: the share of the class that is found. Specificity: the share of other "
+        "rows that is not taken for it. Means over sites with at least 5 such rows.",
+    )
+
+
+def _site_table(findings: Findings) -> PlainTable:
+    rows = [
+        [
+            shift.site,
+            f"{shift.rows:,}",
+            percent(findings.scores.get(shift.site)) if shift.site in findings.scores else "–",
+            findings.choice.without.get(shift.site, "–"),
+            f"{shift.area:.2f}" + ("" if shift.different else " (chance)"),
+            ", ".join(f"{each.column} {each.distance:.2f}" for each in shift.columns[:3]),
+        ]
+        for shift in findings.shifts
+    ]
+    return PlainTable(
+        "Sites",
+        ["site", "rows", "score", "chosen without it", "told apart", "by"],
+        rows,
+        "Score in % at the site by the method chosen without it. Told apart: the probability that "
+        "a classifier recognises a row of the site, 0.50 is chance; by: the columns with the "
+        "largest gaps between their distribution functions.",
+    )
+
+
+def _sites(findings: Findings) -> Drawing:
+    from .figures.shape import Drawing, View, canvas, text, transparent
+
+    ordered = sorted(findings.scores, key=lambda site: findings.scores[site])
+    figure = canvas(
+        x=f"{findings.metric.replace('_', ' ')} in %",
+        y="",
+        height=140 + 26 * len(ordered),
+        legend=False,
+    )
+    expected = findings.expectation
+    if expected is not None:
+        figure.add_vrect(
+            x0=100 * expected.low,
+            x1=100 * expected.high,
+            fillcolor=transparent(ACCENT, 0.12),
+            line_width=0,
+        )
+        figure.add_vline(x=100 * expected.mean, line={"color": ACCENT, "width": 2})
+    if findings.majority is not None:
+        figure.add_vline(
+            x=100 * findings.majority, line={"color": REFERENCE, "dash": "dot", "width": 1.5}
+        )
+    figure.add_scatter(
+        x=[100 * findings.scores[site] for site in ordered],
+        y=[text(site) for site in ordered],
+        mode="markers",
+        marker={"size": 11, "color": ACCENT},
+        hovertemplate="%{y}: %{x:.1f}%<extra></extra>",
+    )
+    figure.update_yaxes(type="category")
+    return Drawing(
+        "sites",
+        "What to expect at a new site",
+        "One dot per left-out site, by the method that was chosen without it. The band is the "
+        "interval for one more site, the line its middle; dotted: the most frequent class.",
+        [View("", figure)],
+        pd.DataFrame({"site": ordered, "score": [findings.scores[site] for site in ordered]}),
+    )
+
+
+def _methods(findings: Findings) -> Drawing:
+    from .figures.shape import Drawing, View, canvas, text
+
+    methods = list(reversed(findings.methods))
+    figure = canvas(
+        x=f"{findings.metric.replace('_', ' ')} in %",
+        y="",
+        height=140 + 30 * len(methods),
+        legend=False,
+    )
+    for each in methods:
+        colour = ACCENT if each.method == findings.choice.method else OTHER
+        figure.add_scatter(
+            x=[100 * value for value in each.by_site.values()],
+            y=[text(each.method)] * len(each.by_site),
+            text=[text(site) for site in each.by_site],
+            mode="markers",
+            marker={"size": 6, "color": colour, "opacity": 0.5},
+            hovertemplate="%{text}: %{x:.1f}%<extra></extra>",
+        )
+        figure.add_scatter(
+            x=[100 * each.mean],
+            y=[text(each.method)],
+            mode="markers",
+            marker={"size": 12, "color": colour, "symbol": "diamond"},
+            error_x={
+                "type": "data",
+                "array": [100 * (each.error or 0.0)],
+                "color": colour,
+                "thickness": 2,
+            },
+            hovertemplate="mean %{x:.1f}%<extra></extra>",
+        )
+    figure.update_yaxes(type="category")
+    return Drawing(
+        "methods",
+        "Methods at left-out sites",
+        "Diamonds: mean over sites with its standard error; dots: one per site. The chosen method "
+        "is coloured.",
+        [View("", figure)],
+        pd.DataFrame({"method": [e.method for e in methods], "mean": [e.mean for e in methods]}),
+    )
+
+
+def _curve(findings: Findings) -> Drawing | None:
+    from .figures.shape import Drawing, View, calm, canvas
+
+    curve = findings.curve
+    if curve is None:
+        return None
+    figure = canvas(
+        x="sites learned", y=f"{findings.metric.replace('_', ' ')} in %", height=340, legend=False
+    )
+    figure.add_scatter(
+        x=list(curve.means),
+        y=[100 * value for value in curve.means.values()],
+        mode="lines+markers",
+        line={"color": ACCENT},
+        hovertemplate="%{x} sites: %{y:.1f}%<extra></extra>",
+    )
+    figure.update_xaxes(dtick=1 if len(curve.means) < 15 else None)
+    calm(figure)
+    return Drawing(
+        "curve",
+        "Would more sites help?",
+        f"Mean score of {findings.choice.method} at sites that it had not learned, by the number "
+        "of sites that it had.",
+        [View("", figure)],
+        pd.DataFrame({"learned": list(curve.means), "score": list(curve.means.values())}),
+    )
+
+
+def _shifts(findings: Findings) -> Drawing | None:
+    from .figures.shape import Drawing, View, canvas, text
+
+    if not findings.shifts:
+        return None
+    shifts = findings.shifts[::-1]
+    figure = canvas(
+        x="probability that a row is recognised", y="", height=140 + 26 * len(shifts), legend=False
+    )
+    figure.add_bar(
+        x=[shift.area - 0.5 for shift in shifts],
+        base=0.5,
+        y=[text(shift.site) for shift in shifts],
+        orientation="h",
+        marker={"color": [REFERENCE if shift.different else OTHER for shift in shifts]},
+        customdata=[shift.area for shift in shifts],
+        hovertemplate="%{y}: %{customdata:.2f}<extra></extra>",
+    )
+    figure.update_xaxes(range=[0.4, 1.02])
+    figure.update_yaxes(type="category")
+    return Drawing(
+        "unlike",
+        "Which site is unlike the others?",
+        "How well a classifier tells each site from the others; 0.5 is chance. Coloured: more than "
+        "chance explains.",
+        [View("", figure)],
+        pd.DataFrame({"site": [s.site for s in shifts], "area": [s.area for s in shifts]}),
+    )
