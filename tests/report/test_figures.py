@@ -77,7 +77,11 @@ def test_selection_follows_the_rule_of_the_experiment() -> None:
     config = [{"planned": {"experiment": "toy", "seed": 0, "trial": trial}} for trial in (0, 1)]
     held_out = [
         result(
-            target=score, settings={"learning_rate": rate}, left_out=("va",), held_out=True, name="x"
+            target=score,
+            settings={"learning_rate": rate},
+            left_out=("va",),
+            held_out=True,
+            name="x",
         ).model_copy()
         for score, rate in ((0.2, 0.1), (0.6, 0.2))
     ]
