@@ -15,6 +15,8 @@ from farshore import Run, execute
 
 COLUMNS = ["site", "count", "weight", "flag", "code", "colour", "patient", "day", "outcome"]
 TARGET = "3"
+# A domain after the target in time, which a run with this target leaves out.
+LATER = "later"
 TABLE_OPTIONS = {"domain": "site", "label": "outcome", "group": "patient", "time": "day"}
 # What a refusal may say: the rest of an edited target must be read, and change nothing.
 REFUSED = (
@@ -100,16 +102,34 @@ def edited_tables(draw: st.DrawFn) -> list[Row]:
     return sources
 
 
+@st.composite
+def later_rows(draw: st.DrawFn) -> list[Row]:
+    """Rows of a domain that comes after the target in time, with anything in their cells."""
+    rows = [[LATER, *row[1:]] for row in base_rows()[:6]]
+    for number, row in enumerate(rows):
+        row[COLUMNS.index("day")] = f"2027-01-{number + 1:02d}"
+        for _ in range(draw(st.integers(0, 2))):
+            column = draw(st.sampled_from([*COLUMNS[1:7], "outcome"]))
+            row[COLUMNS.index(column)] = draw(st.one_of(numbers, words))
+    return rows
+
+
 def target_of(rows: list[Row]) -> str:
     """The name of the target in edited rows."""
-    return next(row[0] for row in rows if row[0] not in ("1", "2"))
+    return next(row[0] for row in rows if row[0] not in ("1", "2", LATER))
 
 
 def table_weights(path: Path, rows: list[Row], method: str) -> str:
     """The checksum of the weights trained on these rows, ahead of any adaptation."""
     write_rows(path, rows)
     options = {**TABLE_OPTIONS, "path": str(path)}
-    return _weights(benchmark="table", options=options, target=target_of(rows), method=method)
+    return _weights(
+        benchmark="table",
+        options=options,
+        target=target_of(rows),
+        left_out=(LATER,) if any(row[0] == LATER for row in rows) else (),
+        method=method,
+    )
 
 
 # ---- images -------------------------------------------------------------------------------------

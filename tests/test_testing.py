@@ -44,7 +44,9 @@ from farshore.testing.toys import ToyShift
 HEART = Path(farshore.__file__).parent / "benchmarks" / "files" / "heart.csv"
 
 
-@parametrize_benchmark_checks(["rotated-digits", "heart-hospitals", ToyShift])
+@parametrize_benchmark_checks(
+    ["rotated-digits", "rotated-digits-stream", "heart-hospitals", ToyShift]
+)
 def test_benchmark(benchmark: str | type[Benchmark], check: Check) -> None:
     check(benchmark)
 

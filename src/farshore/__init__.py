@@ -2,7 +2,8 @@
 
 `Learner` learns one domain after another, `load` opens a saved learner, and `FarshoreClassifier` is
 the same for scikit-learn. `execute` carries out a `Run` on a `Benchmark` and measures the model on
-a target that it never saw. `farshore.methods`, `farshore.invariance`, `farshore.memory`,
+a target that it never saw; `compare` does so for several methods, targets and orders, on one's own
+data too. `farshore.methods`, `farshore.invariance`, `farshore.memory`,
 `farshore.networks` and `farshore.benchmarks` contain what can be extended; `farshore.testing`
 checks it.
 
@@ -18,6 +19,8 @@ from .lazy import lazy_exports
 if TYPE_CHECKING:
     from .benchmarks.benchmark import Benchmark as Benchmark
     from .benchmarks.options import BenchmarkOptions as BenchmarkOptions
+    from .comparing import Comparison as Comparison
+    from .comparing import compare as compare
     from .data.domain import Domain as Domain
     from .data.scenario import Scenario as Scenario
     from .deprecation import FarshoreDeprecationWarning as FarshoreDeprecationWarning
@@ -36,6 +39,7 @@ __version__ = "0.1.0"
 EXPORTS = {
     "Benchmark": "benchmarks.benchmark",
     "BenchmarkOptions": "benchmarks.options",
+    "Comparison": "comparing",
     "Domain": "data.domain",
     "FarshoreClassifier": "estimator",
     "FarshoreDeprecationWarning": "deprecation",
@@ -46,6 +50,7 @@ EXPORTS = {
     "Result": "protocol",
     "Run": "protocol",
     "Scenario": "data.scenario",
+    "compare": "comparing",
     "execute": "protocol",
     "load": "learner",
 }

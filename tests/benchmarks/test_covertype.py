@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 from farshore import Run, execute
 from farshore.benchmarks import covertype
 from farshore.benchmarks.covertype import Covertype, balance, read_covertype, validation_rows
+from farshore.benchmarks.covertype_zones import LAND_TYPES, ZONES, CovertypeZones
 from farshore.benchmarks.source import make_scenario
 from farshore.data.seal import FrozenModel
 from farshore.errors import FarshoreError
 from farshore.randomness import generator
+from farshore.testing import check_benchmark
 
 
 def test_the_papers_counts(data_root: Path) -> None:
@@ -34,6 +36,33 @@ def test_the_papers_counts(data_root: Path) -> None:
     assert classes["neota"] == {"0": 2304, "1": 2304, "5": 2304}
     assert classes["comanche"] == dict.fromkeys("012345", 5712)
     assert classes["cache-la-poudre"] == {"1": 3026, "2": 3026, "4": 3026}
+
+
+def test_every_soil_type_has_a_zone() -> None:
+    assert len(LAND_TYPES) == 40
+    assert sorted(LAND_TYPES) == list(LAND_TYPES)
+    assert {code // 1000 for code in LAND_TYPES} == set(ZONES)
+
+
+@pytest.mark.soak
+def test_the_zones_have_no_soil_at_least_two_classes_and_pass_the_battery(data_root: Path) -> None:
+    prepared = CovertypeZones().prepare()
+    assert prepared.domains == {
+        "lower-montane": 4109,
+        "montane-dry": 284,
+        "montane": 5006,
+        "montane-dry-and-montane": 447,
+        "montane-and-subalpine": 4320,
+        "subalpine": 5113,
+        "alpine": 3000,
+    }
+    for domain in prepared.manifest["domains"]:
+        assert len(domain["classes"]) >= 2
+        assert max(domain["classes"].values()) <= 1000
+    inputs, _ = prepared.read("alpine")
+    assert inputs.shape[1] == 14
+    assert (np.asarray(inputs)[:, 10:].sum(axis=1) == 1).all()
+    check_benchmark("covertype-zones")
 
 
 def test_scenario_has_the_papers_numbers(data_root: Path) -> None:

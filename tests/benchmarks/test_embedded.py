@@ -1,4 +1,4 @@
-"""The two embedded benchmarks: counts, disjoint images, order, target, and data that never
+"""The embedded benchmarks: counts, disjoint images, order, target, and data that never
 depend on anything else.
 """
 
@@ -9,7 +9,7 @@ import torch
 
 from farshore.benchmarks import BENCHMARKS
 from farshore.benchmarks.heart_hospitals import HeartHospitals
-from farshore.benchmarks.rotated_digits import RotatedDigits, _digits
+from farshore.benchmarks.rotated_digits import RotatedDigits, RotatedDigitsStream, _digits
 from farshore.data.domain import Domain
 from farshore.data.images import rotate
 from farshore.data.seal import FrozenModel
@@ -34,10 +34,11 @@ def test_rotated_digits_counts_and_defaults() -> None:
     assert [len(domain.validation) for domain in scenario.sources] == [72, 72, 72, 72]
 
 
-def test_each_image_is_in_exactly_one_domain() -> None:
+@pytest.mark.parametrize("benchmark", [RotatedDigits, RotatedDigitsStream])
+def test_each_image_is_in_exactly_one_domain(benchmark: type[RotatedDigits]) -> None:
     """Every image is a rotated original; the parts are disjoint and cover all originals."""
     images, labels = _digits()
-    scenario = RotatedDigits().scenario()
+    scenario = benchmark().scenario()
     originals_used: list[int] = []
     for domain in (*scenario.sources, target_of(scenario)):
         turned = rotate(images, float(domain.name)).flatten(1).float()
@@ -49,7 +50,15 @@ def test_each_image_is_in_exactly_one_domain() -> None:
     assert sorted(originals_used) == list(range(1797))
 
 
-@pytest.mark.parametrize("name", ["rotated-digits", "heart-hospitals"])
+def test_the_stream_has_twelve_domains_with_all_classes() -> None:
+    scenario = RotatedDigitsStream().scenario()
+    domains = [*scenario.sources, target_of(scenario)]
+    assert [domain.name for domain in domains] == [str(angle) for angle in range(0, 120, 10)]
+    assert {len(domain) for domain in domains} == {149, 150}
+    assert all(len(domain.labels.unique()) == 10 for domain in domains)
+
+
+@pytest.mark.parametrize("name", ["rotated-digits", "rotated-digits-stream", "heart-hospitals"])
 def test_the_seed_decides_the_data_and_the_order_only_the_order(name: str) -> None:
     make = BENCHMARKS.get(name)
     first, same, other = (make().scenario(seed=seed) for seed in (0, 0, 1))

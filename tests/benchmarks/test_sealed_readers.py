@@ -46,6 +46,15 @@ def test_no_edit_of_the_target_in_a_table_changes_a_weight(tmp_path: Path, rows:
 
 
 @fixtures_allowed
+@given(rows=target_edits.edited_tables(), later=target_edits.later_rows())
+def test_no_edit_of_the_target_or_of_what_follows_it_in_time_changes_a_weight(
+    tmp_path: Path, rows: list[Row], later: list[Row]
+) -> None:
+    """The weights are those of a table that ends with the target."""
+    check_table(tmp_path, [*later, *rows], "er")
+
+
+@fixtures_allowed
 @given(pictures=target_edits.edited_pictures())
 def test_no_edit_of_target_images_changes_a_weight(tmp_path: Path, pictures: list[Picture]) -> None:
     weights = target_edits.picture_weights(tmp_path / "edited", pictures, "er")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
 from farshore.protocol import Run, execute
 from farshore.store.ranking import rank, rank_by_order
 
@@ -76,3 +79,18 @@ def test_by_order_each_order_has_its_own_mean() -> None:
                 if each.run.method == standing.method and " ".join(each.sources) == order
             ]
             assert standing.target == result.target_score
+
+
+def test_with_several_targets_each_counts_once_however_many_runs_it_has() -> None:
+    runs = [
+        Run(benchmark="heart-hospitals", method="finetune", steps=1, target=target, seed=seed)
+        for target, seeds in (("cleveland", 3), ("va", 1), ("hungarian", 1))
+        for seed in range(seeds)
+    ]
+    results = [execute(run) for run in runs]
+    scores = [float(result.target_score or 0) for result in results]
+    by_target = [np.mean(scores[:3]), scores[3], scores[4]]
+    (standing,) = rank(results)
+    assert (standing.targets, standing.runs) == (3, 5)
+    assert standing.target == pytest.approx(np.mean(by_target))
+    assert standing.target_error == pytest.approx(np.std(by_target, ddof=1) / np.sqrt(3))

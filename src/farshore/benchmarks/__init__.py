@@ -22,10 +22,12 @@ BENCHMARKS: Registry[type[Benchmark]] = Registry(
     "farshore.benchmarks",
     {
         "rotated-digits": "farshore.benchmarks.rotated_digits:RotatedDigits",
+        "rotated-digits-stream": "farshore.benchmarks.rotated_digits:RotatedDigitsStream",
         "heart-hospitals": "farshore.benchmarks.heart_hospitals:HeartHospitals",
         "rotated-mnist": "farshore.benchmarks.rotated_mnist:RotatedMNIST",
         "rotated-mnist-extended": "farshore.benchmarks.rotated_mnist:RotatedMNISTExtended",
         "covertype": "farshore.benchmarks.covertype:Covertype",
+        "covertype-zones": "farshore.benchmarks.covertype_zones:CovertypeZones",
         "cifar10-c": "farshore.benchmarks.cifar10_c:CIFAR10C",
         "tinyimagenet-c": "farshore.benchmarks.tinyimagenet_c:TinyImageNetC",
         "wm811k": "farshore.benchmarks.wm811k:WM811K",

@@ -41,6 +41,8 @@ MEASURED = (
 )
 FEATURES = (*MEASURED, *(f"soil_{number}" for number in range(1, 41)))
 LARGEST = 200_000_000
+# By cover type 1..7: the number of the class; type 4 (cottonwood and willow) is dropped.
+CLASS_NUMBERS = np.array([-1, 0, 1, 2, -1, 3, 4, 5])
 
 
 class CovertypeOptions(BenchmarkOptions):
@@ -73,6 +75,7 @@ class Covertype(PreparedBenchmark):
     licence = "CC BY 4.0"
     Options: ClassVar[type[BenchmarkOptions]] = CovertypeOptions
     options: CovertypeOptions
+    features: ClassVar[tuple[str, ...]] = FEATURES
     domains = AREAS
     default_target = "cache-la-poudre"
     classes = (
@@ -117,7 +120,7 @@ class Covertype(PreparedBenchmark):
         """Balance each area; rows stay in the order of the official file."""
         table, cover = read_covertype(raw)
         features = np.concatenate([table[:, :10], table[:, 14:]], axis=1)
-        number = np.array([-1, 0, 1, 2, -1, 3, 4, 5])[cover]
+        number = CLASS_NUMBERS[cover]
         for index, area in enumerate(AREAS):
             rows = np.flatnonzero((table[:, 10 + index] == 1) & (number >= 0))
             balanced = rows[balance(number[rows], generator(seed, self.set_name, "balance", index))]
@@ -126,10 +129,10 @@ class Covertype(PreparedBenchmark):
     def make(
         self, sources: Sequence[str], target: str, seed: int
     ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
-        """Make the areas, scaled by the training rows of the first source or of all sources."""
+        """Make the domains, scaled by the training rows of the first source or of all sources."""
         prepared = self.open(seed)
         validation = validation_rows(prepared.domains)
-        preprocessing = self.preprocessing = TablePreprocessing(FEATURES, indicators=False)
+        preprocessing = self.preprocessing = TablePreprocessing(self.features, indicators=False)
 
         def read(name: str) -> tuple[pd.DataFrame, Tensor, Domain]:
             inputs, labels = prepared.read(name)
@@ -139,9 +142,9 @@ class Covertype(PreparedBenchmark):
                 blank,
                 labels,
                 validation=validation[name],
-                seed=derive(seed, self.set_name, AREAS.index(name)),
+                seed=derive(seed, self.set_name, self.domains.index(name)),
             )
-            return pd.DataFrame(np.asarray(inputs), columns=FEATURES), labels, split
+            return pd.DataFrame(np.asarray(inputs), columns=self.features), labels, split
 
         def make_domain(name: str) -> Domain:
             frame, labels, split = read(name)
@@ -164,11 +167,15 @@ class Covertype(PreparedBenchmark):
 
 def balance(labels: np.ndarray, draw: torch.Generator) -> np.ndarray:
     """Return sorted row numbers with as many rows of each class as the rarest class has."""
-    classes, counts = np.unique(labels, return_counts=True)
+    return draw_at_most(labels, int(np.unique(labels, return_counts=True)[1].min()), draw)
+
+
+def draw_at_most(labels: np.ndarray, most: int, draw: torch.Generator) -> np.ndarray:
+    """Return sorted row numbers with at most this many rows of each class."""
     chosen = []
-    for label in classes:
+    for label in np.unique(labels):
         rows = np.flatnonzero(labels == label)
-        chosen.append(rows[torch.randperm(len(rows), generator=draw)[: int(counts.min())].numpy()])
+        chosen.append(rows[torch.randperm(len(rows), generator=draw)[:most].numpy()])
     return np.sort(np.concatenate(chosen))
 
 

@@ -26,6 +26,13 @@ class ExtendedImages(ImageBenchmark):
     Only the default target is allowed, because every other domain is one of the sources.
     """
 
+    def each_target(self) -> dict[str, tuple[str, ...]]:
+        """Refuse: no domain but the default target is unseen."""
+        raise FarshoreError(
+            f"target each is not allowed in {self.name}, where sources repeat: use "
+            f"{self.default_target}"
+        )
+
     def make(
         self, sources: Sequence[str], target: str, seed: int
     ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:

@@ -58,6 +58,18 @@ class RotatedDigits(Benchmark):
         return [make_domain(name) for name in sources], lambda: make_domain(target), ()
 
 
+class RotatedDigitsStream(RotatedDigits):
+    """The same digits in twelve disjoint parts, rotated by 10 more degrees in each.
+
+    Each domain has about 150 digits: many small sites that drift, to try what needs many domains.
+    """
+
+    name = "rotated-digits-stream"
+    summary = "1,797 8x8 digits in twelve disjoint parts, rotated by 0, 10, ..., 100 -> 110 degrees"
+    domains = tuple(str(angle) for angle in range(0, 120, 10))
+    default_target = "110"
+
+
 def _digits() -> tuple[Tensor, Tensor]:
     loaded = load_digits()
     images = torch.from_numpy(loaded.images).float()  # 0..16

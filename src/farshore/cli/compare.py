@@ -102,7 +102,8 @@ def compare(
         str | None,
         typer.Option(
             help="the unseen domain; the others are sources. each: every domain in turn (with "
-            "--time: every domain from the third on, learned from those before it)"
+            "--time: every domain from the third on, learned from those before it) [default: that "
+            "of the benchmark; each for own data]"
         ),
     ] = None,
     scenario_seed: Annotated[int, typer.Option(help="seed of the data")] = 0,
@@ -155,10 +156,7 @@ def compare(
     Example: farshore compare rotated-digits --methods finetune,er,tailored
     """
     arguments = locals()
-    from ..files import check_writable
-    from ..plan.comparison import make_comparison, record_comparison
-    from ..plan.experiment import make_book
-    from ..plan.plan import make_plan
+    from ..plan.comparison import make_comparison, plan_comparison
     from ..plan.select import select_methods
     from ..settings import parse_assignments
     from ..store.store import Store
@@ -183,17 +181,13 @@ def compare(
         settings=parse_assignments(set or []),
     )
     store, console = Store(runs), make_console()
-    plan = make_plan(comparison, store, make_book(runs / "none.yaml"), device=device)
-    for absent in plan.absent.values():
-        raise FarshoreError(f"{benchmark} is not available here: {absent.why}")
-    check_writable(runs, "--runs")
-    plan.experiment = comparison = record_comparison(comparison, runs)
+    plan = plan_comparison(comparison, store, device=device)
     failed = carry_out_plan(console, plan, store, options, keep_states=keep_states)
     results = [store.read(name) for name in plan.unique() if store.folder(name).finished()]
     if results:
         print_tables(console, results, plan)
         count = "1 run" if len(results) == 1 else f"{len(results)} runs"
-        print_line(console, f"{count} in {runs}; {write_page(runs, comparison.name)}")
+        print_line(console, f"{count} in {runs}; {write_page(runs, plan.name)}")
     if failed:
         raise typer.Exit(1)
 

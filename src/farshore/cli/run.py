@@ -127,6 +127,7 @@ def run(
 
     from ..engines.carry_out import Keep
     from ..plan.plan import plan_run
+    from ..plan.select import EACH
     from ..protocol import Run
     from ..settings import parse_assignments
     from ..store.store import Store
@@ -138,6 +139,11 @@ def run(
         **({"deterministic": True} if deterministic else {}),
     }
     data = data_fields(arguments)
+    if target == EACH:
+        raise FarshoreError(
+            f"--target {EACH} is one run per domain: use farshore compare --methods {method} "
+            f"--target {EACH}"
+        )
     requested = Run.build(
         method=method,
         seed=seed,

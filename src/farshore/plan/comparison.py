@@ -23,10 +23,13 @@ from pydantic import ValidationError
 from ..benchmarks.benchmark import Benchmark
 from ..benchmarks.source import make_benchmark
 from ..errors import FarshoreError
+from ..files import check_writable
 from ..lock import InUseError, exclusive
 from ..names import LONGEST_NAME
 from ..store.identity import typed_settings
+from ..store.store import Store
 from .experiment import Experiment, Part, Search, explain_keys, make_book
+from .plan import Plan, make_plan
 from .record import FOLDER, record_experiment, recorded_experiments
 from .select import (
     EACH,
@@ -58,12 +61,15 @@ def make_comparison(
     """An experiment that compares methods on one benchmark, without a search.
 
     data: the fields of a run that choose benchmark, options and network.
+    target: a domain, or `each`; by default that of the benchmark, and each domain of own data.
     conditions: further fields of a part: steps, memory and so on.
     """
     if not (methods and seeds and orders):
         raise FarshoreError("there is nothing to compare: name at least one method, seed and order")
     name, options = str(data["benchmark"]), dict(data.get("options", {}))
     benchmark = make_benchmark(name, options)
+    if target is None and benchmark.own_data and benchmark.usual_target() is None:
+        target = EACH
     if target == benchmark.usual_target():
         target = None
     if target != EACH and benchmark.options.domain_by is None:
@@ -123,6 +129,16 @@ def record_comparison(requested: Experiment, runs: Path) -> Experiment:
         whole = _extended(requested, recorded)
         record_experiment(whole, runs, make_book(runs / FOLDER / "none.yaml"))
     return requested.model_copy(update={"name": whole.name})
+
+
+def plan_comparison(requested: Experiment, store: Store, *, device: str = "cpu") -> Plan:
+    """Plan a comparison and record it in the store; its data must be available here."""
+    plan = make_plan(requested, store, make_book(store.runs / "none.yaml"), device=device)
+    for title, absent in plan.absent.items():
+        raise FarshoreError(f"{title} is not available here: {absent.why}")
+    check_writable(store.runs, "--runs")
+    plan.experiment = record_comparison(requested, store.runs)
+    return plan
 
 
 def _extended(requested: Experiment, recorded: Sequence[Experiment]) -> Experiment:
