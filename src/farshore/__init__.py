@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from .lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from .auditing import audit as audit
     from .benchmarks.benchmark import Benchmark as Benchmark
     from .benchmarks.options import BenchmarkOptions as BenchmarkOptions
     from .comparing import Comparison as Comparison
@@ -50,6 +51,7 @@ EXPORTS = {
     "Result": "protocol",
     "Run": "protocol",
     "Scenario": "data.scenario",
+    "audit": "auditing",
     "compare": "comparing",
     "execute": "protocol",
     "load": "learner",

@@ -165,7 +165,7 @@ def compare(
     if seeds < 1 or workers < 1:
         raise FarshoreError(f"seeds = {seeds} and workers = {workers} must be at least 1")
     given = {"domain": domain, "label": label, **options}
-    benchmark, chosen = _find_data(
+    benchmark, chosen = find_data(
         data, {key: value for key, value in given.items() if value is not None}, folder, name
     )
     comparison = make_comparison(
@@ -186,7 +186,7 @@ def compare(
     )
     store = Store(folder)
     plan = plan_comparison(comparison, store, device=device)
-    failures = _carry_out(plan, store, workers, progress)
+    failures = carry_out_quietly(plan, store, workers, progress)
     results = [store.read(each) for each in plan.unique() if store.folder(each).finished()]
     if failures and not results:
         raise FarshoreError(failures[0])
@@ -194,7 +194,7 @@ def compare(
     return Comparison(plan.name, folder, results, failures, planned)
 
 
-def _find_data(
+def find_data(
     data: pd.DataFrame | str | os.PathLike[str], options: dict[str, Any], runs: Path, name: str
 ) -> tuple[str, dict[str, Any]]:
     """The benchmark that `data` stands for, and its options."""
@@ -241,7 +241,7 @@ def _save(frame: pd.DataFrame, runs: Path, name: str) -> Path:
     return path
 
 
-def _carry_out(plan: Plan, store: Store, workers: int, progress: bool) -> list[str]:
+def carry_out_quietly(plan: Plan, store: Store, workers: int, progress: bool) -> list[str]:
     """Carry out the open runs; return one line per failure."""
 
     def report(planned: Planned | None, outcome: Outcome | None, state: Progress) -> None:

@@ -39,7 +39,7 @@ from .prepare import use_root
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..audit.findings import Findings
+    from ..auditing import Audit
 
 # Options of the other commands that an audit does not have.
 NOT_GIVEN = dict.fromkeys(("domain_by", "domains", "severity", "weights"))
@@ -99,15 +99,10 @@ def audit(
     Example: farshore audit heart.csv --domain hospital --label num
     """
     arguments = locals() | NOT_GIVEN
-    from ..audit.candidates import plan_audit, usual_methods
-    from ..audit.findings import check_enough, find_all
-    from ..audit.sites import compare_sites, read_sites
-    from ..audit.words import too_few
+    from ..auditing import carry_out_audit
     from ..benchmarks.source import make_benchmark
     from ..files import check_writable
-    from ..plan.comparison import record_comparison
-    from ..plan.experiment import make_book
-    from ..plan.plan import make_plan
+    from ..plan.plan import Plan
     from ..plan.select import select_methods
     from ..store.store import Store
     from .method_groups import method_groups
@@ -118,83 +113,45 @@ def audit(
     if seeds < 1:
         raise FarshoreError(f"--seeds {seeds} is not allowed: give at least 1")
     data, console = data_fields(arguments), make_console()
-    chosen = make_benchmark(data["benchmark"], data["options"])
-    page = out or runs / f"audit-{chosen.title}.html"
+    title = make_benchmark(data["benchmark"], data["options"]).title
+    page = out or runs / f"audit-{title}.html"
     if page.suffix != ".html":
         raise FarshoreError(f"--out {str(page)!r} is not allowed: end it in .html")
-    targets = list(chosen.each_target())
-    sites = read_sites(data["benchmark"], data["options"])
-    few = check_enough(chosen.title, sites.counts, targets)
-    if few is not None:
-        for sentence in too_few(few):
-            print_line(console, sentence)
-        check_writable(page.parent, "--out")
-        write_json(page, few.plain())
-        return
-    candidates = (
-        select_methods(split_names(methods) or [], method_groups())
-        if methods is not None
-        else usual_methods(chosen)
-    )
-    experiment = plan_audit(
+    check_writable(page.parent, "--out" if out is not None else "--runs")
+    named = split_names(methods)
+    candidates = None if named is None else select_methods(named, method_groups())
+    options = EngineOptions(workers=workers, device=device)
+
+    def perform(plan: Plan, store: Store) -> None:
+        carry_out_plan(console, plan, store, options, keep_states=False)
+
+    done = carry_out_audit(
         data,
-        chosen,
         candidates,
+        store=Store(runs),
+        perform=perform,
+        device=device,
         orders=split_names(orders),
         seeds=seeds,
         steps=steps,
         memory=memory,
     )
-    store = Store(runs)
-    plan = make_plan(experiment, store, make_book(runs / "none.yaml"), device=device)
-    for absent in plan.absent.values():
-        raise FarshoreError(f"{benchmark} is not available here: {absent.why}")
-    check_writable(runs, "--runs")
-    plan.experiment = record_comparison(experiment, runs)
-    options = EngineOptions(workers=workers, device=device)
-    failed = carry_out_plan(console, plan, store, options, keep_states=False)
-    results = [store.read(name) for name in plan.unique() if store.folder(name).finished()]
-    if failed or len(results) < len(plan.unique()):
-        raise FarshoreError(
-            f"{len(plan.unique()) - len(results)} of {len(plan.unique())} runs have no result, and "
-            "an audit needs all of them: the same command tries them again"
-        )
-    findings = find_all(results, compare_sites(sites), in_time=chosen.ordered_by_time)
-    print_answers(console, findings)
-    print_line(console, write_page(findings, page))
+    print_answers(console, done)
+    print_line(console, write_findings(done, page))
 
 
-def print_answers(console: Console, findings: Findings) -> None:
+def print_answers(console: Console, done: Audit) -> None:
     """Print the verdict, then each question with its answer."""
-    from ..audit.words import answers, verdict
-
-    console.print(f"\n{verdict(findings)}\n", highlight=False)
-    for answer in answers(findings):
-        console.print(f"{answer.question}", style="bold", highlight=False)
-        console.print(f"  {answer.text}\n", highlight=False)
+    console.print(f"\n{done.verdict}\n", highlight=False)
+    for question, text in done.answers.items():
+        console.print(question, style="bold", highlight=False)
+        console.print(f"{text}\n", highlight=False)
 
 
-def write_page(findings: Findings, page: Path) -> str:
-    """Write the page and the JSON beside it; return where they are."""
-    from ..report.audit_page import audit_page
-
-    written = [str(write_json(page, findings.plain()))]
+def write_findings(done: Audit, page: Path) -> str:
+    """Write the page and the numbers beside it; return where they are."""
+    numbers = done.report(page.with_suffix(".json"))
     try:
-        text = audit_page(findings)
+        return f"the page is {done.report(page)}, the numbers are {numbers}"
     except FarshoreError as error:
-        return f"the findings are {written[0]}; no {page.name}: {error}"
-    from ..files import write_output
-
-    write_output(page, text.encode())
-    return f"the page is {page}, the findings are {written[0]}"
-
-
-def write_json(page: Path, findings: dict[str, object]) -> Path:
-    """Write the findings beside the page, with the same name."""
-    import json
-
-    from ..files import write_output
-
-    path = page.with_suffix(".json")
-    write_output(path, json.dumps(findings, indent=1, default=str).encode())
-    return path
+        return f"the numbers are {numbers}; {error}"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from .. import __version__
-from ..audit.findings import Findings
-from ..audit.words import answers, percent, verdict
+from ..findings.found import Findings
+from ..findings.words import answers, percent, verdict
 from .page import drawn, figure_data, needed, page_file, page_templates, plotly_script
 
 if TYPE_CHECKING:

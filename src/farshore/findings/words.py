@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..evaluation.over_units import Difference
-from .findings import Findings, TooFew
+from .found import Findings, TooFew
 
 # Below these, a difference is not worth a warning.
 SMALL_LOSS = 0.02
@@ -67,20 +67,20 @@ def answers(findings: Findings) -> list[Answer]:
     ]
 
 
-def too_few(found: TooFew) -> list[str]:
+def too_few(found: TooFew) -> str:
     """Why the audit cannot say anything, and what would help."""
-    return [
-        f"The data are too few to say what to expect at a new site: {reason}."
-        for reason in found.reasons
-    ] + ["Add sites first, then rows per site; `farshore compare --target each` shows raw scores."]
+    return (
+        "The data are too few to say what to expect at a new site: "
+        f"{'; '.join(found.reasons)}. Add sites first, then rows per site."
+    )
 
 
 def _expected(findings: Findings) -> str:
     lowest = min(findings.scores, key=lambda site: findings.scores[site])
     highest = max(findings.scores, key=lambda site: findings.scores[site])
     text = (
-        f"{verdict(findings)} {len(findings.scores)} sites were left out in turn: the lowest score "
-        f"was {percent(findings.scores[lowest])}% at {lowest}, the highest "
+        f"{len(findings.scores)} sites were left out in turn: the lowest score was "
+        f"{percent(findings.scores[lowest])}% at {lowest}, the highest "
         f"{percent(findings.scores[highest])}% at {highest}. At each site the method was chosen "
         "without it."
     )

@@ -17,7 +17,7 @@ from .candidates import JOINT, MAJORITY, RECOMMENDED
 from .choice import Choice, early_scores, make_choice
 from .curve import Curve, fit_curve, points
 from .expectation import FEWEST_SITES, Expectation, expect
-from .sites import SiteShift
+from .unlike import SiteShift
 
 # Sites with fewer rows are too small to be judged by.
 FEWEST_ROWS = 20

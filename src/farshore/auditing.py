@@ -1,0 +1,157 @@
+"""`farshore.audit`: what to expect at a site that nobody has seen, and which method to take.
+
+It plans, carries out and records the same runs as `farshore audit`, which are those of a comparison
+with every domain as the target in turn: all three resume each other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from .benchmarks.source import make_benchmark
+from .comparing import carry_out_quietly, find_data
+from .errors import FarshoreError
+from .files import write_output
+from .findings.candidates import plan_audit, usual_methods
+from .findings.found import Findings, TooFew, check_enough, find_all
+from .findings.unlike import compare_sites, read_sites
+from .findings.words import answers, too_few, verdict
+from .plan.comparison import plan_comparison
+from .plan.plan import Plan
+from .plan.select import select_methods
+from .store.store import Store
+
+FORMS = (".html", ".json")
+
+
+@dataclass(frozen=True)
+class Audit:
+    """A finished audit; `findings` are the numbers, or why the data are too few for any."""
+
+    title: str
+    findings: Findings | TooFew
+
+    @property
+    def verdict(self) -> str:
+        """What to expect at a new site, in one sentence."""
+        found = self.findings
+        return too_few(found) if isinstance(found, TooFew) else verdict(found)
+
+    @property
+    def answers(self) -> dict[str, str]:
+        """The answers by question; empty if the data are too few."""
+        if isinstance(self.findings, TooFew):
+            return {}
+        return {answer.question: answer.text for answer in answers(self.findings)}
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write a page (.html) or all numbers (.json); return the path."""
+        out = Path(path)
+        if out.suffix not in FORMS:
+            raise FarshoreError(f"{str(out)!r} is not allowed: end it in {' or '.join(FORMS)}")
+        if out.suffix == ".json":
+            text = json.dumps(self.findings.plain(), indent=1)
+        elif isinstance(self.findings, TooFew):
+            raise FarshoreError(f"there is no page to write: {self.verdict}")
+        else:
+            from .report.audit_page import audit_page
+
+            text = audit_page(self.findings)
+        write_output(out, text.encode())
+        return out
+
+
+def audit(
+    data: pd.DataFrame | str | os.PathLike[str],
+    *,
+    domain: str | None = None,
+    label: str | None = None,
+    methods: Sequence[str] | None = None,
+    orders: Sequence[str] | None = None,
+    seeds: int = 1,
+    steps: int | None = None,
+    memory: int | None = None,
+    runs: str | os.PathLike[str] = "runs",
+    workers: int = 1,
+    device: str = "cpu",
+    name: str = "frame",
+    progress: bool = False,
+    **options: Any,
+) -> Audit:
+    """Say what to expect at a new site, and which method to take there.
+
+    Every domain is left out in turn. Runs that are already in the folder `runs` are not repeated.
+
+    data: a data frame, the path of a table or of a folder of images, or the name of a benchmark.
+    domain, label: the columns of a table with the site and with the class.
+    methods: candidates; majority and joint are added for reference. By default `finetune`, `er`,
+        two tailored methods, `ridge`, `trees` and `best`.
+    orders: orders of the sources in the words of `farshore compare --orders`; by default listed and
+        reversed, or the order of time if there is a time column.
+    seeds, steps, memory, workers, name, progress, options: as for `farshore.compare`.
+    """
+    folder = Path(runs)
+    given = {"domain": domain, "label": label, **options}
+    benchmark, chosen = find_data(
+        data, {key: value for key, value in given.items() if value is not None}, folder, name
+    )
+
+    def perform(plan: Plan, store: Store) -> None:
+        carry_out_quietly(plan, store, workers, progress)
+
+    return carry_out_audit(
+        {"benchmark": benchmark, "options": chosen},
+        methods,
+        store=Store(folder),
+        perform=perform,
+        device=device,
+        orders=orders,
+        seeds=seeds,
+        steps=steps,
+        memory=memory,
+    )
+
+
+def carry_out_audit(
+    data: Mapping[str, Any],
+    methods: Sequence[str] | None,
+    *,
+    store: Store,
+    perform: Callable[[Plan, Store], object],
+    device: str,
+    **conditions: Any,
+) -> Audit:
+    """Plan the runs of an audit, have them carried out by `perform`, and find what they say.
+
+    data: the fields of a run that choose benchmark, options and network.
+    """
+    name, options = str(data["benchmark"]), data["options"]
+    benchmark = make_benchmark(name, options)
+    absent = benchmark.missing()
+    if absent is not None:
+        raise FarshoreError(f"{benchmark.title} is not available here: {absent}")
+    targets = list(benchmark.each_target())
+    sites = read_sites(name, options)
+    few = check_enough(benchmark.title, sites.counts, targets)
+    if few is not None:
+        return Audit(benchmark.title, few)
+    candidates = usual_methods(benchmark) if methods is None else select_methods(methods)
+    experiment = plan_audit(data, benchmark, candidates, **conditions)
+    plan = plan_comparison(experiment, store, device=device)
+    perform(plan, store)
+    names = plan.unique()
+    results = [store.read(each) for each in names if store.folder(each).finished()]
+    if len(results) < len(names):
+        raise FarshoreError(
+            f"{len(names) - len(results)} of {len(names)} runs have no result, and an audit needs "
+            "all of them: the same command tries them again"
+        )
+    shifts = compare_sites(sites)
+    return Audit(benchmark.title, find_all(results, shifts, in_time=benchmark.ordered_by_time))
