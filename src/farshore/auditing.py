@@ -15,6 +15,7 @@ from typing import Any
 
 import pandas as pd
 
+from .benchmarks.own import OwnBenchmark
 from .benchmarks.source import make_benchmark
 from .comparing import carry_out_quietly, find_data
 from .errors import FarshoreError
@@ -137,6 +138,11 @@ def carry_out_audit(
     absent = benchmark.missing()
     if absent is not None:
         raise FarshoreError(f"{benchmark.title} is not available here: {absent}")
+    if isinstance(benchmark, OwnBenchmark):  # small data are told so, not refused by a detail
+        counts = benchmark.read_facts()["domain"].value_counts().to_dict()
+        few = check_enough(benchmark.title, counts, list(counts))
+        if few is not None:
+            return Audit(benchmark.title, few)
     targets = list(benchmark.each_target())
     sites = read_sites(name, options)
     few = check_enough(benchmark.title, sites.counts, targets)

@@ -175,6 +175,16 @@ def cases(killer: Killer, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
             exact=False,
             **runs,
         ),
+        Case(
+            "audit",
+            lambda work: [
+                *("audit", "heart-hospitals", "--methods", "ncm", "--orders", "listed"),
+                *("--steps", 2, "--workers", 1, "--runs", work / "runs"),
+            ],
+            empty,
+            exact=False,
+            **runs,
+        ),
     ]
     for case in listed:
         work = copied(case, folder / "whole" / case.name)

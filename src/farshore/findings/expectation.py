@@ -7,7 +7,8 @@ the runs at one site, a single model at a new site scores
     ȳ ± t(n - 1) · √(b² (1 + 1/n) + w² (1 - 1/m)),
 
 Student's prediction interval. b² contains w²/m and the chance of the rows that a site happens to
-have; the second term is what one model varies more than a mean of m.
+have, so the interval is for the score that will be measured at a site with about as many rows as
+these. The second term is what one model varies more than a mean of m.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def verdict(findings: Findings) -> str:
             f"{percent(max(findings.scores.values()))}% {name}, too far apart for an interval."
         )
     return (
-        f"Expect {percent(expected.mean)}% {name} at a new site with {method}, and between "
+        f"Expect {percent(expected.mean)}% {name} at a new site with {method}: between "
         f"{percent(expected.low)}% and {percent(expected.high)}% in {100 * expected.level:.0f} of "
         "100 cases."
     )

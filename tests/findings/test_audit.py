@@ -1,0 +1,94 @@
+"""The audit from a table to its answers, quickly: few rows, closed forms, a few steps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from made_sites import Made, make_sites
+
+import farshore
+from farshore.errors import FarshoreError
+from farshore.findings.found import Findings
+
+QUICK = {"methods": ["slda", "ncm"], "steps": 2}
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    made = make_sites(Made(sites=4, rows=60), seed=1)
+    # The column is the site in disguise: whoever reads it knows s2.
+    return made.assign(scanner=(made["site"] == "s2") * 5.0 + made["x0"])
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="module")
+def done(table: pd.DataFrame, runs: Path) -> farshore.auditing.Audit:
+    return farshore.audit(table, domain="site", label="ill", runs=runs, orders=["listed"], **QUICK)
+
+
+def test_every_question_has_an_answer_with_the_numbers_of_the_findings(done) -> None:
+    found = done.findings
+    assert isinstance(found, Findings)
+    assert set(found.scores) == {"s0", "s1", "s2", "s3", "s4"}
+    answers = list(done.answers.values())
+    assert len(answers) == 9
+    assert all(answers)
+    assert found.expectation is not None
+    assert f"{100 * found.expectation.mean:.1f}%" in done.verdict
+    assert found.unlike is not None
+    assert found.unlike.site == "s2"
+    assert found.unlike.columns[0].column == "scanner"
+    assert "s2: a classifier recognises" in done.answers["Which site is unlike the others?"]
+
+
+def test_scores_are_those_of_the_method_chosen_without_the_site(done, runs: Path) -> None:
+    from farshore.store.store import Store
+
+    by_method: dict[tuple[str, str], list[float]] = {}
+    for _, result, _ in Store(runs).results():
+        key = (result.run.method, result.target.name)
+        by_method.setdefault(key, []).append(result.target_score)
+    for site, score in done.findings.scores.items():
+        chosen = done.findings.choice.without[site]
+        values = by_method[chosen, site]
+        assert score == pytest.approx(sum(values) / len(values)), site
+
+
+def test_the_choice_without_a_site_does_not_depend_on_it(table, tmp_path: Path, done) -> None:
+    """The rows of a site become noise; what is chosen without that site stays."""
+    noisy = table.copy()
+    there = noisy["site"] == "s3"
+    noisy.loc[there, "ill"] = noisy.loc[there, "ill"].sample(frac=1, random_state=0).to_numpy()
+    noisy.loc[there, "x0"] = noisy.loc[there, "x0"].sample(frac=1, random_state=1).to_numpy()
+    again = farshore.audit(
+        noisy, domain="site", label="ill", runs=tmp_path, orders=["listed"], **QUICK
+    )
+    assert again.findings.scores["s3"] != done.findings.scores["s3"]
+    assert again.findings.choice.without["s3"] == done.findings.choice.without["s3"]
+
+
+def test_thirty_rows_are_too_few_to_say(tmp_path: Path) -> None:
+    few = make_sites(Made(sites=4, rows=6), seed=3)
+    assert len(few) == 30
+    done = farshore.audit(few, domain="site", label="ill", runs=tmp_path, **QUICK)
+    assert "too few to say" in done.verdict
+    assert done.answers == {}
+    assert not (tmp_path / "experiments").exists(), "nothing is trained"
+    assert json.loads(done.report(tmp_path / "few.json").read_text())["status"] == "too few data"
+    with pytest.raises(FarshoreError, match="no page"):
+        done.report(tmp_path / "few.html")
+
+
+def test_sites_in_time_are_predicted_from_those_before(tmp_path: Path) -> None:
+    made = make_sites(Made(sites=6, rows=60), seed=2)
+    dated = made.assign(year=2000 + made["site"].str[1:].astype(int))
+    done = farshore.audit(dated, domain="site", label="ill", time="year", runs=tmp_path, **QUICK)
+    assert list(done.findings.scores) == ["s2", "s3", "s4", "s5", "s6"]
+    assert "order of time" in done.answers["How much does the order of the sites matter?"]

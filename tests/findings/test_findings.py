@@ -1,0 +1,150 @@
+"""What an audit computes, against worked numbers and slower second computations."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from farshore.findings.choice import choose, make_choice
+from farshore.findings.curve import Point, fit_curve
+from farshore.findings.expectation import expect
+from farshore.findings.found import check_enough
+from farshore.findings.unlike import SiteRows, compare_sites
+
+SITES = [(name,) for name in "abcdef"]
+
+
+def scored(*values: float) -> dict[tuple[str, ...], dict[object, float]]:
+    """A score per site, from one run."""
+    return {site: {0: value} for site, value in zip(SITES, values, strict=False)}
+
+
+def test_the_interval_of_worked_numbers() -> None:
+    """Mean 0.8, deviation 0.1, t(3) at 95% 2.3534: 0.8 ± 2.3534 · 0.1 · √1.25."""
+    deviation = 0.1 * math.sqrt(3) / 2  # so that the sample deviation of ±d, ±d is 0.1
+    values = {"a": [0.8 - deviation], "b": [0.8 + deviation], "c": [0.8 - deviation]}
+    values["d"] = [0.8 + deviation]
+    expected = expect(values)
+    assert expected is not None
+    half = 2.353363 * 0.1 * math.sqrt(1.25)
+    assert (expected.low, expected.high) == pytest.approx((0.8 - half, min(1, 0.8 + half)))
+    assert expected.mean == pytest.approx(0.8)
+
+
+def test_runs_that_differ_widen_the_interval() -> None:
+    steady = {
+        site: [value] * 2 for site, value in zip("abcde", (0.6, 0.62, 0.61, 0.63, 0.6), strict=True)
+    }
+    shaky = {site: [value[0] - 0.05, value[0] + 0.05] for site, value in steady.items()}
+    narrow, wide = expect(steady), expect(shaky)
+    assert narrow is not None
+    assert wide is not None
+    assert wide.width > narrow.width
+    assert wide.within == pytest.approx(0.05 * math.sqrt(2))
+
+
+def test_the_interval_holds_for_normal_sites() -> None:
+    draws = np.random.default_rng(0)
+    hits = 0
+    for _ in range(400):
+        scores = draws.normal(0.7, 0.05, size=7)
+        interval = expect({str(k): [value] for k, value in enumerate(scores[:6])})
+        assert interval is not None
+        hits += interval.low <= scores[6] <= interval.high
+    assert 0.87 <= hits / 400 <= 0.93
+
+
+def test_three_sites_give_no_interval() -> None:
+    assert expect({"a": [0.5], "b": [0.6], "c": [0.7]}) is None
+
+
+def test_the_preferred_method_is_taken_unless_another_is_clearly_better() -> None:
+    best = scored(0.80, 0.82, 0.81, 0.79)
+    tied = scored(0.83, 0.80, 0.82, 0.78)  # differences .03 -.02 .01 -.01: within their error
+    better = scored(0.84, 0.85, 0.85, 0.83)
+    assert choose({"best": best, "er": tied}, "best") == "best"
+    assert choose({"best": best, "er": better}, "best") == "er"
+    assert choose({"er": tied, "ridge": better}, "best") == "ridge"
+
+
+def test_a_choice_names_ties_certainty_and_the_choice_without_each_site() -> None:
+    scores = {
+        "best": scored(0.80, 0.82, 0.81, 0.79, 0.80, 0.81),
+        "er": scored(0.90, 0.91, 0.92, 0.89, 0.90, 0.90),
+        "ridge": scored(0.90, 0.92, 0.91, 0.90, 0.89, 0.91),
+        "ncm": scored(0.50, 0.52, 0.51, 0.50, 0.49, 0.50),
+    }
+    early = {"a": {"best": scored(0.7, 0.71), "ncm": scored(0.8, 0.83)}}
+    choice = make_choice(scores, early, "best")
+    assert choice.method == "ridge"
+    assert choice.ties == ("er",)
+    assert 0.3 < choice.certainty < 1
+    assert choice.without == {"a": "ncm"}
+
+
+def test_the_slope_is_that_of_a_regression_with_an_effect_per_site() -> None:
+    draws = np.random.default_rng(1)
+    points = [
+        Point(int(k), site, float(effect + 0.04 * math.log2(k) + 0.01 * draws.normal()))
+        for site, effect in zip("abcd", (0.5, 0.7, 0.6, 0.8), strict=True)
+        for k in draws.integers(1, 8, size=6)
+    ]
+    sites = sorted({point.site for point in points})
+    design = [[math.log2(p.learned), *(float(p.site == site) for site in sites)] for p in points]
+    slope = np.linalg.lstsq(np.array(design), [p.score for p in points], rcond=None)[0][0]
+    curve = fit_curve(points)
+    assert curve is not None
+    assert curve.doubling == pytest.approx(slope)
+    assert curve.rising
+    assert curve.low < 0.04 < curve.high
+    assert curve.gain(4, 4) == pytest.approx(slope)
+
+
+def test_a_flat_curve_is_not_rising_and_one_stage_is_none() -> None:
+    flat = [Point(k, site, 0.5 + 0.01 * (k % 2)) for site in "abc" for k in (1, 2, 3, 4)]
+    curve = fit_curve(flat)
+    assert curve is not None
+    assert not curve.rising
+    assert fit_curve([Point(1, site, 0.5) for site in "abc"]) is None
+
+
+def made_rows(strange: str | None) -> SiteRows:
+    draws = np.random.default_rng(2)
+    inputs = {name: draws.normal(size=(120, 3)) for name in "abcd"}
+    if strange is not None:
+        inputs[strange][:, 1] += 3
+    columns = ["age", "dose", "dose missing"]
+    return SiteRows(inputs, {name: len(rows) for name, rows in inputs.items()}, columns)
+
+
+def test_the_strange_site_and_its_column_are_named() -> None:
+    first = compare_sites(made_rows("c"))[0]
+    assert first.site == "c"
+    assert first.different
+    assert first.area > 0.95
+    assert first.columns[0].column == "dose"
+    assert len({each.column for each in first.columns}) == 2  # one entry per column
+
+
+def test_sites_without_shift_are_not_told_apart() -> None:
+    assert not any(shift.different for shift in compare_sites(made_rows(None)))
+
+
+@pytest.mark.parametrize(
+    ("sites", "enough"),
+    [
+        ({"a": 100, "b": 100, "c": 100, "d": 100}, True),
+        ({"a": 100, "b": 100, "c": 100}, False),
+        ({"a": 7, "b": 8, "c": 7, "d": 8}, False),
+        ({"a": 100, "b": 100, "c": 100, "d": 100, "e": 3}, True),
+        ({"a": 100, "b": 100, "c": 100, "d": 3}, False),
+    ],
+)
+def test_too_few_data_are_refused_with_a_reason(sites: dict[str, int], enough: bool) -> None:
+    few = check_enough("table", sites, list(sites))
+    assert (few is None) == enough
+    if few is not None:
+        assert few.plain()["status"] == "too few data"
+        assert all(any(char.isdigit() for char in reason) for reason in few.reasons)
