@@ -89,7 +89,9 @@ def learn(
         int,
         typer.Option(help="steps between checkpoints; interrupted training resumes at the last"),
     ] = 100,
-    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:0")] = "cpu",
+    device: Annotated[
+        str, typer.Option(help="cpu, cuda, cuda:0, or auto: cuda if there is a GPU, otherwise cpu")
+    ] = "auto",
 ) -> None:
     """Train MODEL on the data of one more site.
 
