@@ -56,7 +56,12 @@ def learn(
         int | None,
         typer.Option(help="new model: resize images to this many pixels per side [default: 32]"),
     ] = None,
-    steps: Annotated[int, typer.Option(help="training steps")] = 500,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            help="training steps [default: 20 passes over the training rows, 100 to 1000 steps]"
+        ),
+    ] = None,
     validation: Annotated[
         float, typer.Option(help="share of the rows held out to score the model")
     ] = 0.2,
