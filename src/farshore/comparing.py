@@ -29,6 +29,7 @@ from .engines.work import Outcome
 from .errors import FarshoreError, unknown
 from .evaluation.over_units import Scores, over_units, paired_difference
 from .files import write_output
+from .optimization import choose_device
 from .plan.comparison import make_comparison, plan_comparison
 from .plan.plan import Plan, Planned
 from .plan.select import select_methods
@@ -140,7 +141,7 @@ def compare(
     settings: Mapping[str, Any] = MappingProxyType({}),
     runs: str | os.PathLike[str] = "runs",
     workers: int = 1,
-    device: str = "cpu",
+    device: str = "auto",
     name: str = "frame",
     progress: bool = False,
     **options: Any,
@@ -158,6 +159,7 @@ def compare(
     orders: orders of the sources in the words of `farshore compare --orders`.
     seeds: number of run seeds, counted from 0.
     workers: number of runs at a time, each in a process of its own; 1 runs them in this process.
+    device: cpu, cuda, or auto: cuda if there is a GPU, otherwise cpu.
     progress: print a line per run to the standard error.
     options: further options of the benchmark, for example `time`, `group` or `drop`.
     """
@@ -185,7 +187,7 @@ def compare(
         settings=settings,
     )
     store = Store(folder)
-    plan = plan_comparison(comparison, store, device=device)
+    plan = plan_comparison(comparison, store, device=choose_device(device))
     failures = carry_out_quietly(plan, store, workers, progress)
     results = [store.read(each) for each in plan.unique() if store.folder(each).finished()]
     if failures and not results:

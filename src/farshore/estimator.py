@@ -27,7 +27,7 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     The inputs are numbers; scale them first, for example with StandardScaler.
 
     network, method, memory, settings, network_settings, device: as for `farshore.Learner`.
-    steps: training steps per domain.
+    steps: training steps per domain; by default 20 passes over its rows, 100 to 1000 steps.
     domain_order: the order in which `fit` learns the domains; by default, the order in which their
     names first appear.
     random_state: the seed.
@@ -39,7 +39,7 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         method: str = "er",
         memory: int = 1000,
         *,
-        steps: int = 500,
+        steps: int | None = None,
         settings: Mapping[str, Any] | None = None,
         network_settings: Mapping[str, Any] | None = None,
         domain_order: Sequence[Any] | None = None,

@@ -21,6 +21,7 @@ from .data.domain import Domain, Rows
 from .data.frames import is_treated, learn_columns, to_inputs
 from .data.image_folder import ImagePreprocessing
 from .data.preprocessing import Preprocessing, from_state
+from .data.steps import usual_steps
 from .entry import Entry
 from .errors import FarshoreError, StateError, unknown
 from .evaluation.scores import score
@@ -133,7 +134,7 @@ class Learner:
         y: Any = None,
         *,
         domain: str | None = None,
-        steps: int = 500,
+        steps: int | None = None,
         validation: float | int = 0.2,
         checkpoints: Checkpoints | None = None,
     ) -> dict[str, float]:
@@ -143,6 +144,7 @@ class Learner:
 
         x and y: arrays, tensors or lists; or a data frame, whose columns are scaled and encoded by
             the first domain's training rows; or a torch Dataset of (input, label) pairs, without y.
+        steps: training steps; by default 20 passes over the training rows, 100 to 1000 steps.
         validation: the fraction or number of rows that are held out to measure scores.
         checkpoints: where interrupted training of this domain is saved and resumed.
         """
@@ -160,6 +162,7 @@ class Learner:
             x = preprocessing.transform(x)
         inputs = as_inputs(x, where=f"the inputs of domain {name!r}")
         divided = Domain.divided(name, inputs, encoded, validation=validation, seed=seed)
+        steps = steps if steps is not None else usual_steps(len(divided.train))
         self.learn_domain(divided, steps=steps, classes=classes, checkpoints=checkpoints)
         self.preprocessing = preprocessing
         parts = {part: divided.split(part) for part in ("train", "validation")}

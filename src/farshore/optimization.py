@@ -14,6 +14,8 @@ from .errors import DivergedError, FarshoreError
 from .forms import FormError, Like, check_form, check_keys
 from .settings import RunSettings
 
+# The name of whatever device is best here.
+AUTO = "auto"
 # What the optimisers keep per parameter. Counters are numbers, everything else is like a parameter.
 COUNTERS = ("step", "steps")
 ADAM = {"step": None, "exp_avg": None, "exp_avg_sq": None}
@@ -37,12 +39,22 @@ def make_optimizer(
     )
 
 
+def choose_device(name: str) -> str:
+    """Return the name of the device to use: `auto` is cuda if there is a GPU, otherwise cpu."""
+    if name != AUTO:
+        return name
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
 def find_device(name: str) -> torch.device:
     """Return the device called `name`; raise an error if it is unknown or not available."""
+    name = choose_device(name)
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise FarshoreError(f"unknown device {name!r}: try 'cpu', 'cuda' or 'cuda:0'") from None
+        raise FarshoreError(
+            f"unknown device {name!r}: try 'auto', 'cpu', 'cuda' or 'cuda:0'"
+        ) from None
     if device.type == "cuda" and not torch.cuda.is_available():
         raise FarshoreError(
             f"device {name!r} is not available: this PyTorch sees no CUDA GPU; try 'cpu'"

@@ -36,6 +36,7 @@ from .learner import Learner
 from .networks.build import plain_network_settings
 from .networks.network import Network
 from .observer import Observer
+from .optimization import choose_device
 from .origin import hardware, versions
 from .profiles import PROFILES
 from .randomness import generator
@@ -95,7 +96,8 @@ class Run(BaseModel):
     def normal(self) -> Run:
         """The same run with validated options and settings.
 
-        Two ways of writing a value thus give the same run. Options at their defaults are left out.
+        Two ways of writing a value thus give the same run. Options at their defaults are left out,
+        and the device `auto` becomes the one that is used.
         Unknown names and invalid values are refused.
         """
         kind = BENCHMARKS.get(self.benchmark)
@@ -107,6 +109,7 @@ class Run(BaseModel):
             raise FarshoreError(f"{self.method}: {error}") from None
         return self.model_copy(
             update={
+                "device": choose_device(self.device),
                 "options": kind.Options.build(self.options, self.benchmark).plain(),
                 "settings": {name: plain[name] for name in self.settings},
                 "network_settings": plain_network_settings(

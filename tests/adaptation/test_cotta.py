@@ -286,8 +286,11 @@ def test_images_in_the_unit_range_and_tables_have_augmented_copies() -> None:
         assert adaptation.averaged_rows == expected
 
 
+# The stream has the images of rotated-digits, and three times as many domains to train on.
 EMBEDDED = [
-    name for name in BENCHMARKS.names() if BENCHMARKS.get(name).missing is Benchmark.missing
+    name
+    for name in BENCHMARKS.names()
+    if BENCHMARKS.get(name).missing is Benchmark.missing and name != "rotated-digits-stream"
 ]
 
 

@@ -68,7 +68,7 @@ def test_a_table_becomes_domains(tmp_path: Path) -> None:
         ("sick", "well"),
         "mlp",
         "default",
-        500,
+        100,
         1000,
     )
     first = made.sources[0]

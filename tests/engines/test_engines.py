@@ -225,7 +225,7 @@ def test_the_commands(
         (["--address", "auto"], "it needs --engine ray"),
         (["--workers", "0"], "--workers 0 is not allowed"),
         (["--scale", "huge"], "the only scale is tiny"),
-        (["--device", "tpu"], "use cpu or cuda"),
+        (["--device", "tpu"], "use auto, cpu or cuda"),
     ],
 )
 def test_bad_options_are_one_line(

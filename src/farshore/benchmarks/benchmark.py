@@ -99,6 +99,10 @@ class Benchmark(ABC):
         """
         return dict.fromkeys(self.domain_names(), ())
 
+    def usual_steps(self) -> int:
+        """Return the training steps per domain; own data derive them from their rows."""
+        return self.steps
+
     # ---- the scenario ----------------------------------------------------------------------------
 
     def scenario(
@@ -153,7 +157,7 @@ class Benchmark(ABC):
             metric=self.metric,
             network=network or self.network,
             network_settings=self.network_settings if network is None else {},
-            steps=self.steps,
+            steps=self.usual_steps(),
             memory=self.memory,
             profile=self.profile,
             seed=seed,

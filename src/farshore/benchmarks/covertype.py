@@ -76,7 +76,7 @@ class Covertype(PreparedBenchmark):
     Options: ClassVar[type[BenchmarkOptions]] = CovertypeOptions
     options: CovertypeOptions
     features: ClassVar[tuple[str, ...]] = FEATURES
-    domains = AREAS
+    domains: ClassVar[tuple[str, ...]] = AREAS
     default_target = "cache-la-poudre"
     classes = (
         "spruce-fir",

@@ -15,6 +15,8 @@ from pydantic import Field
 from ..data.domain import Domain
 from ..data.scenario import Scenario, arrange
 from ..data.seal import SealedTarget
+from ..data.splits import SHARE
+from ..data.steps import BATCH_SIZE, EPOCHS, FEWEST_STEPS, MOST_STEPS, usual_steps
 from ..errors import FarshoreError
 from .benchmark import Benchmark, check_left_out
 from .options import BenchmarkOptions, Preprocess
@@ -35,6 +37,13 @@ class OwnOptions(BenchmarkOptions):
     """
 
     path: str = Field(description="the file or folder")
+    epochs: float = Field(
+        EPOCHS,
+        gt=0,
+        description="steps per domain: passes over the training rows of the mean source, in "
+        f"batches of {BATCH_SIZE}, at least {FEWEST_STEPS} and at most {MOST_STEPS}; --steps "
+        "replaces them",
+    )
     shared_rows: Literal["keep", "leave-out"] = Field(
         "keep", description="source rows that are also in the target: keep or leave-out"
     )
@@ -45,12 +54,11 @@ class OwnBenchmark(Benchmark):
 
     reference = "your own data"
     licence = "your own"
-    results_version = 2
+    results_version = 3
     Options: ClassVar[type[BenchmarkOptions]] = OwnOptions
     options: OwnOptions
     own_data = True
     path_options = frozenset({"path"})
-    steps = 500
     memory = 1000
 
     @abstractmethod
@@ -149,7 +157,10 @@ class OwnBenchmark(Benchmark):
             ("domains", "those of the data; --target names the one that stays unseen"),
             ("metric", cls.metric),
             ("network", cls.network),
-            ("steps per domain", str(cls.steps)),
+            (
+                "steps per domain",
+                f"{EPOCHS:g} epochs of the mean source, {FEWEST_STEPS} to {MOST_STEPS}",
+            ),
             ("memory", f"{cls.memory} rows"),
             ("settings profile", cls.profile),
             ("data", cls.reference),
@@ -194,7 +205,7 @@ class OwnBenchmark(Benchmark):
             metric=self.metric,
             network=network or self.network,
             network_settings={},
-            steps=self.steps,
+            steps=usual_steps(_mean_training_rows(domains), self.options.epochs),
             memory=self.memory,
             profile=self.profile,
             seed=seed,
@@ -202,6 +213,12 @@ class OwnBenchmark(Benchmark):
             data=self.data_facts(seed),
             preprocessing=rows.preprocessing,
         )
+
+    def usual_steps(self) -> int:
+        """Return an estimate from the mean domain: the target of a run is not known yet."""
+        facts = self.read_facts()
+        domains = facts["domain"].nunique() if "domain" in facts else 1
+        return usual_steps((1 - SHARE) * len(facts) / domains, self.options.epochs)
 
     def make(
         self, sources: Sequence[str], target: str, seed: int
@@ -253,3 +270,7 @@ class OwnBenchmark(Benchmark):
             return Domain(target, rows.inputs(members[target]), labels, index[:0], index)
 
         return domains, make_target
+
+
+def _mean_training_rows(domains: Sequence[Domain]) -> float:
+    return sum(len(domain.train) for domain in domains) / len(domains)

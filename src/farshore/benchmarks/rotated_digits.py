@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import torch
 from sklearn.datasets import load_digits
@@ -27,7 +28,7 @@ class RotatedDigits(Benchmark):
         "part in scikit-learn)"
     )
     licence = "CC BY 4.0"
-    domains = ("0", "15", "30", "45", "75")
+    domains: ClassVar[tuple[str, ...]] = ("0", "15", "30", "45", "75")
     default_target = "75"
     classes = tuple(str(digit) for digit in range(10))
     network = "cnn"

@@ -136,7 +136,7 @@ def compare(
     engine: EngineOption = "local",
     address: AddressOption = None,
     workers: WorkersOption = None,
-    device: DeviceOption = "cpu",
+    device: DeviceOption = "auto",
     runs_per_gpu: RunsPerGpuOption = None,
     keep_states: KeepStatesOption = False,
     root: RootOption = None,
@@ -156,6 +156,7 @@ def compare(
     Example: farshore compare rotated-digits --methods finetune,er,tailored
     """
     arguments = locals()
+    from ..optimization import choose_device
     from ..plan.comparison import make_comparison, plan_comparison
     from ..plan.select import select_methods
     from ..settings import parse_assignments
@@ -164,6 +165,7 @@ def compare(
     from .run import split_names
     from .tables import make_console
 
+    device = choose_device(device)
     options = EngineOptions(engine, address, workers, device, runs_per_gpu)
     use_root(root)
     if seeds < 1:

@@ -29,7 +29,9 @@ AddressOption = Annotated[
 WorkersOption = Annotated[
     int | None, typer.Option(help="number of runs at a time [default: one per core]")
 ]
-DeviceOption = Annotated[str, typer.Option(help="cpu or cuda")]
+DeviceOption = Annotated[
+    str, typer.Option(help="cpu, cuda, or auto: cuda if there is a GPU, otherwise cpu")
+]
 RunsPerGpuOption = Annotated[
     int | None,
     typer.Option(
@@ -65,7 +67,7 @@ class EngineOptions:
             if value is not None and value < 1:
                 raise FarshoreError(f"{option} {value} is not allowed: give at least 1")
         if self.device not in ("cpu", "cuda"):
-            raise FarshoreError(f"--device {self.device} is not allowed: use cpu or cuda")
+            raise FarshoreError(f"--device {self.device} is not allowed: use auto, cpu or cuda")
 
     def make(self, plan: Plan) -> Engine:
         """Create the engine. Its workers start with the first run."""

@@ -56,7 +56,12 @@ def learn(
         int | None,
         typer.Option(help="new model: resize images to this many pixels per side [default: 32]"),
     ] = None,
-    steps: Annotated[int, typer.Option(help="training steps")] = 500,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            help="training steps [default: 20 passes over the training rows, 100 to 1000 steps]"
+        ),
+    ] = None,
     validation: Annotated[
         float, typer.Option(help="share of the rows held out to score the model")
     ] = 0.2,
@@ -89,7 +94,9 @@ def learn(
         int,
         typer.Option(help="steps between checkpoints; interrupted training resumes at the last"),
     ] = 100,
-    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:0")] = "cpu",
+    device: Annotated[
+        str, typer.Option(help="cpu, cuda, cuda:0, or auto: cuda if there is a GPU, otherwise cpu")
+    ] = "auto",
 ) -> None:
     """Train MODEL on the data of one more site.
 

@@ -93,7 +93,9 @@ def run(
         list[str] | None,
         typer.Option("--set", help="a setting of the method or the run, name=value, repeatable"),
     ] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:0")] = "cpu",
+    device: Annotated[
+        str, typer.Option(help="cpu, cuda, cuda:0, or auto: cuda if there is a GPU, otherwise cpu")
+    ] = "auto",
     deterministic: Annotated[
         bool,
         typer.Option("--deterministic", help="on a GPU: identical numbers every time, but slower"),

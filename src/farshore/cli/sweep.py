@@ -39,7 +39,7 @@ def sweep(
     engine: EngineOption = "local",
     address: AddressOption = None,
     workers: WorkersOption = None,
-    device: DeviceOption = "cpu",
+    device: DeviceOption = "auto",
     runs_per_gpu: RunsPerGpuOption = None,
     benchmarks: Annotated[
         str | None, typer.Option(help="only these benchmarks of the experiment, comma-separated")
@@ -80,6 +80,7 @@ def sweep(
     Example: farshore sweep experiments/small.yaml --workers 2
     """
     from ..files import check_writable
+    from ..optimization import choose_device
     from ..plan.experiment import check_search, make_book, read_experiment, search_by, start_from
     from ..plan.narrow import narrow
     from ..plan.plan import make_plan
@@ -91,6 +92,7 @@ def sweep(
     from .run import split_names
     from .tables import make_console
 
+    device = choose_device(device)
     options = EngineOptions(engine, address, workers, device, runs_per_gpu)
     if scale not in (None, "tiny"):
         raise FarshoreError(f"--scale {scale} is not allowed: the only scale is tiny")

@@ -32,6 +32,7 @@ from ..data.frames import learn_columns
 from ..data.preprocessing import Preprocessing
 from ..data.public_files import known_checksum
 from ..data.splits import divide_rows
+from ..data.steps import usual_steps
 from ..data.table import TablePreprocessing
 from ..errors import DivergedError, FarshoreError, StateError
 from ..forms import NAMES, Like, MapOf, check_form, check_keys
@@ -359,7 +360,7 @@ def learn(
     name: str,
     columns: Columns,
     new: NewModel,
-    steps: int = 500,
+    steps: int | None = None,
     validation: float = 0.2,
     max_drop: float | None = None,
     every: int = EVERY,
@@ -370,7 +371,8 @@ def learn(
     """Learn one more site into the model in `folder`, which is created if it does not exist.
 
     If the score on a past site drops by more than `max_drop`, the folder stays as it was. A site
-    that was learned from the same data by the same command is not learned again.
+    that was learned from the same data by the same command is not learned again. Without `steps`,
+    they follow from the rows: 20 passes over the training rows, 100 to 1000 steps.
     """
     folder = Path(folder)
     check_name(name, "--name")
@@ -402,6 +404,8 @@ def learn(
             images = isinstance(site.inputs, Tensor)
             model = Model(folder, new.make(images=images, device=device, observer=observer), None)
             model.save(keep_previous=False)
+        if steps is None:
+            steps = usual_steps((1 - validation) * len(site))
         command = _describe_command(data, site, columns, steps=steps, validation=validation)
         checkpoints = _checkpoints(model, every)
         learned = model.sites.get(name, {})

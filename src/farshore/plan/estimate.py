@@ -12,7 +12,6 @@ from multiprocessing import get_context
 
 import torch
 
-from ..benchmarks import BENCHMARKS
 from ..benchmarks.source import make_benchmark
 from ..errors import FarshoreError
 from ..protocol import Run, execute
@@ -102,7 +101,7 @@ def probe(runs: Sequence[Run]) -> tuple[dict[tuple[str, str], float], int]:
     for run in runs:
         if time.monotonic() - start > PROBE_SECONDS:
             break
-        steps = run.steps or BENCHMARKS.get(run.benchmark).steps
+        steps = run.steps or make_benchmark(run.benchmark, run.options).usual_steps()
         try:
             result = execute(run.model_copy(update={"steps": min(PROBE_STEPS, steps)}))
         except FarshoreError:
