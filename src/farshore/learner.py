@@ -16,11 +16,27 @@ import torch
 from torch import Tensor
 
 from .checkpoints import Checkpoints
-from .data.convert import Label, as_inputs, as_labels, encode_labels, find_classes, from_dataset
+from .data.convert import (
+    Label,
+    as_inputs,
+    as_labels,
+    check_no_quantity,
+    encode_labels,
+    find_classes,
+    from_dataset,
+)
 from .data.domain import Domain, Rows
-from .data.frames import is_treated, learn_columns, to_inputs
+from .data.frames import (
+    PREPROCESS,
+    Preprocess,
+    as_table,
+    check_images,
+    learn_columns,
+)
 from .data.image_folder import ImagePreprocessing
 from .data.preprocessing import Preprocessing, from_state
+from .data.splits import split_seed
+from .data.table import TablePreprocessing
 from .entry import Entry
 from .errors import FarshoreError, StateError, unknown
 from .evaluation.scores import score
@@ -31,7 +47,6 @@ from .networks.build import check_network
 from .networks.network import Network
 from .observer import Observer
 from .optimization import find_device
-from .randomness import derive
 from .settings import RunSettings, divide
 from .state import load_state, save_state
 from .system import SYSTEMS, Setup, System
@@ -47,6 +62,7 @@ CONFIG: dict[str, Any] = {
     "network_settings": MapOf(None),
     "classes": Maybe(ListOf(None)),
     "metric": "",
+    "preprocess": "",
     "seed": 0,
     "profile": Maybe(""),
 }
@@ -62,6 +78,10 @@ class Learner:
     memory: how many rows of all past domains are kept in total.
     settings: settings of the method and of the run by name, for example {"learning_rate": 1e-3}.
     classes: all labels that may ever occur; by default those of the first domain.
+    preprocess: "columns" scales and encodes the columns of a table (a data frame or any rows of
+        numbers) by the first domain's training rows; "none" takes numbers and images as they are.
+        By default "columns"; "none" if the network is your own, whose first layer is made for
+        certain inputs.
     profile: the name of a settings profile, which determines the defaults; if not given,
         `large-data` for images and `default` for tables.
     """
@@ -76,6 +96,7 @@ class Learner:
         network_settings: Mapping[str, Any] | None = None,
         classes: Sequence[Label] | None = None,
         metric: str = "accuracy",
+        preprocess: Preprocess | None = None,
         seed: int = 0,
         device: str = "cpu",
         profile: str | None = None,
@@ -94,6 +115,10 @@ class Learner:
             raise FarshoreError(
                 f"metric = {metric!r} is not allowed: it should be 'accuracy' or 'macro_f1'"
             )
+        if preprocess not in (None, *PREPROCESS):
+            raise FarshoreError(
+                f"preprocess = {preprocess!r} is not allowed: it should be 'columns' or 'none'"
+            )
         if not 1 <= int(memory) <= MOST_ROWS:
             raise FarshoreError(
                 f"memory = {memory} is not allowed: it must keep at least 1 row, and at most "
@@ -104,6 +129,9 @@ class Learner:
         self._network = network
         self.network_settings = dict(network_settings or {})
         self.metric = metric
+        self.preprocess: Preprocess = preprocess or (
+            "columns" if isinstance(network, str) else "none"
+        )
         self.seed = int(seed)
         self.device = find_device(device)
         check_way(self.run, self.device)
@@ -114,7 +142,7 @@ class Learner:
         self.shape: tuple[int, ...] | None = None
         self.dtype = torch.float32
         self.domains: list[dict[str, Any]] = []
-        # How raw rows become inputs, if the first domain was a data frame or raw files.
+        # How raw rows become inputs, if the first domain was a table or raw files.
         self.preprocessing: Preprocessing | None = None
         self._system: System | None = None
 
@@ -141,24 +169,30 @@ class Learner:
 
         The first call fixes the shape of the inputs and, unless `classes` was given, the classes.
 
-        x and y: arrays, tensors or lists; or a data frame, whose columns are scaled and encoded by
-            the first domain's training rows; or a torch Dataset of (input, label) pairs, without y.
+        x and y: arrays, tensors, lists of rows, or a data frame (pandas or Polars); or a torch
+            Dataset or DataLoader of inputs and labels, without y. The columns of a table are scaled
+            and encoded by the first domain's training rows, unless `preprocess` is "none"; NaN is a
+            missing value.
         validation: the fraction or number of rows that are held out to measure scores.
         checkpoints: where interrupted training of this domain is saved and resumed.
         """
         name = domain if domain is not None else f"domain {len(self.domains) + 1}"
         x, y = from_dataset(x, y)
         labels = as_labels(y, where=f"the labels of domain {name!r}")
+        if self.classes is None:
+            check_no_quantity(labels, where=f"the labels of domain {name!r}")
         classes = self.classes if self.classes is not None else find_classes(labels)
         encoded = encode_labels(labels, classes, domain=name)
-        seed = derive(self.seed, "split", len(self.domains))
+        seed = split_seed(self.seed, name)
         preprocessing = self.preprocessing
-        if is_treated(x, preprocessing, bool(self.domains)):
-            empty = torch.empty(len(x), 0)
+        frame = as_table(x, preprocessing) if self._takes_tables() else None
+        if frame is not None:
+            empty = torch.empty(len(frame), 0)
             split = Domain.divided(name, empty, encoded, validation=validation, seed=seed)
-            preprocessing = learn_columns(x, split.train, preprocessing)
-            x = preprocessing.transform(x)
-        inputs = as_inputs(x, where=f"the inputs of domain {name!r}")
+            preprocessing = learn_columns(frame, split.train, preprocessing)
+            inputs = preprocessing.transform(frame)
+        else:
+            inputs = self._as_inputs(x, f"the inputs of domain {name!r}")
         divided = Domain.divided(name, inputs, encoded, validation=validation, seed=seed)
         self.learn_domain(divided, steps=steps, classes=classes, checkpoints=checkpoints)
         self.preprocessing = preprocessing
@@ -206,12 +240,12 @@ class Learner:
 
     def predict(self, x: Any) -> np.ndarray:
         """The label of each row."""
-        number = self.logits(to_inputs(x, self.preprocessing)).argmax(dim=1).cpu().numpy()
+        number = self.logits(self._to_inputs(x)).argmax(dim=1).cpu().numpy()
         return np.asarray(self.classes).take(number)
 
     def predict_proba(self, x: Any) -> np.ndarray:
         """The probability of each class, in the order of `classes`."""
-        logits = self.logits(to_inputs(x, self.preprocessing))
+        logits = self.logits(self._to_inputs(x))
         probabilities: np.ndarray = logits.softmax(dim=1).cpu().numpy()
         return probabilities
 
@@ -253,6 +287,27 @@ class Learner:
     def outputs(self, rows: Rows) -> tuple[Tensor, Tensor]:
         """Logits and labels of these rows."""
         return self.system.logits(rows), rows.labels[rows.index].to(self.device)
+
+    def _takes_tables(self) -> bool:
+        """Whether columns are preprocessed: the learner starts now, or it started with a table."""
+        if self.domains or self.shape is not None:
+            return isinstance(self.preprocessing, TablePreprocessing)
+        return self.preprocess == "columns"
+
+    def _as_inputs(self, x: Any, where: str) -> Tensor:
+        inputs = as_inputs(x, where=where)
+        if self.preprocess == "columns":
+            check_images(inputs, where)
+        return inputs
+
+    def _to_inputs(self, x: Any) -> Tensor:
+        """`x` as inputs for prediction, in the form that the learner was trained on."""
+        x, _ = from_dataset(x)
+        if isinstance(self.preprocessing, TablePreprocessing):
+            frame = as_table(x, self.preprocessing)
+            if frame is not None:
+                return self.preprocessing.transform(frame)
+        return self._as_inputs(x, "the inputs")
 
     # ---- set-up ----------------------------------------------------------------------------------
 
@@ -330,6 +385,7 @@ class Learner:
             "network_settings": self.network_settings,
             "classes": self.classes,
             "metric": self.metric,
+            "preprocess": self.preprocess,
             "seed": self.seed,
             "profile": self.profile,
         }

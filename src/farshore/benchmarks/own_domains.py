@@ -12,9 +12,8 @@ from torch import Tensor
 from ..data.boundaries import By, construct, join_small
 from ..data.cells import as_numbers, as_texts, is_number
 from ..data.domain import Domain
-from ..data.splits import divide_rows
+from ..data.splits import divide_rows, split_seed
 from ..errors import FarshoreError, unknown
-from ..randomness import derive
 from .options import Preprocess
 from .own_rows import OwnRows, TableRows
 
@@ -43,7 +42,7 @@ def make_sources(
         splits[name] = divide_rows(
             name,
             len(own),
-            seed=derive(seed, "own data", name),
+            seed=split_seed(seed, name),
             times=times,
             groups=groups,
             sides=sides,

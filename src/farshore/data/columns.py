@@ -11,6 +11,7 @@ import pandas as pd
 
 from ..errors import FarshoreError, unknown
 from .cells import as_texts, is_missing_number, is_number, parse_numbers
+from .convert import MOST_FRACTIONS
 from .read_table import UNNAMED
 from .table import TablePreprocessing
 
@@ -118,7 +119,7 @@ def check_class_labels(labels: np.ndarray, column: str) -> None:
         numbers = parse_numbers(np.array(distinct, dtype=object))
         count = len(np.unique(numbers))
         fractional = bool((numbers != np.round(numbers)).any())
-        if (fractional and count > 10) or (count > MOST_CODES and count > len(labels) / 50):
+        if (fractional and count > MOST_FRACTIONS) or (count > MOST_CODES and count > len(labels) / 50):
             raise FarshoreError(
                 f"--label {column} has {count} different numbers, which looks like a quantity: "
                 "farshore only classifies; divide it into "
@@ -167,7 +168,7 @@ def plan_columns(
             "no column is left to learn from: domain, label, time, group and dropped columns are "
             "not inputs"
         )
-    return TablePreprocessing(numbers, texts, most=MOST_CATEGORIES)
+    return TablePreprocessing(numbers, texts, most=MOST_CATEGORIES, columns=columns)
 
 
 def _need(frame: pd.DataFrame, column: str, option: str) -> pd.Series:

@@ -1,18 +1,20 @@
-"""Convert user input (NumPy arrays, data frames, tensors, lists) to tensors, with clear errors."""
+"""Convert user input (arrays, tensors, lists, Datasets, labels) to tensors, with clear errors."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
+from torch.utils.data import DataLoader, Dataset, RandomSampler
 
 from ..errors import FarshoreError, unknown
 
 Label = int | float | str | bool
+# More different labels than this that are not all whole numbers are taken for a quantity.
+MOST_FRACTIONS = 10
 
 
 def as_inputs(values: Any, *, where: str = "the inputs") -> Tensor:
@@ -36,30 +38,82 @@ def as_inputs(values: Any, *, where: str = "the inputs") -> Tensor:
 
 
 def from_dataset(x: Any, y: Any = None) -> tuple[Any, Any]:
-    """Read a torch Dataset of (input, label) pairs into memory; return anything else unchanged."""
-    if not isinstance(x, Dataset):
+    """Read a torch Dataset or DataLoader of (inputs, labels) into memory.
+
+    Anything else is returned unchanged.
+    """
+    if isinstance(x, DataLoader):
+        name, read = "DataLoader", _from_loader
+    elif isinstance(x, Dataset):
+        name, read = "Dataset", _from_items
+    else:
         return x, y
     if y is not None:
         raise FarshoreError(
-            "a torch Dataset contains its own labels: call learn(dataset) without y"
+            f"a torch {name} contains its own labels: call learn({name.lower()}) without y"
         )
-    if not hasattr(x, "__len__") or not hasattr(x, "__getitem__"):
+    return read(x)
+
+
+def _from_items(dataset: Any) -> tuple[Tensor, list[Any] | None]:
+    if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
         raise FarshoreError(
             "a torch Dataset without a length cannot be learned from: collect its rows into "
             "arrays first"
         )
-    items = [x[row] for row in range(len(x))]
+    items = [dataset[row] for row in range(len(dataset))]
     if not items:
         raise FarshoreError("the torch Dataset is empty: it needs at least one row")
     paired = isinstance(items[0], tuple | list) and len(items[0]) == 2
-    inputs = [_row(item[0] if paired else item) for item in items]
-    shapes = {tuple(row.shape) for row in inputs}
+    inputs = _joined(torch.stack, [_row(item[0] if paired else item) for item in items], "Dataset")
+    return inputs, [_plain(item[1]) for item in items] if paired else None
+
+
+def _from_loader(loader: DataLoader[Any]) -> tuple[Tensor, list[Any] | None]:
+    """Read every batch; a shuffled loader is read in the order of its Dataset.
+
+    The rows are the same, and the result does not depend on the state of torch's generator.
+    """
+    sampler = loader.sampler
+    if loader.batch_size is None or (
+        isinstance(sampler, RandomSampler)
+        and not sampler.replacement
+        and sampler.num_samples == len(sampler.data_source)
+        and not loader.drop_last
+    ):
+        return _from_items(loader.dataset)
+    batches = list(loader)
+    if not batches:
+        raise FarshoreError("the torch DataLoader is empty: it needs at least one row")
+    paired = isinstance(batches[0], tuple | list) and len(batches[0]) == 2
+    parts = [_batch(batch[0] if paired else batch) for batch in batches]
+    inputs = _joined(torch.cat, parts, "DataLoader")
+    if not paired:
+        return inputs, None
+    return inputs, [_plain(label) for batch in batches for label in batch[1]]
+
+
+def _joined(join: Callable[[list[Tensor]], Tensor], parts: list[Tensor], what: str) -> Tensor:
+    """Join rows or batches of rows, which must agree in their shape."""
+    shapes = {tuple(part.shape[0 if join is torch.stack else 1 :]) for part in parts}
     if len(shapes) > 1:
         raise FarshoreError(
-            f"the torch Dataset has rows of different shapes ({sorted(shapes)[:2]}): resize them "
+            f"the torch {what} has rows of different shapes ({sorted(shapes)[:2]}): resize them "
             "to one shape"
         )
-    return torch.stack(inputs), [_plain(item[1]) for item in items] if paired else None
+    return join(parts)
+
+
+def _batch(value: Any) -> Tensor:
+    """Return the inputs of one batch as a tensor."""
+    if isinstance(value, Tensor):
+        return value.detach()
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(np.ascontiguousarray(value))
+    raise FarshoreError(
+        f"the torch DataLoader gives batches of {type(value).__name__}: let collate_fn return "
+        "(inputs, labels), with the inputs as one tensor"
+    )
 
 
 def _row(value: Any) -> Tensor:
@@ -94,6 +148,16 @@ def as_labels(values: Any, *, where: str = "the labels") -> list[Label]:
             f"{where} contain a {type(bad).__name__}: labels must be numbers or strings"
         )
     return labels
+
+
+def check_no_quantity(labels: Sequence[Label], *, where: str = "the labels") -> None:
+    """Refuse many different fractions: they are a quantity, and Farshore classifies."""
+    floats = {label for label in labels if isinstance(label, float)}
+    if len(floats) > MOST_FRACTIONS and not all(label.is_integer() for label in floats):
+        raise FarshoreError(
+            f"{where} have {len(floats)} different numbers, which looks like a quantity: farshore "
+            "only classifies; divide them into classes first, for example low and high"
+        )
 
 
 def find_classes(labels: Sequence[Label]) -> list[Label]:

@@ -30,6 +30,7 @@ class TablePreprocessing:
 
     `indicators=False` omits the indicators of missing numbers, for tables without missing values.
     `most` limits the number of categories per column to the most frequent; the rest is `other`.
+    `columns` are all columns in the order of the table, for rows that come without names.
     """
 
     kind = "table"
@@ -41,6 +42,7 @@ class TablePreprocessing:
         *,
         indicators: bool = True,
         most: int | None = None,
+        columns: Sequence[str] | None = None,
     ) -> None:
         self.indicators = indicators
         self.most = most
@@ -49,6 +51,7 @@ class TablePreprocessing:
             column: list(known) if known is not None else None
             for column, known in (categories or {}).items()
         }
+        self.columns = list(columns or (*self.numbers, *self.categories))
 
     def learn(self, frame: pd.DataFrame) -> TablePreprocessing:
         """Fit the columns that are not fitted yet to the training rows of the current domain."""
@@ -147,6 +150,7 @@ class TablePreprocessing:
             "categories": dict(self.categories),
             "indicators": self.indicators,
             "most": self.most,
+            "columns": self.columns,
         }
 
     @classmethod
@@ -157,6 +161,7 @@ class TablePreprocessing:
             state["categories"],
             indicators=state["indicators"],
             most=state["most"],
+            columns=state["columns"],
         )
         preprocessing.numbers = {
             column: tuple(fixed) if fixed is not None else None
@@ -167,9 +172,7 @@ class TablePreprocessing:
     def _named(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the frame with strings as column names; refuse it if a column is missing."""
         frame = frame.rename(columns=str)
-        absent = [
-            column for column in (*self.numbers, *self.categories) if column not in frame.columns
-        ]
+        absent = [column for column in self.columns if column not in frame.columns]
         if absent:
             raise FarshoreError(
                 f"the table has no column {absent[0]!r}: it has {', '.join(frame.columns)}"

@@ -31,7 +31,7 @@ from ..data.domain import Domain, Rows
 from ..data.frames import learn_columns
 from ..data.preprocessing import Preprocessing
 from ..data.public_files import known_checksum
-from ..data.splits import divide_rows
+from ..data.splits import divide_rows, split_seed
 from ..data.table import TablePreprocessing
 from ..errors import DivergedError, FarshoreError, StateError
 from ..forms import NAMES, Like, MapOf, check_form, check_keys
@@ -39,7 +39,6 @@ from ..learner import Learner, from_state_dict
 from ..lock import exclusive
 from ..names import check_name
 from ..observer import Observer
-from ..randomness import derive
 from ..state import (
     MANIFEST,
     check_undo,
@@ -304,7 +303,7 @@ class Model:
             raise FarshoreError(
                 f"--validation {share} is not allowed: give a share of the rows from 0 to below 1"
             )
-        seed = derive(self.learner.seed, "split", len(self.learner.domains))
+        seed = split_seed(self.learner.seed, name)
         if (site.times is None and site.groups is None) or share == 0:
             divided = Domain.divided(
                 name, torch.empty(len(site), 0), labels, validation=float(share), seed=seed
