@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import shutil
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ REFUSED = (
     "exists only in the target",
     "neither a number nor an ISO date",
     "cannot be read",
+    "whose point is not read",
 )
 QUICK = {"steps": 1, "memory": 12, "network_settings": {"width": 8}}
 
@@ -54,9 +56,18 @@ def base_rows() -> list[Row]:
 
 
 def write_rows(path: Path, rows: list[Row]) -> None:
-    """Write a CSV file."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([COLUMNS, *rows])
+    """Write a CSV file; a compressed one has semicolons and decimal commas."""
+    if path.suffix != ".gz":
+        with path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([COLUMNS, *rows])
+        return
+    numeric = [COLUMNS.index(column) for column in ("count", "weight")]
+    with gzip.open(path, "wt", newline="", encoding="utf-16") as file:
+        writer = csv.writer(file, delimiter=";")
+        writer.writerow(COLUMNS)
+        for row in rows:
+            cells = enumerate(row)
+            writer.writerow([c.replace(".", ",") if i in numeric else c for i, c in cells])
 
 
 words = st.one_of(
@@ -109,6 +120,8 @@ def table_weights(path: Path, rows: list[Row], method: str) -> str:
     """The checksum of the weights trained on these rows, ahead of any adaptation."""
     write_rows(path, rows)
     options = {**TABLE_OPTIONS, "path": str(path)}
+    if path.suffix == ".gz":
+        options["decimal"] = ","
     return _weights(benchmark="table", options=options, target=target_of(rows), method=method)
 
 

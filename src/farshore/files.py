@@ -13,6 +13,8 @@ from tempfile import TemporaryFile
 
 from .errors import FarshoreError, StateError
 
+# The ends of the names of tables that can be read; text files may be compressed (.csv.gz).
+TABLE_SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".feather", ".arrow")
 # Systems without links that could be followed lack the flag.
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 # Bytes that must fit on the disk ahead of any work: more than a result needs.

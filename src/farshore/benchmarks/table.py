@@ -10,17 +10,17 @@ from pydantic import Field, field_validator
 
 from ..data.columns import check_class_labels, need_texts, need_times
 from ..data.public_files import known_checksum
-from ..data.read_table import read_table
+from ..data.read_table import TextForm, read_table
 from ..errors import FarshoreError, unknown
 from .options import BenchmarkOptions, Preprocess
 from .own import OwnBenchmark, OwnOptions
 from .own_rows import TableRows
 
 
-class TableOptions(OwnOptions):
+class TableOptions(OwnOptions, TextForm):
     """Options that name the columns of a table."""
 
-    path: str = Field(description="a CSV, TSV or Parquet file")
+    path: str = Field(description="a CSV, TSV, Parquet or Feather file; text also with .gz")
     domain: str | None = Field(
         None, description="column that names the domain, or auto: domains are constructed"
     )
@@ -42,6 +42,11 @@ class TableOptions(OwnOptions):
         "first", description="learn scales on the first domain, or on all-sources (not continual)"
     )
 
+    @property
+    def form(self) -> TextForm:
+        """How the file is written."""
+        return TextForm(separator=self.separator, encoding=self.encoding, decimal=self.decimal)
+
     @field_validator("drop", "categories", mode="before")
     @classmethod
     def _names_with_commas(cls, value: Any) -> Any:
@@ -54,7 +59,7 @@ class Table(OwnBenchmark):
     """A table; its columns become inputs by a preprocessing learned on the first domain."""
 
     name = "table"
-    summary = "a table (CSV, TSV, Parquet) with a column for the domain and one for the class"
+    summary = "a table (CSV, Parquet, ...) with a column for the domain and one for the class"
     Options: ClassVar[type[BenchmarkOptions]] = TableOptions
     options: TableOptions
     network = "mlp"
@@ -93,7 +98,8 @@ class Table(OwnBenchmark):
             raise FarshoreError(f"{self.path} is a folder, not a table: use image-folder")
         options = self.options
         roles = (options.label, options.domain, options.time, options.group)
-        return read_table(self.path, {*filter(None, roles), *options.categories})
+        texts = {*filter(None, roles), *options.categories, *options.drop}
+        return read_table(self.path, texts, options.form)
 
     def _facts(self, frame: pd.DataFrame) -> pd.DataFrame:
         options = self.options

@@ -9,11 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import FarshoreError
+from ..files import TABLE_SUFFIXES
 
 BenchmarkArgument = Annotated[
     str,
     typer.Argument(
-        help="name of a benchmark, or your own table (CSV, Parquet) or folder of images"
+        help="name of a benchmark, or your own table (CSV, Parquet, ...) or folder of images"
     ),
 ]
 DomainFlag = Annotated[
@@ -36,6 +37,17 @@ CategoriesFlag = Annotated[
 GroupFlag = Annotated[
     str | None,
     typer.Option(help="column with groups (patients, lots) that no split may divide"),
+]
+SeparatorFlag = Annotated[
+    str | None,
+    typer.Option(help="text file: character between fields, ',' ';' '|' or tab [default: header's]"),
+]
+EncodingFlag = Annotated[
+    str | None,
+    typer.Option(help="text file: its encoding, for example cp1252 [default: utf-8]"),
+]
+DecimalFlag = Annotated[
+    str | None, typer.Option(help="text file: decimal mark of numbers, . or , [default: .]")
 ]
 PreprocessFlag = Annotated[
     str | None,
@@ -89,6 +101,9 @@ OPTION_FLAGS = (
     "time_format",
     "group",
     "categories",
+    "separator",
+    "encoding",
+    "decimal",
     "preprocess",
     "shared_rows",
     "size",
@@ -146,7 +161,7 @@ def is_path(name: str) -> bool:
     looks_like_path = (
         "/" in name
         or "\\" in name
-        or Path(name).suffix.lower() in (".csv", ".tsv", ".parquet", ".pq")
+        or Path(name.lower().removesuffix(".gz")).suffix in TABLE_SUFFIXES
     )
     if Path(name).expanduser().exists():
         return True

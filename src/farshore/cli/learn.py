@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import FarshoreError
+from .data_options import DecimalFlag, EncodingFlag, SeparatorFlag
 from .run import percent, split_names
 
 
@@ -17,7 +18,7 @@ def learn(
     ],
     data: Annotated[
         Path,
-        typer.Argument(help="the site's table (CSV, Parquet), or its folder of images, class/file"),
+        typer.Argument(help="the site's table (CSV, Parquet, ...), or its folder of images, class/file"),
     ],
     name: Annotated[str, typer.Option(help="name of the site")],
     label: Annotated[
@@ -30,6 +31,12 @@ def learn(
     network: Annotated[
         str | None,
         typer.Option(help="new model: network [default: mlp for tables, cnn for images]"),
+    ] = None,
+    network_set: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--network-set", help="new model: a setting of the network, name=value, repeatable"
+        ),
     ] = None,
     memory: Annotated[
         int | None,
@@ -85,6 +92,9 @@ def learn(
         str | None,
         typer.Option(help="new model: columns to read as text even if they are numbers"),
     ] = None,
+    separator: SeparatorFlag = None,
+    encoding: EncodingFlag = None,
+    decimal: DecimalFlag = None,
     checkpoint: Annotated[
         int,
         typer.Option(help="steps between checkpoints; interrupted training resumes at the last"),
@@ -100,6 +110,7 @@ def learn(
 
     Example: farshore learn model/ site_b.csv --name "site B" --max-drop 0.02
     """
+    from ..data.read_table import TextForm
     from ..deployment.model import NewModel
     from ..deployment.model import learn as learn_site
     from ..deployment.site import Columns
@@ -114,6 +125,9 @@ def learn(
         network=network,
         memory=memory,
         settings=parse_assignments(set or []),
+        network_settings=parse_assignments(
+            network_set or [], flag="--network-set", example="width=64"
+        ),
         classes=split_names(classes),
         seed=seed,
     )
@@ -138,6 +152,7 @@ def learn(
             max_drop=max_drop,
             every=checkpoint,
             size=size,
+            form=TextForm(separator=separator, encoding=encoding, decimal=decimal),
             device=device,
             observer=observer,
         )

@@ -195,6 +195,11 @@ def _is_number(values: pd.Series, column: str) -> bool:
             f"leave the column out (--drop {column}), or declare it as text (--categories {column})"
         )
     distinct = set(texts[present])
+    if _share_of_decimal_commas(texts[present]) >= MEANT_AS_NUMBERS:
+        raise FarshoreError(
+            f"column {column!r} has numbers with a decimal comma, such as {texts[present][0]!r}: "
+            f"give --decimal , (or declare it as text, --categories {column})"
+        )
     if all(_ISO_DATE.fullmatch(text) for text in distinct):
         raise FarshoreError(
             f"column {column!r} contains dates: use it as the time (--time {column}), or leave "
@@ -206,3 +211,10 @@ def _is_number(values: pd.Series, column: str) -> bool:
             f"many for a category: leave it out (--drop {column})"
         )
     return False
+
+
+def _share_of_decimal_commas(texts: np.ndarray) -> float:
+    """Return the share of cells that are numbers if a comma is a decimal mark; 0 without commas."""
+    with_points = np.array([text.replace(",", ".") for text in texts], dtype=object)
+    share = float((~np.isnan(parse_numbers(with_points))).mean())
+    return share if any("," in text for text in texts) else 0.0

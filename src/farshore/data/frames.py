@@ -54,9 +54,10 @@ def _columns(x: Any) -> pd.DataFrame | None:
         return pd.DataFrame(x) if x.ndim == 2 else None
     if not isinstance(x, Sequence) or isinstance(x, str) or not len(x):
         return None
-    if not all(isinstance(row, list | tuple) for row in x):
-        return _columns(np.asarray(x))
-    if not all(np.ndim(cell) == 0 for row in x for cell in row):
+    nested = (list, tuple, np.ndarray, Tensor)
+    if not all(isinstance(row, list | tuple) for row in x) or any(
+        isinstance(cell, nested) for row in x for cell in row
+    ):
         return _columns(np.asarray(x))
     lengths = {len(row) for row in x}
     if len(lengths) > 1:

@@ -31,6 +31,7 @@ from ..data.domain import Domain, Rows
 from ..data.frames import learn_columns
 from ..data.preprocessing import Preprocessing
 from ..data.public_files import known_checksum
+from ..data.read_table import TextForm
 from ..data.splits import divide_rows, split_seed
 from ..data.table import TablePreprocessing
 from ..errors import DivergedError, FarshoreError, StateError
@@ -96,6 +97,12 @@ class NewModel:
                 raise FarshoreError(
                     f"--{name} {value}: {folder} was created with {config[name]}; leave the "
                     "option out, or create another model"
+                )
+        for name, value in self.network_settings.items():
+            if config["network_settings"].get(name) != value:
+                raise FarshoreError(
+                    f"--network-set {name} is only allowed for the first site: the network of "
+                    f"{folder} is fixed; leave the option out"
                 )
         checked = Learner(method=config["method"], settings=self.settings).state_dict()
         settings = checked["config"]["settings"]
@@ -194,7 +201,14 @@ class Model:
 
     # ---- prediction ------------------------------------------------------------------------------
 
-    def read(self, data: str | Path, *, labelled: bool, label: str | None = None) -> Site:
+    def read(
+        self,
+        data: str | Path,
+        *,
+        labelled: bool,
+        label: str | None = None,
+        form: TextForm | None = None,
+    ) -> Site:
         """Read a site's data in the form that this model needs."""
         if not self.started:
             raise FarshoreError(
@@ -206,6 +220,7 @@ class Model:
             Columns(label=label).or_else(self.columns),
             self.learner.preprocessing,
             labelled=labelled,
+            form=form,
         )
 
     def inputs(self, site: Site) -> Tensor:
@@ -363,6 +378,7 @@ def learn(
     max_drop: float | None = None,
     every: int = EVERY,
     size: int | None = None,
+    form: TextForm | None = None,
     device: str = "cpu",
     observer: Observer | None = None,
 ) -> Learned:
@@ -392,7 +408,7 @@ def learn(
                 new.check(model.learner, folder)
             columns = columns.or_else(model.columns)
         known = model.learner.preprocessing if model is not None else None
-        site = read_site(data, columns, known, labelled=True, size=size)
+        site = read_site(data, columns, known, labelled=True, size=size, form=form)
         tell = (observer or Observer()).note
         for note in site.notes:
             tell(note)  # ahead of training: a wrong file can be stopped
@@ -401,7 +417,7 @@ def learn(
             images = isinstance(site.inputs, Tensor)
             model = Model(folder, new.make(images=images, device=device, observer=observer), None)
             model.save(keep_previous=False)
-        command = _describe_command(data, site, columns, steps=steps, validation=validation)
+        command = _describe_command(data, site, columns, form, steps=steps, validation=validation)
         checkpoints = _checkpoints(model, every)
         learned = model.sites.get(name, {})
         if learned.get("command") == command:
@@ -506,7 +522,13 @@ def _checkpoints(model: Model, every: int) -> Checkpoints:
 
 
 def _describe_command(
-    data: str | Path, site: Site, columns: Columns, *, steps: int, validation: float
+    data: str | Path,
+    site: Site,
+    columns: Columns,
+    form: TextForm | None,
+    *,
+    steps: int,
+    validation: float,
 ) -> str:
     """A checksum of what a command learns: the data, the columns, the steps and the split."""
     digest = hashlib.sha256()
@@ -515,7 +537,8 @@ def _describe_command(
         digest.update(site.inputs.numpy().tobytes())
     else:
         digest.update(known_checksum(Path(data).expanduser()).encode())
-    fields = [columns.model_dump(mode="json"), steps, validation]
+    written = (form or TextForm()).model_dump(mode="json")
+    fields = [columns.model_dump(mode="json"), written, steps, validation]
     digest.update(json.dumps(fields, sort_keys=True).encode())
     return digest.hexdigest()
 

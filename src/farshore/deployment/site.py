@@ -21,7 +21,7 @@ from ..data.image_folder import (
     read_images,
 )
 from ..data.preprocessing import Preprocessing
-from ..data.read_table import read_table
+from ..data.read_table import TextForm, read_table
 from ..data.table import TablePreprocessing
 from ..errors import FarshoreError, unknown
 
@@ -68,8 +68,12 @@ def read_site(
     *,
     labelled: bool,
     size: int | None = None,
+    form: TextForm | None = None,
 ) -> Site:
-    """Read a site's data in the form that the model expects (`known`; None for a new model)."""
+    """Read a site's data in the form that the model expects (`known`; None for a new model).
+
+    `form` says how a text file is written. A model does not remember it: it belongs to the file.
+    """
     path = Path(path).expanduser()
     if not path.exists():
         raise FarshoreError(f"there is no file or folder {str(path)!r}: check the path")
@@ -79,12 +83,14 @@ def read_site(
                 f"{path} is a folder, but this model was created with a table: give a CSV or "
                 "Parquet file"
             )
+        if form is not None and form.flags:
+            raise FarshoreError(f"{form.flags[0]} is only for text files: {path} is a folder")
         return _read_folder(path, columns, known, labelled=labelled, size=size)
     if isinstance(known, ImagePreprocessing):
         raise FarshoreError(
             f"{path} is a file, but this model was created with images: give a folder class/file"
         )
-    return _read_file(path, columns, known, labelled=labelled)
+    return _read_file(path, columns, known, form, labelled=labelled)
 
 
 def order_classes(labels: list[str]) -> list[str]:
@@ -95,12 +101,18 @@ def order_classes(labels: list[str]) -> list[str]:
 
 
 def _read_file(
-    path: Path, columns: Columns, known: Preprocessing | None, *, labelled: bool
+    path: Path,
+    columns: Columns,
+    known: Preprocessing | None,
+    form: TextForm | None,
+    *,
+    labelled: bool,
 ) -> Site:
-    roles = {*filter(None, (columns.label, columns.time, columns.group)), *columns.categories}
+    roles = {*filter(None, (columns.label, columns.time, columns.group))}
+    roles |= {*columns.categories, *columns.drop}
     if isinstance(known, TablePreprocessing):
         roles |= set(known.categories)
-    frame = read_table(path, roles)
+    frame = read_table(path, roles, form)
     site = Site(frame, [str(row) for row in range(len(frame))])
     if labelled:
         if columns.label is None:
