@@ -14,7 +14,9 @@ from PIL import Image
 
 from farshore import Run, execute
 
-COLUMNS = ["site", "count", "weight", "flag", "code", "colour", "patient", "day", "outcome"]
+COLUMNS = [
+    *("site", "count", "weight", "flag", "code", "colour", "patient", "day", "visit", "outcome")
+]
 TARGET = "3"
 TABLE_OPTIONS = {"domain": "site", "label": "outcome", "group": "patient", "time": "day"}
 # What a refusal may say: the rest of an edited target must be read, and change nothing.
@@ -26,6 +28,7 @@ REFUSED = (
     "neither a number nor an ISO date",
     "cannot be read",
     "whose point is not read",
+    "is not an ISO date",
 )
 QUICK = {"steps": 1, "memory": 12, "network_settings": {"width": 8}}
 
@@ -49,6 +52,7 @@ def base_rows() -> list[Row]:
                     str(rng.choice(["red", "green", "NA"])),
                     f"{site}0{number // 3}",
                     f"2026-0{int(site)}-{number + 1:02d}",
+                    f"202{number % 3}-0{int(site)}-{number + 1:02d}" if number % 4 else "",
                     "yes" if sick else "no",
                 ]
             )
@@ -94,7 +98,9 @@ def edited_tables(draw: st.DrawFn) -> list[Row]:
         row = draw(st.sampled_from(target))
         column = draw(st.sampled_from(COLUMNS[1:]))
         # Mostly cells that fit their column, so that few edits are refused.
-        fitting = {"count": numbers, "weight": numbers, "day": days}.get(column, words)
+        fitting = {"count": numbers, "weight": numbers, "day": days, "visit": days}.get(
+            column, words
+        )
         if column == "outcome":
             fitting = st.sampled_from(["yes", "no"])
         row[COLUMNS.index(column)] = draw(st.one_of(fitting, fitting, fitting, words))

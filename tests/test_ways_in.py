@@ -55,7 +55,8 @@ SET = [f"--set={name}={value}" for name, value in SETTINGS.items()]
 
 def by_run(table: pd.DataFrame, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Learner:
     table.to_csv(folder / "all.csv", index=False)
-    line = "run all.csv er --domain site --label outcome --target new --memory 20 --out out".split()
+    roles = ["--domain=site", "--label=outcome", "--target=new"]
+    line = ["run", "all.csv", "er", *roles, "--memory=20", "--out=out"]
     type_in(monkeypatch, *line, f"--steps={STEPS}", "--network-set=width=8", *SET)
     return farshore.load(next((folder / "out").glob("*/model")))
 

@@ -189,7 +189,7 @@ class Learner:
         if frame is not None:
             empty = torch.empty(len(frame), 0)
             split = Domain.divided(name, empty, encoded, validation=validation, seed=seed)
-            preprocessing = learn_columns(frame, split.train, preprocessing)
+            preprocessing = learn_columns(frame, split.train, preprocessing, self.observer.note)
             inputs = preprocessing.transform(frame)
         else:
             inputs = self._as_inputs(x, f"the inputs of domain {name!r}")

@@ -87,7 +87,7 @@ class Table(OwnBenchmark):
             f"{self.title}: {len(frame)} rows, {len(inputs.columns)} input columns, sha256 "
             f"{self.data_digest()[:16]}"
         )
-        return TableRows(facts, [note], inputs, options.categories)
+        return TableRows(facts, [note], inputs, options.categories, options.time_format)
 
     def check_labels(self, labels: np.ndarray) -> None:
         """Refuse labels that look like a quantity or a name."""

@@ -40,7 +40,9 @@ GroupFlag = Annotated[
 ]
 SeparatorFlag = Annotated[
     str | None,
-    typer.Option(help="text file: character between fields, ',' ';' '|' or tab [default: header's]"),
+    typer.Option(
+        help="text file: character between fields, ',' ';' '|' or tab [default: header's]"
+    ),
 ]
 EncodingFlag = Annotated[
     str | None,

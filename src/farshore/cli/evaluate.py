@@ -9,11 +9,14 @@ import typer
 
 from .data_options import DecimalFlag, EncodingFlag, SeparatorFlag
 
+
 def evaluate(
     model: Annotated[Path, typer.Argument(help="folder of the model")],
     data: Annotated[
         Path,
-        typer.Argument(help="a labelled table (CSV, Parquet, ...), or a folder of images, class/file"),
+        typer.Argument(
+            help="a labelled table (CSV, Parquet, ...), or a folder of images, class/file"
+        ),
     ],
     label: Annotated[
         str | None, typer.Option(help="column with the class [default: the model's own]")

@@ -18,7 +18,9 @@ def learn(
     ],
     data: Annotated[
         Path,
-        typer.Argument(help="the site's table (CSV, Parquet, ...), or its folder of images, class/file"),
+        typer.Argument(
+            help="the site's table (CSV, Parquet, ...), or its folder of images, class/file"
+        ),
     ],
     name: Annotated[str, typer.Option(help="name of the site")],
     label: Annotated[

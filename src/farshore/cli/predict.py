@@ -17,7 +17,9 @@ def predict(
     model: Annotated[Path, typer.Argument(help="folder of the model")],
     data: Annotated[
         Path,
-        typer.Argument(help="a table (CSV, Parquet, ...) or a folder of images; labels are not needed"),
+        typer.Argument(
+            help="a table (CSV, Parquet, ...) or a folder of images; labels are not needed"
+        ),
     ],
     out: Annotated[
         Path | None,

@@ -6,7 +6,7 @@ same preprocessing of columns as a file does: it is learned on the first domain 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ..errors import FarshoreError
-from .columns import plan_columns
+from .columns import column_notes, plan_columns
 from .preprocessing import Preprocessing
 from .table import TablePreprocessing
 
@@ -81,17 +81,21 @@ def _names(count: int, known: Preprocessing | None) -> list[str]:
 
 
 def learn_columns(
-    frame: pd.DataFrame, train: Tensor, known: Preprocessing | None
+    frame: pd.DataFrame,
+    train: Tensor,
+    known: Preprocessing | None,
+    tell: Callable[[str], None] = lambda note: None,
 ) -> TablePreprocessing:
     """Return the preprocessing after this domain; `known` itself is not changed.
 
-    Columns that are not fitted yet are fitted to the training rows of this domain.
+    Columns that are not fitted yet are fitted to the training rows of this domain. `tell` gets
+    notes on the columns of the first domain.
     """
-    plan = (
-        known
-        if isinstance(known, TablePreprocessing)
-        else plan_columns(frame.reset_index(drop=True), list(frame.columns))
-    )
+    plan = known
+    if not isinstance(plan, TablePreprocessing):
+        plan = plan_columns(frame.reset_index(drop=True), list(frame.columns))
+        for note in column_notes(frame, plan):
+            tell(note)
     return TablePreprocessing.from_state(plan.state_dict()).learn(frame.iloc[train.numpy()])
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import StateError
 from ..forms import NAMES, FormError, MapOf, Maybe, check_form
+from .dates import part_names
 from .image_folder import ImagePreprocessing
 from .table import TablePreprocessing
 
@@ -20,6 +21,7 @@ FORMS: dict[str, Any] = {
         "indicators": True,
         "most": Maybe(0),
         "columns": NAMES,
+        "dates": MapOf(""),
     },
     "images": {"kind": "", "size": 0, "channels": 0},
 }
@@ -42,6 +44,11 @@ def from_state(state: Mapping[str, Any] | None) -> Preprocessing | None:
 
 
 def _check_columns(state: Mapping[str, Any]) -> None:
-    """Raise a FormError unless every column is a number or a category, and is named once."""
-    if sorted(state["columns"]) != sorted([*state["numbers"], *state["categories"]]):
-        raise FormError("preprocessing.columns are not its numbers and categories")
+    """Raise a FormError unless every column is a number, a category or a date, and named once."""
+    dates = state["dates"]
+    parts = [part for column in dates for part in part_names(column)]
+    plain = [column for column in state["numbers"] if column not in parts]
+    if sorted(state["columns"]) != sorted([*plain, *state["categories"], *dates]):
+        raise FormError("preprocessing.columns are not its numbers, categories and dates")
+    if not set(parts) <= set(state["numbers"]):
+        raise FormError("preprocessing.numbers lacks parts of its dates")

@@ -12,7 +12,13 @@ import torch
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
-from ..data.columns import check_class_labels, need_texts, need_times, plan_columns
+from ..data.columns import (
+    check_class_labels,
+    column_notes,
+    need_texts,
+    need_times,
+    plan_columns,
+)
 from ..data.image_folder import (
     SUFFIXES,
     ImagePreprocessing,
@@ -22,7 +28,7 @@ from ..data.image_folder import (
 )
 from ..data.preprocessing import Preprocessing
 from ..data.read_table import TextForm, read_table
-from ..data.table import TablePreprocessing
+from ..data.table import TablePreprocessing, check_columns
 from ..errors import FarshoreError, unknown
 
 SIZE = 32
@@ -129,19 +135,13 @@ def _read_file(
             site.groups = need_texts(frame, columns.group, "--group")
     not_inputs = {columns.label, columns.time, columns.group, *columns.drop}
     if isinstance(known, TablePreprocessing):
-        used = [*known.numbers, *known.categories]
-        extra = [
-            column for column in frame.columns if column not in used and column not in not_inputs
-        ]
+        used = known.columns
+        given = [column for column in frame.columns if column not in not_inputs]
+        check_columns(used, [*given, *set(used).intersection(frame.columns)], path.name)
+        extra = [column for column in given if column not in used]
         if extra:
             site.notes.append(
                 f"note: columns that this model does not know are ignored: {_some(extra)}"
-            )
-        missing = [column for column in used if column not in frame.columns]
-        if missing:
-            raise FarshoreError(
-                f"{path.name} lacks columns that this model needs: {_some(missing)}; add them, "
-                "with empty cells where nothing was measured"
             )
         site.inputs, site.preprocessing = frame[used], known
         known.check(site.inputs)
@@ -153,7 +153,9 @@ def _read_file(
                 raise unknown(f"column in --{flag}", column, frame.columns)
     names = [column for column in frame.columns if column not in not_inputs]
     site.inputs = frame[names]
-    site.preprocessing = plan_columns(site.inputs, names, columns.categories)
+    plan = plan_columns(site.inputs, names, columns.categories, columns.time_format)
+    site.preprocessing = plan
+    site.notes += column_notes(site.inputs, plan)
     return site
 
 
