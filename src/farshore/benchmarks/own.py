@@ -42,7 +42,7 @@ class OwnBenchmark(Benchmark):
 
     reference = "your own data"
     licence = "your own"
-    results_version = 2
+    results_version = 3
     Options: ClassVar[type[BenchmarkOptions]] = OwnOptions
     options: OwnOptions
     own_data = True
@@ -208,6 +208,7 @@ class OwnBenchmark(Benchmark):
         deciding = members[sources[0]] if self._preprocess == "first" else training
         rows.plan(deciding, np.concatenate([training, members[target]]))
         rows.notes += rows.describe()
+        rows.notes.append(f"learned in this order: {' -> '.join(sources)}; unseen: {target}")
         leave_out = self.options.shared_rows == "leave-out"
         rows.notes += find_shared(facts, rows.keys(), members, target, leave_out=leave_out)
         if leave_out:

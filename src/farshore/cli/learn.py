@@ -9,6 +9,7 @@ import typer
 
 from ..errors import FarshoreError
 from .data_options import DecimalFlag, EncodingFlag, SeparatorFlag
+from .engine_options import print_line
 from .run import percent, split_names
 
 
@@ -163,6 +164,8 @@ def learn(
     console.print(
         f"{created}learned {name} ({done.rows} rows): {scores}", highlight=False, markup=False
     )
+    if len(done.order) > 1:
+        print_line(console, f"learned in this order: {' -> '.join(done.order)}")
     if done.before:
         rows = [
             [site, percent(done.before[site]), percent(done.after[site])] for site in done.before

@@ -42,17 +42,14 @@ def from_dataset(x: Any, y: Any = None) -> tuple[Any, Any]:
 
     Anything else is returned unchanged.
     """
-    if isinstance(x, DataLoader):
-        name, read = "DataLoader", _from_loader
-    elif isinstance(x, Dataset):
-        name, read = "Dataset", _from_items
-    else:
+    if not isinstance(x, DataLoader | Dataset):
         return x, y
     if y is not None:
+        name = "DataLoader" if isinstance(x, DataLoader) else "Dataset"
         raise FarshoreError(
             f"a torch {name} contains its own labels: call learn({name.lower()}) without y"
         )
-    return read(x)
+    return _from_loader(x) if isinstance(x, DataLoader) else _from_items(x)
 
 
 def _from_items(dataset: Any) -> tuple[Tensor, list[Any] | None]:

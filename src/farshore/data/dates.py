@@ -47,8 +47,8 @@ def expand(values: pd.Series, form: str) -> dict[str, pd.Series]:
     else:
         texts = as_texts(values)
         missing = is_missing_number(texts)
-        cells = pd.Series(np.where(missing, None, texts), dtype=object, index=values.index)
-        times = parse(cells, form)
+        cells = pd.Series(texts, dtype=object, index=values.index)
+        times = parse(cells.mask(missing, None), form)
         wrong = np.flatnonzero(times.isna().to_numpy() & ~missing)
         if len(wrong):
             row = int(wrong[0])

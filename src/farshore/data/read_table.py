@@ -38,12 +38,13 @@ class TextForm(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     separator: str | None = Field(
-        None, description="character between fields: , ; | or tab; by default that of the header"
+        default=None,
+        description="character between fields: , ; | or tab; by default that of the header",
     )
     encoding: str | None = Field(
-        None, description="encoding of a text file that is not UTF-8, for example cp1252"
+        default=None, description="encoding of a text file that is not UTF-8, for example cp1252"
     )
-    decimal: str | None = Field(None, description="decimal mark of numbers, . or a comma")
+    decimal: str | None = Field(default=None, description="decimal mark of numbers, . or a comma")
 
     @field_validator("separator")
     @classmethod

@@ -129,6 +129,8 @@ class Learned:
     before: dict[str, float]
     after: dict[str, float]
     notes: list[str]
+    # All sites of the model in the order in which they were learned.
+    order: list[str]
 
 
 class Model:
@@ -193,6 +195,11 @@ class Model:
                     site: score for site, score in facts.get(scores, {}).items() if site != name
                 }
         self.forgotten.append(_checksum(name))
+
+    @property
+    def order(self) -> list[str]:
+        """The sites in the order in which they were learned."""
+        return [str(domain["name"]) for domain in self.learner.domains]
 
     @property
     def started(self) -> bool:
@@ -425,7 +432,8 @@ def learn(
             note = f"{name} was learned already, from the same data: nothing was trained"
             tell(note)
             scores, before, after = (dict(learned[key]) for key in ("scores", "before", "after"))
-            return Learned(name, False, len(site), scores, before, after, [*site.notes, note])
+            notes = [*site.notes, note]
+            return Learned(name, False, len(site), scores, before, after, notes, model.order)
         if max_drop is not None and not model.learner.method_type.keeps_rows():
             raise FarshoreError(
                 f"--max-drop: method {model.learner.method_type.name!r} keeps no rows of past "
@@ -453,7 +461,7 @@ def learn(
         model.sites[name] |= {"command": command, **measured}
         model.save()
         checkpoints.clear()
-    return Learned(name, created, len(site), scores, before, after, site.notes)
+    return Learned(name, created, len(site), scores, before, after, site.notes, model.order)
 
 
 def take_back(folder: str | Path) -> Model:

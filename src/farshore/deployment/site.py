@@ -151,9 +151,9 @@ def _read_file(
         for column in given:
             if column not in frame.columns:
                 raise unknown(f"column in --{flag}", column, frame.columns)
-    names = [column for column in frame.columns if column not in not_inputs]
-    site.inputs = frame[names]
-    plan = plan_columns(site.inputs, names, columns.categories, columns.time_format)
+    inputs = [column for column in frame.columns if column not in not_inputs]
+    site.inputs = frame[inputs]
+    plan = plan_columns(site.inputs, inputs, columns.categories, columns.time_format)
     site.preprocessing = plan
     site.notes += column_notes(site.inputs, plan)
     return site
@@ -179,7 +179,7 @@ def _read_folder(
             )
         files, labels = listed["file"].tolist(), listed["class"].tolist()
     else:
-        files = sorted(str(file) for file in list_files(path) if file.suffix.lower() in SUFFIXES)
+        files = [str(file) for file in list_files(path) if file.suffix.lower() in SUFFIXES]
         if not files:
             raise FarshoreError(f"{path} contains no image files: check the path")
     if isinstance(known, ImagePreprocessing):
