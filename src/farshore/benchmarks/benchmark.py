@@ -86,6 +86,10 @@ class Benchmark(ABC):
         """Return the sources in their usual order when this domain is the target."""
         return arrange(self.domain_names(), target, None)
 
+    def settled_options(self, target: str | None) -> dict[str, Any]:
+        """Return options that the data decide, and that all runs of a comparison must share."""
+        return {}
+
     # ---- the scenario ----------------------------------------------------------------------------
 
     def scenario(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ import torch
 from pydantic import Field
 
 from ..data.domain import Domain
-from ..data.scenario import Scenario, arrange
+from ..data.scenario import Metric, Scenario, arrange
 from ..data.seal import SealedTarget
 from ..errors import FarshoreError
 from .benchmark import Benchmark, check_left_out
@@ -21,6 +21,9 @@ from .options import BenchmarkOptions, Preprocess
 from .own_checks import check_classes, check_domain, find_shared
 from .own_domains import LAST, construct_domains, encode, in_order, make_sources
 from .own_rows import OwnRows
+
+# A class with a smaller share of the rows hardly counts in an accuracy.
+RARE = 0.05
 
 
 class OwnOptions(BenchmarkOptions):
@@ -32,6 +35,11 @@ class OwnOptions(BenchmarkOptions):
     """
 
     path: str = Field(description="the file or folder")
+    metric: Metric | None = Field(
+        None,
+        description="accuracy or macro_f1; by default macro_f1 if a class of the first source has "
+        "fewer than 5% of its rows, otherwise accuracy",
+    )
     shared_rows: Literal["keep", "leave-out"] = Field(
         "keep", description="source rows that are also in the target: keep or leave-out"
     )
@@ -117,7 +125,7 @@ class OwnBenchmark(Benchmark):
         return [
             ("what", cls.summary),
             ("domains", "those of the data; --target names the one that stays unseen"),
-            ("metric", cls.metric),
+            ("metric", "accuracy; macro F1 if a class of the first source is rarer than 5%"),
             ("network", cls.network),
             ("steps per domain", str(cls.steps)),
             ("memory", f"{cls.memory} rows"),
@@ -152,6 +160,8 @@ class OwnBenchmark(Benchmark):
         names = in_order(rows.facts)
         check_left_out(left_out, names)
         sources = arrange([name for name in names if name not in left_out], target, order)
+        # A target of a larger run's source is known there; the larger run's target is left out.
+        metric, why = self._choose_metric(rows.facts, left_out or [target])
         used = rows.facts[~rows.facts["domain"].isin(list(left_out))]
         self._find_classes(used, target, known_elsewhere=bool(left_out))
         domains, make_target = self._divide(rows, sources, target, seed)
@@ -160,14 +170,14 @@ class OwnBenchmark(Benchmark):
             sources=tuple(domains),
             target=SealedTarget(target, make_target),
             classes=self.classes,
-            metric=self.metric,
+            metric=metric,
             network=network or self.network,
             network_settings={},
             steps=self.steps,
             memory=self.memory,
             profile=self.profile,
             seed=seed,
-            notes=tuple(rows.notes),
+            notes=(*rows.notes, *why),
             data=self.data_facts(seed),
             preprocessing=rows.preprocessing,
         )
@@ -181,6 +191,32 @@ class OwnBenchmark(Benchmark):
         self._find_classes(used, target)
         domains, make_target = self._divide(rows, sources, target, seed)
         return domains, make_target, tuple(rows.notes)
+
+    def settled_options(self, target: str | None) -> dict[str, Any]:
+        """Return the metric: it must be the same for all orders and targets of a comparison."""
+        if self.options.metric is not None or self.options.domain_by is not None:
+            return {}
+        facts = self.read_facts()
+        return {"metric": self._choose_metric(facts, [target] if target is not None else [])[0]}
+
+    def _choose_metric(
+        self, facts: pd.DataFrame, hidden: Sequence[str]
+    ) -> tuple[Metric, tuple[str, ...]]:
+        """Return the metric, and a note if rare classes decided it.
+
+        The first domain that is not hidden decides, whatever the order of learning is.
+        """
+        if self.options.metric is not None:
+            return self.options.metric, ()
+        first = next((name for name in in_order(facts) if name not in hidden), None)
+        shares = facts["label"][facts["domain"] == first].value_counts(normalize=True)
+        if not len(shares) or shares.iloc[-1] >= RARE:
+            return "accuracy", ()
+        return "macro_f1", (
+            f"class {shares.index[-1]!r} has {100 * shares.iloc[-1]:.1f}% of the rows of {first}: "
+            "scores are macro F1, in which every class counts the same (--metric accuracy for "
+            "accuracy)",
+        )
 
     def _find_classes(
         self, facts: pd.DataFrame, target: str, *, known_elsewhere: bool = False

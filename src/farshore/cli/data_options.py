@@ -55,6 +55,13 @@ PreprocessFlag = Annotated[
     str | None,
     typer.Option(help="fit the scaling on the first domain, or on all-sources (not continual)"),
 ]
+MetricFlag = Annotated[
+    str | None,
+    typer.Option(
+        help="own data: accuracy or macro_f1 [default: macro_f1 if a class is rarer than 5% in the "
+        "first source, otherwise accuracy]"
+    ),
+]
 SharedRowsFlag = Annotated[
     str | None, typer.Option(help="source rows that are also in the target: keep or leave-out")
 ]
@@ -107,6 +114,7 @@ OPTION_FLAGS = (
     "encoding",
     "decimal",
     "preprocess",
+    "metric",
     "shared_rows",
     "size",
     "domain_by",

@@ -52,6 +52,13 @@ def learn(
             "site's]"
         ),
     ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="new model: accuracy or macro_f1 [default: macro_f1 if a class is rarer than 5% "
+            "at the first site, otherwise accuracy]"
+        ),
+    ] = None,
     set: Annotated[
         list[str] | None,
         typer.Option("--set", help="new model: a setting, name=value, repeatable"),
@@ -133,6 +140,7 @@ def learn(
         ),
         classes=split_names(classes),
         seed=seed,
+        metric=metric,
     )
     columns = Columns(
         label=label,
@@ -171,5 +179,7 @@ def learn(
             [site, percent(done.before[site]), percent(done.after[site])] for site in done.before
         ]
         console.print(
-            plain_table("accuracy on the kept rows of past sites, %", ["", "before", "after"], rows)
+            plain_table(
+                f"{done.metric} on the kept rows of past sites, %", ["", "before", "after"], rows
+            )
         )

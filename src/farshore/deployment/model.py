@@ -52,7 +52,7 @@ from ..state import (
     undo,
 )
 from .familiarity import known_sites, moments, past_rows, strangeness
-from .site import Columns, Site, order_classes, read_site
+from .site import Columns, Site, order_classes, read_site, usual_metric
 
 CHECKPOINT = "checkpoint"
 # Name of the record of sites. It has its own files, which `Learner.save` does not touch.
@@ -73,8 +73,9 @@ class NewModel:
     seed: int | None = None
     metric: str | None = None
 
-    def make(self, *, images: bool, device: str, observer: Observer | None) -> Learner:
-        """Create an untrained learner."""
+    def make(self, site: Site, *, device: str, observer: Observer | None) -> Learner:
+        """Create an untrained learner for a site like this one."""
+        images = isinstance(site.inputs, Tensor)
         return Learner(
             network=self.network or ("cnn" if images else "mlp"),
             method=self.method or "er",
@@ -83,7 +84,7 @@ class NewModel:
             network_settings=self.network_settings,
             classes=self.classes,
             seed=self.seed if self.seed is not None else 0,
-            metric=self.metric or "accuracy",
+            metric=self.metric or usual_metric(site),
             device=device,
             observer=observer,
         )
@@ -129,8 +130,9 @@ class Learned:
     before: dict[str, float]
     after: dict[str, float]
     notes: list[str]
-    # All sites of the model in the order in which they were learned.
+    # All sites of the model in the order in which they were learned, and the score's name.
     order: list[str]
+    metric: str
 
 
 class Model:
@@ -421,8 +423,12 @@ def learn(
             tell(note)  # ahead of training: a wrong file can be stopped
         created = model is None or not model.started
         if model is None or created:
-            images = isinstance(site.inputs, Tensor)
-            model = Model(folder, new.make(images=images, device=device, observer=observer), None)
+            model = Model(folder, new.make(site, device=device, observer=observer), None)
+            if model.learner.metric == "macro_f1" and new.metric is None:
+                tell(
+                    "note: the rarest class has fewer than 5% of the rows: scores are macro F1, in "
+                    "which every class counts the same (--metric accuracy for accuracy)"
+                )
             model.save(keep_previous=False)
         command = _describe_command(data, site, columns, form, steps=steps, validation=validation)
         checkpoints = _checkpoints(model, every)
@@ -433,7 +439,8 @@ def learn(
             tell(note)
             scores, before, after = (dict(learned[key]) for key in ("scores", "before", "after"))
             notes = [*site.notes, note]
-            return Learned(name, False, len(site), scores, before, after, notes, model.order)
+            facts = (model.order, model.learner.metric)
+            return Learned(name, False, len(site), scores, before, after, notes, *facts)
         if max_drop is not None and not model.learner.method_type.keeps_rows():
             raise FarshoreError(
                 f"--max-drop: method {model.learner.method_type.name!r} keeps no rows of past "
@@ -461,7 +468,8 @@ def learn(
         model.sites[name] |= {"command": command, **measured}
         model.save()
         checkpoints.clear()
-    return Learned(name, created, len(site), scores, before, after, site.notes, model.order)
+    facts = (model.order, model.learner.metric)
+    return Learned(name, created, len(site), scores, before, after, site.notes, *facts)
 
 
 def take_back(folder: str | Path) -> Model:

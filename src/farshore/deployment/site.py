@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +33,8 @@ from ..data.table import TablePreprocessing, check_columns
 from ..errors import FarshoreError, unknown
 
 SIZE = 32
+# The share of the rows below which a class is rare.
+RARE = 0.05
 
 
 class Columns(BaseModel):
@@ -106,6 +109,12 @@ def order_classes(labels: list[str]) -> list[str]:
     return sorted(distinct, key=int) if integers else sorted(distinct)
 
 
+def usual_metric(site: Site) -> str:
+    """Macro F1 if a class is so rare that it hardly counts in an accuracy, otherwise accuracy."""
+    counts = Counter(site.labels or ())
+    return "macro_f1" if counts and min(counts.values()) < RARE * len(site) else "accuracy"
+
+
 def _read_file(
     path: Path,
     columns: Columns,
@@ -147,8 +156,8 @@ def _read_file(
         known.check(site.inputs)
         site.notes += [f"note: {sentence}" for sentence in _most(known.differences(site.inputs))]
         return site
-    for flag, given in (("drop", columns.drop), ("categories", columns.categories)):
-        for column in given:
+    for flag, named in (("drop", columns.drop), ("categories", columns.categories)):
+        for column in named:
             if column not in frame.columns:
                 raise unknown(f"column in --{flag}", column, frame.columns)
     inputs = [column for column in frame.columns if column not in not_inputs]
