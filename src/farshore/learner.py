@@ -20,6 +20,7 @@ from .data.convert import (
     Label,
     as_inputs,
     as_labels,
+    as_weights,
     check_no_quantity,
     encode_labels,
     find_classes,
@@ -63,6 +64,7 @@ CONFIG: dict[str, Any] = {
     "classes": Maybe(ListOf(None)),
     "metric": "",
     "preprocess": "",
+    "weighted": Maybe(True),
     "seed": 0,
     "profile": Maybe(""),
 }
@@ -82,6 +84,8 @@ class Learner:
         numbers) by the first domain's training rows; "none" takes numbers and images as they are.
         By default "columns"; "none" if the network is your own, whose first layer is made for
         certain inputs.
+    weighted: whether rows have weights. By default the first domain decides: whether its weights
+        differ.
     profile: the name of a settings profile, which determines the defaults; if not given,
         `large-data` for images and `default` for tables.
     """
@@ -97,6 +101,7 @@ class Learner:
         classes: Sequence[Label] | None = None,
         metric: str = "accuracy",
         preprocess: Preprocess | None = None,
+        weighted: bool | None = None,
         seed: int = 0,
         device: str = "cpu",
         profile: str | None = None,
@@ -124,6 +129,8 @@ class Learner:
                 f"memory = {memory} is not allowed: it must keep at least 1 row, and at most "
                 f"{MOST_ROWS:,}"
             )
+        if weighted and not self.method_type.weighs_rows:
+            raise _cannot_weigh(method)
         check_network(network)
         self._method_settings = for_method
         self._network = network
@@ -132,6 +139,7 @@ class Learner:
         self.preprocess: Preprocess = preprocess or (
             "columns" if isinstance(network, str) else "none"
         )
+        self.weighted = weighted
         self.seed = int(seed)
         self.device = find_device(device)
         check_way(self.run, self.device)
@@ -163,6 +171,7 @@ class Learner:
         domain: str | None = None,
         steps: int = 500,
         validation: float | int = 0.2,
+        weights: Any = None,
         checkpoints: Checkpoints | None = None,
     ) -> dict[str, float]:
         """Learn the next domain and return its scores.
@@ -174,6 +183,8 @@ class Learner:
             and encoded by the first domain's training rows, unless `preprocess` is "none"; NaN is a
             missing value.
         validation: the fraction or number of rows that are held out to measure scores.
+        weights: how much each row counts in training, 0 or more; scores count every row once. A
+            weight of 2 means the same as the row given twice.
         checkpoints: where interrupted training of this domain is saved and resumed.
         """
         name = domain if domain is not None else f"domain {len(self.domains) + 1}"
@@ -193,7 +204,10 @@ class Learner:
             inputs = preprocessing.transform(frame)
         else:
             inputs = self._as_inputs(x, f"the inputs of domain {name!r}")
-        divided = Domain.divided(name, inputs, encoded, validation=validation, seed=seed)
+        row_weights = as_weights(weights, len(encoded), where=f"the weights of domain {name!r}")
+        divided = Domain.divided(
+            name, inputs, encoded, validation=validation, seed=seed, weights=row_weights
+        )
         self.learn_domain(divided, steps=steps, classes=classes, checkpoints=checkpoints)
         self.preprocessing = preprocessing
         parts = {part: divided.split(part) for part in ("train", "validation")}
@@ -218,7 +232,7 @@ class Learner:
                 "use learn_jointly(domains, steps=...), or another method"
             )
         self._check(domain, steps)
-        self._begin(domain, classes)
+        self._begin(domain, classes, weighted=domain.weights is not None)
         self.system.learn(domain, steps=steps, checkpoints=checkpoints)
         self.domains.append({"name": domain.name, "rows": len(domain), "steps": steps})
 
@@ -229,9 +243,10 @@ class Learner:
         """
         if self.domains or not domains:
             raise FarshoreError("learn_jointly takes all domains in one call, and only once")
+        weighted = any(domain.weights is not None for domain in domains)
         for domain in domains:
             self._check(domain, steps)
-            self._begin(domain, None)
+            self._begin(domain, None, weighted=weighted)
         total = self.system.learn_jointly(domains, steps=steps)
         self.domains += [
             {"name": domain.name, "rows": len(domain), "steps": steps} for domain in domains
@@ -318,6 +333,13 @@ class Learner:
             raise FarshoreError(
                 f"domain {domain.name!r} was learned before: give the new one another name"
             )
+        if domain.weights is not None and not self.method_type.weighs_rows:
+            raise _cannot_weigh(self.method_type.name)
+        if domain.weights is not None and self._system is not None and not self.weighted:
+            raise FarshoreError(
+                f"domain {domain.name!r} has weights, but the rows of the first domain had none: "
+                "create the learner with weighted=True to give them later"
+            )
         if len(domain.train) == 0:
             raise FarshoreError(f"domain {domain.name!r} has no training rows")
         if self.shape is not None:
@@ -336,7 +358,7 @@ class Learner:
                 f"{what}: {dtype} values, but this learner was started with {self.dtype}"
             )
 
-    def _begin(self, domain: Domain, classes: Sequence[Label] | None) -> None:
+    def _begin(self, domain: Domain, classes: Sequence[Label] | None, *, weighted: bool) -> None:
         """Fix the input shape and the classes by the first domain, and build the system."""
         if self._system is not None:
             return
@@ -347,6 +369,7 @@ class Learner:
                 "with all labels that may occur"
             )
         shape = tuple(domain.inputs.shape[1:])
+        self.weighted = weighted if self.weighted is None else self.weighted
         setup = self._setup(shape, chosen)
         self._system = SYSTEMS.get(self.method_type.system)(setup)
         self.shape, self.dtype, self.classes = shape, _dtype(domain), chosen
@@ -369,6 +392,7 @@ class Learner:
             seed=self.seed,
             device=self.device,
             observer=self.observer,
+            weighted=bool(self.weighted),
             restored=restored,
         )
 
@@ -386,6 +410,7 @@ class Learner:
             "classes": self.classes,
             "metric": self.metric,
             "preprocess": self.preprocess,
+            "weighted": self.weighted,
             "seed": self.seed,
             "profile": self.profile,
         }
@@ -490,6 +515,13 @@ def check_classes(classes: Sequence[Label]) -> list[Label]:
     if twice is not None:
         raise FarshoreError(f"classes: {twice!r} is named twice: name every class once")
     return labels
+
+
+def _cannot_weigh(method: str) -> FarshoreError:
+    return FarshoreError(
+        f"rows cannot have weights with {method!r}, whose loss has no place for them: use another "
+        "method, for example er, or leave the weights out"
+    )
 
 
 def _check_shape(shape: Any) -> tuple[int, ...]:

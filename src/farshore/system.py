@@ -46,6 +46,7 @@ class Setup:
     entry: the method, from the catalog.
     settings: the settings of the method that were given; `profile` names their defaults.
     capacity: how many rows of all past domains may be kept in total.
+    weighted: rows have weights, which a memory keeps with them.
     restored: the weights come from a saved state, so files of pretrained weights are not needed.
     """
 
@@ -61,6 +62,7 @@ class Setup:
     seed: int
     device: torch.device
     observer: Observer
+    weighted: bool = False
     restored: bool = False
 
 

@@ -397,6 +397,8 @@ class Trainer(System):
         if self.memory is not None:
             widths = {"features": network.feature_dim, "logits": self.setup.classes}
             outputs = {name: widths[name] for name in method.replay.stores}
+            if self.setup.weighted:
+                outputs["weights"] = 1
             form = RowForm(self.setup.shape, self.setup.classes, outputs)
             self.memory.check_state(state["memory"], form)
             names = state["memory"].get("names", [])
@@ -463,6 +465,7 @@ class Rehearsal:
         self.method, self.memory = trainer.method, trainer.memory
         self.generators, self.device = trainer.generators, trainer.device
         self.domains, self.per_domain = replay_plan(trainer.run, self.method)
+        self.weighted = trainer.setup.weighted
 
     @property
     def parts(self) -> Sequence[Rows]:
@@ -484,6 +487,7 @@ class Rehearsal:
         )
         inputs, labels = self.rows.take(index)
         batch = Batch(inputs.to(self.device), labels, rows=size, domain=len(self.method.domains))
+        batch.weights = self.weights(index)
         if self.memory is None or self.domains == 0:
             return batch
         if replay.joined:
@@ -501,7 +505,16 @@ class Rehearsal:
         if self.memory is not None:
             rows = {"inputs": batch.inputs[: batch.rows], "labels": batch.labels[: batch.rows]}
             rows |= {name: batch.outputs[name] for name in self.method.replay.stores}
+            if batch.weights is not None:
+                rows["weights"] = batch.weights[: batch.rows, None]
             self.memory.observe(rows, self.generators.memory)
+
+    def weights(self, positions: Tensor) -> Tensor | None:
+        """The weights of training rows, if rows have weights."""
+        if not self.weighted:
+            return None
+        weights = self.rows.weights_at(positions)
+        return torch.ones(len(positions), device=self.device) if weights is None else weights
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -515,6 +528,9 @@ class Rehearsal:
         """Training rows as the memory keeps them, with z by the current model."""
         inputs, labels = (tensor.to(self.device) for tensor in self.rows.take(positions))
         fields = {"inputs": inputs, "labels": labels}
+        weights = self.weights(positions)
+        if weights is not None:
+            fields["weights"] = weights[:, None]
         stores = self.method.replay.stores
         if not stores:
             return fields
@@ -539,17 +555,24 @@ class AllSources:
         self.parts: Sequence[Rows] = sources
         self.size = trainer.method.settings.batch_size
         self.generator, self.device = trainer.generators.data, trainer.device
+        self.weighted = trainer.setup.weighted
 
     def draw(self) -> Batch:
         """Rows of every domain, uniform with replacement, as one flat batch."""
-        drawn = [
-            rows.take(
-                torch.randint(len(rows), (self.size,), generator=self.generator, device=self.device)
-            )
+        indices = [
+            torch.randint(len(rows), (self.size,), generator=self.generator, device=self.device)
             for rows in self.parts
         ]
+        drawn = [rows.take(index) for rows, index in zip(self.parts, indices, strict=True)]
         inputs = torch.cat([x.to(self.device) for x, _ in drawn])
-        return Batch(inputs, torch.cat([y for _, y in drawn]), rows=len(inputs))
+        batch = Batch(inputs, torch.cat([y for _, y in drawn]), rows=len(inputs))
+        if self.weighted:
+            weights = [
+                rows.weights_at(index) for rows, index in zip(self.parts, indices, strict=True)
+            ]
+            ones = torch.ones(self.size, device=self.device)
+            batch.weights = torch.cat([ones if part is None else part for part in weights])
+        return batch
 
     def observe(self, batch: Batch) -> None:
         """Keep nothing: all rows stay available."""

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, field_validator
 
-from ..data.columns import check_class_labels, need_texts, need_times
+from ..data.columns import check_class_labels, need_texts, need_times, need_weights
 from ..data.public_files import known_checksum
 from ..data.read_table import TextForm, read_table
 from ..errors import FarshoreError, unknown
@@ -34,6 +34,9 @@ class TableOptions(OwnOptions, TextForm):
     )
     group: str | None = Field(
         None, description="group column: every group stays on one side of every split"
+    )
+    weight: str | None = Field(
+        None, description="column with the weight of each row in training, 0 or more"
     )
     categories: tuple[str, ...] = Field(
         (), description="input columns to read as text, even if the first domain has only numbers"
@@ -82,6 +85,7 @@ class Table(OwnBenchmark):
         frame, options = self._read(), self.options
         facts = self._facts(frame)
         not_inputs = {options.label, options.domain, options.time, options.group, *options.drop}
+        not_inputs.add(options.weight)
         inputs = frame[[column for column in frame.columns if column not in not_inputs]]
         note = (
             f"{self.title}: {len(frame)} rows, {len(inputs.columns)} input columns, sha256 "
@@ -120,6 +124,8 @@ class Table(OwnBenchmark):
             facts["time"] = need_times(frame, options.time, options.time_format)
         if options.group is not None:
             facts["group"] = need_texts(frame, options.group, "--group")
+        if options.weight is not None:
+            facts["weight"] = need_weights(frame, options.weight)
         for flag, columns in (("drop", options.drop), ("categories", options.categories)):
             for column in columns:
                 if column not in frame.columns:

@@ -31,6 +31,7 @@ from .data_options import (
     SizeFlag,
     TimeFlag,
     TimeFormatFlag,
+    WeightFlag,
     WeightsFlag,
     data_fields,
 )
@@ -106,6 +107,7 @@ def compare(
     time_format: TimeFormatFlag = None,
     group: GroupFlag = None,
     categories: CategoriesFlag = None,
+    weight: WeightFlag = None,
     separator: SeparatorFlag = None,
     encoding: EncodingFlag = None,
     decimal: DecimalFlag = None,

@@ -38,6 +38,10 @@ GroupFlag = Annotated[
     str | None,
     typer.Option(help="column with groups (patients, lots) that no split may divide"),
 ]
+WeightFlag = Annotated[
+    str | None,
+    typer.Option(help="column with the weight of each row in training; it is not an input"),
+]
 SeparatorFlag = Annotated[
     str | None,
     typer.Option(
@@ -110,6 +114,7 @@ OPTION_FLAGS = (
     "time_format",
     "group",
     "categories",
+    "weight",
     "separator",
     "encoding",
     "decimal",

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import FarshoreError
-from .data_options import DecimalFlag, EncodingFlag, SeparatorFlag
+from .data_options import DecimalFlag, EncodingFlag, SeparatorFlag, WeightFlag
 from .engine_options import print_line
 from .run import percent, split_names
 
@@ -102,6 +102,7 @@ def learn(
         str | None,
         typer.Option(help="new model: columns to read as text even if they are numbers"),
     ] = None,
+    weight: WeightFlag = None,
     separator: SeparatorFlag = None,
     encoding: EncodingFlag = None,
     decimal: DecimalFlag = None,
@@ -147,6 +148,7 @@ def learn(
         time=time,
         time_format=time_format,
         group=group,
+        weight=weight,
         drop=tuple(split_names(drop) or ()),
         categories=tuple(split_names(categories) or ()),
     )

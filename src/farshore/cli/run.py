@@ -33,6 +33,7 @@ from .data_options import (
     SizeFlag,
     TimeFlag,
     TimeFormatFlag,
+    WeightFlag,
     WeightsFlag,
     data_fields,
 )
@@ -77,6 +78,7 @@ def run(
     time_format: TimeFormatFlag = None,
     group: GroupFlag = None,
     categories: CategoriesFlag = None,
+    weight: WeightFlag = None,
     separator: SeparatorFlag = None,
     encoding: EncodingFlag = None,
     decimal: DecimalFlag = None,

@@ -170,8 +170,11 @@ class ClosedFormSystem(System):
             f"sums of {len(model.weight):,} features", "lower random_features"
         )
         with shortage, self._computing():
-            for number, (inputs, labels) in enumerate(rows.batches(size)):
-                adder.add(model.extract(inputs.to(self.device)), labels, weight)
+            parts = torch.arange(len(rows)).tensor_split(max(1, -(-len(rows) // size)))
+            for number, positions in enumerate(parts):
+                inputs, labels = rows.take(positions)
+                features = model.extract(inputs.to(self.device))
+                adder.add(features, labels, weight, rows.weights_at(positions))
                 observer.step(name, number, {})
         sums = adder.packed()
         if not all(bool(torch.isfinite(each).all()) for each in sums.values()):

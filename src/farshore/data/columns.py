@@ -75,6 +75,17 @@ def need_times(
     return _as_seconds(_parse_times(texts, "ISO8601", column), texts, column)
 
 
+def need_weights(frame: pd.DataFrame, column: str) -> np.ndarray:
+    """Return the weights of all rows: numbers from 0, none missing."""
+    weights = as_numbers(_need(frame, column, "--weight"), "a weight is a number from 0")
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(wrong):
+        raise FarshoreError(
+            f"--weight {column}, row {wrong[0]}: a weight must be a number from 0: fix or drop it"
+        )
+    return weights
+
+
 def _series(texts: np.ndarray) -> pd.Series:
     return pd.Series(texts, dtype=object)
 

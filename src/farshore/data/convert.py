@@ -147,6 +147,25 @@ def as_labels(values: Any, *, where: str = "the labels") -> list[Label]:
     return labels
 
 
+def as_weights(values: Any, rows: int, *, where: str = "the weights") -> Tensor | None:
+    """Return one weight per row; None if all are equal, which is the same as no weights."""
+    if values is None:
+        return None
+    array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+    if array.ndim != 1 or len(array) != rows or array.dtype.kind not in "buif":
+        raise FarshoreError(f"{where} have shape {array.shape}: give one number per row, {rows}")
+    wrong = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
+    if len(wrong):
+        raise FarshoreError(
+            f"{where}, row {wrong[0]}: {array[wrong[0]]} is not allowed: a weight is 0 or more"
+        )
+    if not array.any():
+        raise FarshoreError(f"{where} are all 0: at least one row must count")
+    if (array == array[0]).all():
+        return None
+    return torch.from_numpy(array.astype(np.float32))
+
+
 def check_no_quantity(labels: Sequence[Label], *, where: str = "the labels") -> None:
     """Refuse many different fractions: they are a quantity, and Farshore classifies."""
     floats = {label for label in labels if isinstance(label, float)}

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from .. import __version__
 from ..checkpoints import EVERY, Checkpoints
-from ..data.convert import encode_labels
+from ..data.convert import as_weights, encode_labels
 from ..data.domain import Domain, Rows
 from ..data.frames import learn_columns
 from ..data.preprocessing import Preprocessing
@@ -301,7 +301,8 @@ class Model:
             inputs = preprocessing.transform(site.inputs)
         else:
             preprocessing, inputs = site.preprocessing, site.inputs
-        domain = Domain(name, inputs, labels, train, held_out)
+        weights = as_weights(site.weights, len(site), where="--weight")
+        domain = Domain(name, inputs, labels, train, held_out, weights)
         learner.learn_domain(domain, steps=steps, classes=classes, checkpoints=checkpoints)
         learner.preprocessing = preprocessing
         self.columns = columns

@@ -18,6 +18,7 @@ from ..data.columns import (
     column_notes,
     need_texts,
     need_times,
+    need_weights,
     plan_columns,
 )
 from ..data.image_folder import (
@@ -46,6 +47,7 @@ class Columns(BaseModel):
     time: str | None = None
     time_format: str | None = None
     group: str | None = None
+    weight: str | None = None
     drop: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
 
@@ -63,6 +65,7 @@ class Site:
     labels: list[str] | None = None
     times: np.ndarray | None = None
     groups: np.ndarray | None = None
+    weights: np.ndarray | None = None
     preprocessing: Preprocessing | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -142,7 +145,11 @@ def _read_file(
             site.times = need_times(frame, columns.time, columns.time_format)
         if columns.group:
             site.groups = need_texts(frame, columns.group, "--group")
-    not_inputs = {columns.label, columns.time, columns.group, *columns.drop}
+        if columns.weight and columns.weight in frame.columns:
+            site.weights = need_weights(frame, columns.weight)
+        elif columns.weight and known is None:
+            raise unknown("column in --weight", columns.weight, frame.columns)
+    not_inputs = {columns.label, columns.time, columns.group, columns.weight, *columns.drop}
     if isinstance(known, TablePreprocessing):
         used = known.columns
         given = [column for column in frame.columns if column not in not_inputs]
