@@ -61,6 +61,8 @@ class Entry:
     weighs_classes: ClassVar[bool] = True
     # Whether rows can have weights in its ERM term.
     weighs_rows: ClassVar[bool] = False
+    # Whether classes that a later domain brings can be added.
+    grows: ClassVar[bool] = False
 
     @classmethod
     def keeps_rows(cls) -> bool:

@@ -172,6 +172,7 @@ class Learner:
         steps: int = 500,
         validation: float | int = 0.2,
         weights: Any = None,
+        grow_classes: bool = False,
         checkpoints: Checkpoints | None = None,
     ) -> dict[str, float]:
         """Learn the next domain and return its scores.
@@ -185,6 +186,7 @@ class Learner:
         validation: the fraction or number of rows that are held out to measure scores.
         weights: how much each row counts in training, 0 or more; scores count every row once. A
             weight of 2 means the same as the row given twice.
+        grow_classes: add classes that no earlier domain had, instead of refusing them.
         checkpoints: where interrupted training of this domain is saved and resumed.
         """
         name = domain if domain is not None else f"domain {len(self.domains) + 1}"
@@ -193,6 +195,8 @@ class Learner:
         if self.classes is None:
             check_no_quantity(labels, where=f"the labels of domain {name!r}")
         classes = self.classes if self.classes is not None else find_classes(labels)
+        new = find_classes([label for label in labels if label not in classes])
+        classes = [*classes, *new] if grow_classes else classes
         encoded = encode_labels(labels, classes, domain=name)
         seed = split_seed(self.seed, name)
         preprocessing = self.preprocessing
@@ -208,7 +212,14 @@ class Learner:
         divided = Domain.divided(
             name, inputs, encoded, validation=validation, seed=seed, weights=row_weights
         )
-        self.learn_domain(divided, steps=steps, classes=classes, checkpoints=checkpoints)
+        before = self._system, self.classes
+        try:
+            if grow_classes and new:
+                self.grow(new)
+            self.learn_domain(divided, steps=steps, classes=classes, checkpoints=checkpoints)
+        except BaseException:
+            self._system, self.classes = before
+            raise
         self.preprocessing = preprocessing
         parts = {part: divided.split(part) for part in ("train", "validation")}
         scores = {
@@ -216,6 +227,35 @@ class Learner:
         }
         self.observer.domain(name, scores)
         return scores
+
+    def grow(self, classes: Sequence[Label]) -> None:
+        """Add classes after the known ones, whose outputs stay the same to the last bit."""
+        if not classes:
+            return
+        name = self.method_type.name
+        chosen = check_classes([*(self.classes or []), *classes])
+        if not self.method_type.grows or self.run.average != "none":
+            why = "its settings average the weights" if self.method_type.grows else "its state"
+            raise FarshoreError(
+                f"method {name!r} cannot take further classes later ({why}): name all classes at "
+                "the start, classes=[...] (--classes)"
+            )
+        if not isinstance(self._network, str):
+            raise FarshoreError(
+                "your own network has one output per class and cannot take further ones: name all "
+                "classes at the start, classes=[...]"
+            )
+        if self._system is not None:
+            assert self.shape is not None
+            try:
+                self._system = self._system.grown(self._setup(self.shape, chosen))
+            except FormError as error:
+                raise FarshoreError(
+                    f"method {name!r} cannot take further classes later ({error}): name all "
+                    "classes at the start, classes=[...] (--classes)"
+                ) from None
+        self.classes = chosen
+        self.observer.note(f"new classes: {', '.join(map(str, classes))}")
 
     def learn_domain(
         self,

@@ -109,6 +109,13 @@ class System(ABC):
         """Learn all domains at once, unlike a continual learner. Returns the number of steps."""
         raise FarshoreError("this method cannot learn several domains at once")
 
+    def grown(self, setup: Setup) -> System:
+        """A system that knows everything this one does, and has the further classes of `setup`.
+
+        What it predicts about the known classes is the same to the last bit.
+        """
+        raise FarshoreError("this system cannot take further classes")
+
     @abstractmethod
     def logits(self, rows: Rows) -> Tensor:
         """Logits of these rows in evaluation mode, [n, classes]."""
@@ -145,3 +152,12 @@ class System(ABC):
     @abstractmethod
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state from `state_dict` in a system of the same setup."""
+
+
+def widened(old: Tensor, new: Tensor) -> Tensor:
+    """A tensor of the shape of `new` whose first entries along every axis are those of `old`."""
+    if old.shape == new.shape:
+        return old
+    wide = new.detach().clone()
+    wide[tuple(slice(length) for length in old.shape)] = old
+    return wide

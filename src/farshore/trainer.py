@@ -37,7 +37,7 @@ from .optimization import check_finite, check_optimizers, make_optimizer
 from .profiles import PROFILES
 from .randomness import Generators, seeded
 from .settings import RunSettings
-from .system import Setup, System, Usage
+from .system import Setup, System, Usage, widened
 
 ALL_SOURCES = "all sources"
 EVALUATION_VALUES = 4096 * 1024  # fewer rows at once if a row is large
@@ -237,6 +237,33 @@ class Trainer(System):
         return make_optimizer(
             self.run, parameters, rate=settings.learning_rate, decay=settings.weight_decay
         )
+
+    def grown(self, setup: Setup) -> Trainer:
+        """A trainer whose classifier has more outputs; the old ones and all else stay.
+
+        New outputs start like those of a new network, with empty moments of the optimiser. The
+        logits that the memory keeps get those of the new outputs.
+        """
+        state, larger = self.state_dict(), Trainer(setup)
+        network, own = larger.method.network, self.method.network
+        weights = {
+            name: widened(state["network"][name], fresh.cpu().to(state["network"][name].device))
+            for name, fresh in network.state_dict().items()
+        }
+        network.load_state_dict(weights)
+        shapes = zip(own.parameters(), network.parameters(), strict=True)
+        sizes = {tuple(old.shape): new.shape for old, new in shapes if old.shape != new.shape}
+        state["network"] = weights
+        state["optimizers"] = [_resized(saved, sizes) for saved in state["optimizers"]]
+        if state["memory"] is not None:
+            for fields in state["memory"]["rows"]:
+                if "logits" in fields:
+                    with torch.inference_mode():
+                        fresh = network.eval()(fields["inputs"]).float().clone()
+                    fields["logits"] = widened(fields["logits"], fresh)
+        larger.load_state_dict(state)
+        larger.seconds, larger.notes = self.seconds, self.notes
+        return larger
 
     # ---- the way a step is carried out -----------------------------------------------------------
 
@@ -591,6 +618,18 @@ def replay_plan(run: RunSettings, method: Method) -> tuple[int, int]:
         return past, size
     rows = max(replay.least_rows, min(replay.worth_rows, size), size // past)
     return min(past, max(1, size // rows)), rows
+
+
+def _resized(node: Any, sizes: Mapping[tuple[int, ...], torch.Size]) -> Any:
+    """The same tree, in which tensors of these sizes are filled up with zeros."""
+    if isinstance(node, Tensor):
+        larger = sizes.get(tuple(node.shape))
+        return node if larger is None else widened(node, node.new_zeros(larger))
+    if isinstance(node, Mapping):
+        return {key: _resized(item, sizes) for key, item in node.items()}
+    if isinstance(node, list | tuple):
+        return type(node)(_resized(item, sizes) for item in node)
+    return node
 
 
 def _is_plain(value: Any) -> bool:

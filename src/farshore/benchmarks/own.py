@@ -12,6 +12,7 @@ import pandas as pd
 import torch
 from pydantic import Field
 
+from ..data.columns import sort_classes
 from ..data.domain import Domain
 from ..data.scenario import Metric, Scenario, arrange
 from ..data.seal import SealedTarget
@@ -24,6 +25,8 @@ from .own_rows import OwnRows
 
 # A class with a smaller share of the rows hardly counts in an accuracy.
 RARE = 0.05
+# Value of the option `classes`: those of all rows.
+FROM_FILE = "from-file"
 
 
 class OwnOptions(BenchmarkOptions):
@@ -39,6 +42,11 @@ class OwnOptions(BenchmarkOptions):
         None,
         description="accuracy or macro_f1; by default macro_f1 if a class of the first source has "
         "fewer than 5% of its rows, otherwise accuracy",
+    )
+    classes: str | None = Field(
+        None,
+        description="all classes, comma-separated; from-file: those of all rows, also classes that "
+        "only the target has [default: those of the sources]",
     )
     shared_rows: Literal["keep", "leave-out"] = Field(
         "keep", description="source rows that are also in the target: keep or leave-out"
@@ -223,7 +231,19 @@ class OwnBenchmark(Benchmark):
     ) -> None:
         """Set the classes: those of the sources, unless more are `known_elsewhere`."""
         self.check_labels(facts["label"][facts["domain"] != target].to_numpy())
-        self.classes = tuple(check_classes(facts, target, known_elsewhere=known_elsewhere))
+        given = self.options.classes
+        if given in (None, FROM_FILE):
+            everywhere = known_elsewhere or given == FROM_FILE
+            self.classes = tuple(check_classes(facts, target, known_elsewhere=everywhere))
+            return
+        classes = [name.strip() for name in str(given).split(",") if name.strip()]
+        missing = sort_classes(set(facts["label"]) - set(classes))
+        if missing:
+            raise FarshoreError(
+                f"--classes does not name {', '.join(map(repr, missing))}, which rows of "
+                f"{self.title} have: name every class"
+            )
+        self.classes = tuple(classes)
 
     def _divide(
         self, rows: OwnRows, sources: Sequence[str], target: str, seed: int

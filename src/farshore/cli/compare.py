@@ -12,6 +12,7 @@ from ..errors import FarshoreError
 from .data_options import (
     BenchmarkArgument,
     CategoriesFlag,
+    ClassesFlag,
     DecimalFlag,
     DomainByFlag,
     DomainFlag,
@@ -113,6 +114,7 @@ def compare(
     decimal: DecimalFlag = None,
     preprocess: PreprocessFlag = None,
     metric: MetricFlag = None,
+    classes: ClassesFlag = None,
     shared_rows: SharedRowsFlag = None,
     size: SizeFlag = None,
     domain_by: DomainByFlag = None,

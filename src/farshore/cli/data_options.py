@@ -66,6 +66,13 @@ MetricFlag = Annotated[
         "first source, otherwise accuracy]"
     ),
 ]
+ClassesFlag = Annotated[
+    str | None,
+    typer.Option(
+        help="own data: all classes, a,b,c; from-file: also those that only the target has "
+        "[default: those of the sources]"
+    ),
+]
 SharedRowsFlag = Annotated[
     str | None, typer.Option(help="source rows that are also in the target: keep or leave-out")
 ]
@@ -120,6 +127,7 @@ OPTION_FLAGS = (
     "decimal",
     "preprocess",
     "metric",
+    "classes",
     "shared_rows",
     "size",
     "domain_by",

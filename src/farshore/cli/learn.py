@@ -49,9 +49,14 @@ def learn(
         str | None,
         typer.Option(
             help="new model: all classes that may occur, comma-separated [default: the first "
-            "site's]"
+            "site's]; or a file that lists them: a text file with one per line, or a table with "
+            "the column of --label"
         ),
     ] = None,
+    new_classes: Annotated[
+        bool,
+        typer.Option("--new-classes", help="add classes that no earlier site had"),
+    ] = False,
     metric: Annotated[
         str | None,
         typer.Option(
@@ -121,6 +126,7 @@ def learn(
 
     Example: farshore learn model/ site_b.csv --name "site B" --max-drop 0.02
     """
+    from ..data.columns import named_classes
     from ..data.read_table import TextForm
     from ..deployment.model import NewModel
     from ..deployment.model import learn as learn_site
@@ -139,7 +145,7 @@ def learn(
         network_settings=parse_assignments(
             network_set or [], flag="--network-set", example="width=64"
         ),
-        classes=split_names(classes),
+        classes=named_classes(classes, label, "--classes") if classes is not None else None,
         seed=seed,
         metric=metric,
     )
@@ -165,6 +171,7 @@ def learn(
             max_drop=max_drop,
             every=checkpoint,
             size=size,
+            new_classes=new_classes,
             form=TextForm(separator=separator, encoding=encoding, decimal=decimal),
             device=device,
             observer=observer,

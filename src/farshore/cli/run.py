@@ -14,6 +14,7 @@ from ..files import check_writable, print_output
 from .data_options import (
     BenchmarkArgument,
     CategoriesFlag,
+    ClassesFlag,
     DecimalFlag,
     DomainByFlag,
     DomainFlag,
@@ -84,6 +85,7 @@ def run(
     decimal: DecimalFlag = None,
     preprocess: PreprocessFlag = None,
     metric: MetricFlag = None,
+    classes: ClassesFlag = None,
     shared_rows: SharedRowsFlag = None,
     size: SizeFlag = None,
     domain_by: DomainByFlag = None,

@@ -33,7 +33,7 @@ from ..observer import Observer
 from ..profiles import PROFILES
 from ..randomness import generator, seeded
 from ..settings import MethodSettings
-from ..system import Setup, System, Usage
+from ..system import Setup, System, Usage, widened
 from ..trainer import Trainer
 from .entry import ClosedForm, ClosedFormSettings
 from .head import Head
@@ -183,6 +183,34 @@ class ClosedFormSystem(System):
                 "inputs first"
             )
         return sums
+
+    def grown(self, setup: Setup) -> ClosedFormSystem:
+        """A system with more classes, none of which was seen so far; the head stays as it is."""
+        larger, state = ClosedFormSystem(setup), self.state_dict()
+        if state["network"] is not None:
+            fresh = larger.base.state_dict()
+            state["network"] = {
+                name: widened(old, fresh[name]) for name, old in state["network"].items()
+            }
+        head, model = state["head"], larger.model
+        state["head"] = {
+            "weight": widened(head["weight"], torch.zeros_like(model.weight)),
+            "bias": widened(head["bias"], torch.zeros_like(model.bias)),
+            "seen": widened(head["seen"], torch.zeros_like(model.seen)),
+        }
+        classes = setup.classes
+        state["sums"] = [
+            {
+                **sums,
+                "by_class": widened(
+                    sums["by_class"], sums["by_class"].new_zeros(len(model.weight), classes)
+                ),
+                "counts": widened(sums["counts"], sums["counts"].new_zeros(classes)),
+            }
+            for sums in state["sums"]
+        ]
+        larger.load_state_dict(state)
+        return larger
 
     def _fit(self) -> None:
         """Compute the head from the sums of all domains, whatever their order."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from ..errors import FarshoreError, unknown
 from .cells import as_numbers, as_texts, is_missing_number, is_number, parse_numbers
 from .convert import MOST_FRACTIONS
 from .dates import ISO, date_form, part_names
-from .read_table import UNNAMED
+from .read_table import UNNAMED, read_table, table_suffix
 from .table import TablePreprocessing
 
 # A column with at least this share of numbers is taken as numeric; texts in it are mistakes.
@@ -127,6 +128,32 @@ def _as_seconds(
         f"{start} is neither a number nor an ISO date: write 2026-11-15, or give --time-format, "
         "for example %d/%m/%Y"
     )
+
+
+def named_classes(text: str, label: str | None, option: str) -> list[str]:
+    """Return the classes in a text: `a,b,c`, or the path of a file that lists them.
+
+    A text file has one class per line; of a table, the label column is read.
+    """
+    path = Path(text).expanduser()
+    if not path.is_file():
+        return [name.strip() for name in text.split(",") if name.strip()]
+    if path.suffix.lower() != ".txt" and table_suffix(path) is not None:
+        if label is None:
+            raise FarshoreError(f"{option} is a table: name its column with the class (--label)")
+        return sort_classes(set(need_texts(read_table(path, {label}), label, "--label")))
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeError) as error:
+        raise FarshoreError(f"{option} cannot be read as a text file: {error}") from None
+    return list(dict.fromkeys(line.strip() for line in lines if line.strip()))
+
+
+def sort_classes(classes: Iterable[str]) -> list[str]:
+    """Return classes in order; whole numbers by their value."""
+    distinct = set(classes)
+    integers = all(text.lstrip("-").isdigit() for text in distinct)
+    return sorted(distinct, key=int) if integers else sorted(distinct)
 
 
 def check_class_labels(labels: np.ndarray, column: str) -> None:

@@ -192,6 +192,7 @@ def encode_labels(labels: Sequence[Label], classes: Sequence[Label], *, domain: 
             error = unknown("label", str(label), [str(known) for known in classes])
             raise FarshoreError(
                 f"domain {domain!r}, row {row}: {error}. The classes are fixed by the first "
-                "domain; to allow more, create the learner with classes=[...] naming all of them"
+                "domain; to allow more, create the learner with classes=[...] naming all of them "
+                "(--classes), or add new ones with grow_classes=True (--new-classes)"
             )
     return torch.tensor([numbers[label] for label in labels], dtype=torch.long)

@@ -26,6 +26,7 @@ from torch import Tensor
 
 from .. import __version__
 from ..checkpoints import EVERY, Checkpoints
+from ..data.columns import sort_classes
 from ..data.convert import as_weights, encode_labels
 from ..data.domain import Domain, Rows
 from ..data.frames import learn_columns
@@ -52,7 +53,7 @@ from ..state import (
     undo,
 )
 from .familiarity import known_sites, moments, past_rows, strangeness
-from .site import Columns, Site, order_classes, read_site, usual_metric
+from .site import Columns, Site, read_site, usual_metric
 
 CHECKPOINT = "checkpoint"
 # Name of the record of sites. It has its own files, which `Learner.save` does not touch.
@@ -287,12 +288,16 @@ class Model:
         *,
         steps: int,
         validation: float,
+        new_classes: bool = False,
         checkpoints: Checkpoints | None = None,
     ) -> dict[str, float]:
         """Train on a site's rows. Writes nothing but checkpoints."""
         learner = self.learner
         assert site.labels is not None
-        classes = list(learner.classes or order_classes(site.labels))
+        if new_classes and learner.classes is not None:
+            known = set(map(str, learner.classes))
+            learner.grow(sort_classes([label for label in site.labels if label not in known]))
+        classes = list(learner.classes or sort_classes(site.labels))
         labels = encode_labels(site.labels, classes, domain=name)
         train, held_out = self._split(site, name, labels, validation)
         preprocessing: Preprocessing | None
@@ -389,6 +394,7 @@ def learn(
     every: int = EVERY,
     size: int | None = None,
     form: TextForm | None = None,
+    new_classes: bool = False,
     device: str = "cpu",
     observer: Observer | None = None,
 ) -> Learned:
@@ -451,7 +457,13 @@ def learn(
         before = model.standing(past)
         try:
             scores = model.learn(
-                site, name, columns, steps=steps, validation=validation, checkpoints=checkpoints
+                site,
+                name,
+                columns,
+                steps=steps,
+                validation=validation,
+                new_classes=new_classes,
+                checkpoints=checkpoints,
             )
         except DivergedError as error:
             checkpoints.clear()  # it leads to the same end

@@ -105,13 +105,6 @@ def read_site(
     return _read_file(path, columns, known, form, labelled=labelled)
 
 
-def order_classes(labels: list[str]) -> list[str]:
-    """The distinct labels, sorted; integers are sorted by value."""
-    distinct = set(labels)
-    integers = all(text.lstrip("-").isdigit() for text in distinct)
-    return sorted(distinct, key=int) if integers else sorted(distinct)
-
-
 def usual_metric(site: Site) -> str:
     """Macro F1 if a class is so rare that it hardly counts in an accuracy, otherwise accuracy."""
     counts = Counter(site.labels or ())

@@ -46,6 +46,7 @@ class DERPP(Finetune):
     results_version = 2
     reference = "Buzzega et al., NeurIPS 2020, arXiv:2004.07211"
     weighs_rows = False
+    grows = False
     Settings: ClassVar[type[MethodSettings]] = DERPPSettings
     settings: DERPPSettings
     replay = Replay(

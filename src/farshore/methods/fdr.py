@@ -52,6 +52,7 @@ class FDR(Finetune):
     group = "replay"
     reference = "Benjamin et al., ICLR 2019, arXiv:1805.08289"
     weighs_rows = False
+    grows = False
     Settings: ClassVar[type[MethodSettings]] = FDRSettings
     settings: FDRSettings
     replay = Replay(memory="partitions", joined=False, draws=("replay",), stores=("logits",))

@@ -18,6 +18,7 @@ class Finetune(Method):
     group = "finetune"
     reference = "the paper, Eq. 1"
     weighs_rows = True
+    grows = True
 
     def terms(self, batch: Batch) -> Terms:
         """L_ERM on the current rows."""

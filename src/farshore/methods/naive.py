@@ -29,6 +29,7 @@ class Naive(Method):
     settings: InvariantSettings
     group = "naive"
     weighs_rows = True
+    grows = True
     weight_before_anneal: ClassVar[float] = 0.0
     _mean: Statistic | None = None
     _spread: Tensor

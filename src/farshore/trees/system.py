@@ -152,6 +152,12 @@ class TreesSystem(System):
         )
         return from_sklearn(model.fit(inputs, labels, sample_weight=weights), self.classes)
 
+    def grown(self, setup: Setup) -> TreesSystem:
+        """A system with more classes; the trees stay until the next domain is learned."""
+        larger = TreesSystem(setup)
+        larger.load_state_dict(self.state_dict())
+        return larger
+
     def logits(self, rows: Rows) -> Tensor:
         """Logits of these rows."""
         parts = [self.model(inputs.cpu()) for inputs, _ in rows.batches(BATCH)]
