@@ -79,6 +79,7 @@ def trained(
         memory=24,
         settings={"batch_size": 8, **settings},
         network_settings=size,
+        preprocess="none",
         seed=5,
     )
     for domain in range(domains):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from PIL import Image
 
 from farshore import Run, execute
 
-COLUMNS = ["site", "count", "weight", "flag", "code", "colour", "patient", "day", "outcome"]
+COLUMNS = [
+    *("site", "count", "weight", "flag", "code", "colour", "patient", "day", "visit", "outcome")
+]
 TARGET = "3"
 # A domain after the target in time, which a run with this target leaves out.
 LATER = "later"
@@ -26,6 +29,8 @@ REFUSED = (
     "exists only in the target",
     "neither a number nor an ISO date",
     "cannot be read",
+    "whose point is not read",
+    "is not an ISO date",
 )
 QUICK = {"steps": 1, "memory": 12, "network_settings": {"width": 8}}
 
@@ -49,6 +54,7 @@ def base_rows() -> list[Row]:
                     str(rng.choice(["red", "green", "NA"])),
                     f"{site}0{number // 3}",
                     f"2026-0{int(site)}-{number + 1:02d}",
+                    f"202{number % 3}-0{int(site)}-{number + 1:02d}" if number % 4 else "",
                     "yes" if sick else "no",
                 ]
             )
@@ -56,9 +62,18 @@ def base_rows() -> list[Row]:
 
 
 def write_rows(path: Path, rows: list[Row]) -> None:
-    """Write a CSV file."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([COLUMNS, *rows])
+    """Write a CSV file; a compressed one has semicolons and decimal commas."""
+    if path.suffix != ".gz":
+        with path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([COLUMNS, *rows])
+        return
+    numeric = [COLUMNS.index(column) for column in ("count", "weight")]
+    with gzip.open(path, "wt", newline="", encoding="utf-16") as file:
+        writer = csv.writer(file, delimiter=";")
+        writer.writerow(COLUMNS)
+        for row in rows:
+            cells = enumerate(row)
+            writer.writerow([c.replace(".", ",") if i in numeric else c for i, c in cells])
 
 
 words = st.one_of(
@@ -85,7 +100,9 @@ def edited_tables(draw: st.DrawFn) -> list[Row]:
         row = draw(st.sampled_from(target))
         column = draw(st.sampled_from(COLUMNS[1:]))
         # Mostly cells that fit their column, so that few edits are refused.
-        fitting = {"count": numbers, "weight": numbers, "day": days}.get(column, words)
+        fitting = {"count": numbers, "weight": numbers, "day": days, "visit": days}.get(
+            column, words
+        )
         if column == "outcome":
             fitting = st.sampled_from(["yes", "no"])
         row[COLUMNS.index(column)] = draw(st.one_of(fitting, fitting, fitting, words))
@@ -123,6 +140,8 @@ def table_weights(path: Path, rows: list[Row], method: str) -> str:
     """The checksum of the weights trained on these rows, ahead of any adaptation."""
     write_rows(path, rows)
     options = {**TABLE_OPTIONS, "path": str(path)}
+    if path.suffix == ".gz":
+        options["decimal"] = ","
     return _weights(
         benchmark="table",
         options=options,

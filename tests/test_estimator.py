@@ -38,13 +38,10 @@ def test_fit_learns_the_domains_in_turn_as_a_learner_does(sites) -> None:
     assert classifier.domains_ == ["a", "b", "c"]
     straight = Learner("mlp", "er", 30, classes=[0, 1], **SMALL)
     for name in "abc":
-        straight.learn(
-            x[names == name],
-            (y[names == name] == "yes").astype(int),
-            domain=name,
-            steps=20,
-            validation=0,
+        scores = straight.learn(
+            x[names == name], (y[names == name] == "yes").astype(int), domain=name, steps=20
         )
+        assert classifier.scores_[name] == scores
     assert differences(straight.state_dict(), classifier.learner_.state_dict()) == []
     step = FarshoreClassifier(steps=20, memory=30, **SMALL)
     for name in "abc":

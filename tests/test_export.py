@@ -142,7 +142,14 @@ def test_a_table_with_gaps_and_unknown_categories(suffix: str, tmp_path: Path) -
 
 
 def test_plain_arrays_and_refusals(blobs, tmp_path: Path) -> None:
-    learner = Learner("mlp", "er", 20, settings={"batch_size": 8}, network_settings={"width": 16})
+    learner = Learner(
+        "mlp",
+        "er",
+        20,
+        settings={"batch_size": 8},
+        network_settings={"width": 16},
+        preprocess="none",
+    )
     with pytest.raises(FarshoreError, match="nothing to export"):
         export_model(learner, tmp_path / "m.onnx")
     learner.learn(*blobs(0), domain="a", steps=3)

@@ -29,6 +29,7 @@ def learner(**options: object) -> Learner:
             "memory": 20,
             "settings": FAST,
             "network_settings": {"width": 16},
+            "preprocess": "none",
             **options,
         }
     )
@@ -101,7 +102,7 @@ learner.save(folder + "/model")
 
 @pytest.mark.soak
 def test_learning_on_in_a_new_process_equals_one_process_bit_for_bit(blobs, tmp_path: Path) -> None:
-    one = learner()
+    one = learner(preprocess="columns")
     for number in range(3):
         x, y = blobs(number)
         torch.save({"x": x, "y": y}, tmp_path / f"data{number}.pt")
@@ -207,6 +208,7 @@ def test_a_later_domain_of_another_form_is_refused_and_nothing_is_lost(
         ({"device": "cuda:99"}, "is not available"),
         ({"settings": {"learning_rate": -1}}, "greater than 0"),
         ({"metric": "f2"}, "macro_f1"),
+        ({"preprocess": "scale"}, "'columns' or 'none'"),
     ],
 )
 def test_a_learner_that_cannot_work_is_refused(options: dict, message: str) -> None:

@@ -134,7 +134,7 @@ def registered() -> Iterator[None]:
 
 
 def test_a_learner_learns_predicts_saves_loads_and_forgets(tmp_path: Path) -> None:
-    learner = farshore.Learner(method="nearest-mean")
+    learner = farshore.Learner(method="nearest-mean", preprocess="none")
     for number in range(3):
         scores = learner.learn(*toy_rows(number), domain=f"d{number}")
         assert scores["validation accuracy"] > 0.9
@@ -149,7 +149,7 @@ def test_a_learner_learns_predicts_saves_loads_and_forgets(tmp_path: Path) -> No
     exact = sum(held["sums"][1:]) / sum(held["counts"][1:])[:, None]
     assert torch.equal(loaded.system.predictor().means, exact.float())
     with pytest.raises(farshore.FarshoreError, match="several domains at once"):
-        farshore.Learner(method="nearest-mean", classes=[0, 1]).learn_jointly(
+        farshore.Learner(method="nearest-mean", classes=[0, 1], preprocess="none").learn_jointly(
             [Domain.divided("a", *toy_rows(0))], steps=1
         )
 

@@ -23,7 +23,9 @@ SETTINGS = {"iterations": 12, "rows_per_leaf": 2}
 
 
 def learned(domains: int = 3, **options: Any) -> farshore.Learner:
-    learner = farshore.Learner(method="trees", memory=12, settings=SETTINGS, **options)
+    learner = farshore.Learner(
+        method="trees", memory=12, settings=SETTINGS, **options, preprocess="none"
+    )
     for number in range(domains):
         learner.learn(*toy_rows(number), domain=f"d{number}")
     return learner
@@ -84,7 +86,10 @@ def test_past_domains_count_as_much_as_the_new_one() -> None:
     scores = {}
     for domains in ("equal", "rows"):
         learner = farshore.Learner(
-            method="trees", memory=10, settings={"iterations": 5, "leaves": 2, "domains": domains}
+            method="trees",
+            memory=10,
+            settings={"iterations": 5, "leaves": 2, "domains": domains},
+            preprocess="none",
         )
         learner.learn(first, label, domain="a")
         learner.learn(second, 1 - label, domain="b")
@@ -120,14 +125,16 @@ def test_it_is_exported_and_gives_the_same_probabilities(tmp_path: Path, suffix:
 
 
 def test_images_are_refused() -> None:
-    learner = farshore.Learner(method="trees", network="cnn")
+    learner = farshore.Learner(method="trees", network="cnn", preprocess="none")
     inputs, labels = toy_images(0)
     with pytest.raises(FarshoreError, match="trees learn from tables"):
         learner.learn(inputs, labels)
 
 
 def test_one_class_in_the_rows_is_learned() -> None:
-    learner = farshore.Learner(method="trees", classes=["a", "b", "c"], settings=SETTINGS)
+    learner = farshore.Learner(
+        method="trees", classes=["a", "b", "c"], settings=SETTINGS, preprocess="none"
+    )
     domain = Domain.divided("one", torch.randn(20, 3), torch.full((20,), 2), seed=0)
     learner.learn_domain(domain, steps=1)
     assert set(learner.predict(torch.randn(5, 3))) == {"c"}

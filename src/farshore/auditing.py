@@ -24,6 +24,7 @@ from .findings.candidates import plan_audit, usual_methods
 from .findings.found import Findings, TooFew, check_enough, find_all
 from .findings.unlike import compare_sites, read_sites
 from .findings.words import answers, too_few, verdict
+from .optimization import choose_device
 from .plan.comparison import plan_comparison
 from .plan.plan import Plan
 from .plan.select import select_methods
@@ -81,7 +82,7 @@ def audit(
     memory: int | None = None,
     runs: str | os.PathLike[str] = "runs",
     workers: int = 1,
-    device: str = "cpu",
+    device: str = "auto",
     name: str = "frame",
     progress: bool = False,
     **options: Any,
@@ -112,7 +113,7 @@ def audit(
         methods,
         store=Store(folder),
         perform=perform,
-        device=device,
+        device=choose_device(device),
         orders=orders,
         seeds=seeds,
         steps=steps,
@@ -139,7 +140,8 @@ def carry_out_audit(
     if absent is not None:
         raise FarshoreError(f"{benchmark.title} is not available here: {absent}")
     if isinstance(benchmark, OwnBenchmark):  # small data are told so, not refused by a detail
-        counts = benchmark.read_facts()["domain"].value_counts().to_dict()
+        named = benchmark.read_facts()["domain"].value_counts()
+        counts = {str(site): int(count) for site, count in named.items()}
         few = check_enough(benchmark.title, counts, list(counts))
         if few is not None:
             return Audit(benchmark.title, few)

@@ -43,11 +43,16 @@ class Batch:
     # Outputs that the method computed for the current rows. The learner stores them with the rows
     # that a reservoir accepts.
     outputs: dict[str, Tensor] = field(default_factory=dict)
+    # How much each row counts in the ERM term; None if all count the same.
+    weights: Tensor | None = None
 
     def join(self, draw: Draw) -> None:
         """Append the rows of past domains, [E, m, ...], to the flat batch."""
         self.inputs = torch.cat([self.inputs, draw.inputs.flatten(0, 1)])
         self.labels = torch.cat([self.labels, draw.labels.flatten(0, 1)])
+        if self.weights is not None:
+            replayed = draw.stored.pop("weights").flatten()
+            self.weights = torch.cat([self.weights, replayed])
         self.stored, self.domains = draw.stored, draw.domains
         self.replay_rows = draw.inputs.shape[1]
 

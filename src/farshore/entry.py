@@ -59,6 +59,10 @@ class Entry:
     tables_only: ClassVar[bool] = False
     # False if the loss has no ERM term to which class weights could apply.
     weighs_classes: ClassVar[bool] = True
+    # Whether rows can have weights in its ERM term.
+    weighs_rows: ClassVar[bool] = False
+    # Whether classes that a later domain brings can be added.
+    grows: ClassVar[bool] = False
 
     @classmethod
     def keeps_rows(cls) -> bool:

@@ -12,10 +12,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    assert_all_finite,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
+from .data.frames import Preprocess
 from .errors import FarshoreError
 from .learner import Learner, from_state_dict
 from .networks.network import Network
@@ -24,10 +32,15 @@ from .networks.network import Network
 class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that learns a sequence of domains.
 
-    The inputs are numbers; scale them first, for example with StandardScaler.
+    The columns of an array or a data frame are scaled and encoded by the first domain's training
+    rows, as everywhere in Farshore; NaN is a missing value. `preprocess="none"` takes numbers as
+    they are.
 
-    network, method, memory, settings, network_settings, device: as for `farshore.Learner`.
+    network, method, memory, settings, network_settings, preprocess, device: as for
+    `farshore.Learner`.
     steps: training steps per domain; by default 20 passes over its rows, 100 to 1000 steps.
+    validation: the share of each domain's rows that is held out, as in `Learner.learn`, to measure
+    `scores_`; with 0, every row is trained on.
     domain_order: the order in which `fit` learns the domains; by default, the order in which their
     names first appear.
     random_state: the seed.
@@ -42,6 +55,8 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         steps: int | None = None,
         settings: Mapping[str, Any] | None = None,
         network_settings: Mapping[str, Any] | None = None,
+        preprocess: Preprocess | None = None,
+        validation: float | int = 0.2,
         domain_order: Sequence[Any] | None = None,
         random_state: int | None = 0,
         device: str = "cpu",
@@ -52,6 +67,8 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.steps = steps
         self.settings = settings
         self.network_settings = network_settings
+        self.preprocess = preprocess
+        self.validation = validation
         self.domain_order = domain_order
         self.random_state = random_state
         self.device = device
@@ -61,7 +78,7 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         `domain` is the domain name of each row; without it, all rows belong to one domain.
         """
-        X, y = validate_data(self, X, y, dtype=np.float32)
+        X, y = self._validated(X, y)
         check_classification_targets(y)
         names = (
             np.full(len(y), "domain 1", dtype=object)
@@ -80,7 +97,8 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._start(unique_labels(y))
         for name in order:
             if name in domains:  # a cross-validation fold may lack a domain
-                self._learn(X[names == name], y[names == name], name)
+                rows = np.flatnonzero(names == name)
+                self._learn(_take(X, rows), y[rows], name)
         return self
 
     def partial_fit(
@@ -92,7 +110,7 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes.
         """
         first = not hasattr(self, "learner_")
-        X, y = validate_data(self, X, y, dtype=np.float32, reset=first)
+        X, y = self._validated(X, y, reset=first)
         check_classification_targets(y)
         if first:
             self._start(unique_labels(y) if classes is None else np.unique(classes))
@@ -113,7 +131,7 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class, in the order of `classes_`."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float32, reset=False)
+        X = self._validated(X, reset=False)
         probabilities: np.ndarray = self.learner_.predict_proba(X)
         return probabilities
 
@@ -128,6 +146,34 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The domains that were learned, in order."""
         check_is_fitted(self, "learner_")
         return [str(domain["name"]) for domain in self.learner_.domains]
+
+    def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool = True) -> Any:
+        """X, or X and y, after scikit-learn's checks.
+
+        Data frames stay data frames, so that text columns can be encoded, unless the estimator was
+        fitted without names.
+        """
+        columns = self._preprocesses_columns()
+        named = isinstance(X, pd.DataFrame) and (reset or hasattr(self, "feature_names_in_"))
+        if columns and named:
+            validate_data(self, X, y, reset=reset, skip_check_array=True)
+            if isinstance(y, str):
+                return X
+            y = column_or_1d(y, warn=True)
+            check_consistent_length(X, y)
+            assert_all_finite(y, input_name="y")
+            return X, y
+        checks = {"dtype": np.float64, "ensure_all_finite": "allow-nan" if columns else True}
+        return validate_data(self, X, y, reset=reset, **checks)
+
+    def _preprocesses_columns(self) -> bool:
+        default = "columns" if isinstance(self.network, str) else "none"
+        return (self.preprocess or default) == "columns"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._preprocesses_columns()
+        return tags
 
     def _start(self, classes: np.ndarray) -> None:
         if len(classes) < 2:
@@ -145,11 +191,13 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 seed=seed,
                 device=self.device,
                 network_settings=self.network_settings,
+                preprocess=self.preprocess,
                 classes=list(range(len(classes))),
             )
         except FarshoreError as error:
             raise ValueError(str(error)) from None
         self.classes_, self.learner_ = classes, learner
+        self.scores_: dict[str, dict[str, float]] = {}
 
     def _learn(self, X: np.ndarray, y: np.ndarray, name: str) -> None:
         unknown = np.setdiff1d(y, self.classes_)
@@ -159,8 +207,12 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "in partial_fit(classes=...)"
             )
         try:
-            self.learner_.learn(
-                X, np.searchsorted(self.classes_, y), domain=name, steps=self.steps, validation=0
+            self.scores_[name] = self.learner_.learn(
+                X,
+                np.searchsorted(self.classes_, y),
+                domain=name,
+                steps=self.steps,
+                validation=self.validation,
             )
         except FarshoreError as error:
             raise ValueError(str(error)) from None
@@ -181,3 +233,7 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.learner_ = from_state_dict(
                 saved, "the copied estimator", network=network, device=self.device
             )
+
+
+def _take(X: Any, rows: np.ndarray) -> Any:
+    return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from . import __version__
+from .data.dates import expand
 from .data.table import LIMIT, TablePreprocessing
 from .errors import FarshoreError, needs
 from .files import write_output
@@ -146,6 +147,8 @@ def describe(learner: Learner, inputs: list[str]) -> dict[str, Any]:
             for column, values in learner.preprocessing.categories.items()
         }
         facts["numbers"] = list(learner.preprocessing.numbers)
+        if learner.preprocessing.dates:
+            facts["dates"] = learner.preprocessing.dates
         facts["categories"] = {
             column: {
                 **{value: code for code, value in enumerate(values)},
@@ -159,6 +162,8 @@ def describe(learner: Learner, inputs: list[str]) -> dict[str, Any]:
 
 def encode(preprocessing: TablePreprocessing, frame: pd.DataFrame) -> dict[str, Tensor]:
     """Convert a data frame to the inputs of the exported model: numbers and category codes."""
+    for column, form in preprocessing.dates.items():
+        frame = frame.assign(**expand(frame[column], form))
     numbers = [
         pd.to_numeric(frame[column]).to_numpy(dtype=float) for column in preprocessing.numbers
     ]

@@ -13,6 +13,8 @@ from tempfile import TemporaryFile
 
 from .errors import FarshoreError, StateError
 
+# The ends of the names of tables that can be read; text files may be compressed (.csv.gz).
+TABLE_SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".feather", ".arrow")
 # Systems without links that could be followed lack the flag.
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 # Bytes that must fit on the disk ahead of any work: more than a result needs.
@@ -73,7 +75,10 @@ def write_output(path: Path, data: bytes) -> None:
 
 
 def print_output(text: str) -> None:
-    """Write text to the standard output; a full disk or a closed pipe is an error of one line."""
+    """Write text to the standard output; a full disk is an error of one line.
+
+    A reader that closes the pipe, as `head` does, has all that it wants: nothing is said.
+    """
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -81,6 +86,8 @@ def print_output(text: str) -> None:
         # Otherwise the interpreter would write the rest at its end, and fail again.
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return
         raise FarshoreError(f"the standard output cannot be written: {reason(error)}") from None
 
 

@@ -16,12 +16,29 @@ import torch
 from torch import Tensor
 
 from .checkpoints import Checkpoints
-from .data.convert import Label, as_inputs, as_labels, encode_labels, find_classes, from_dataset
+from .data.convert import (
+    Label,
+    as_inputs,
+    as_labels,
+    as_weights,
+    check_no_quantity,
+    encode_labels,
+    find_classes,
+    from_dataset,
+)
 from .data.domain import Domain, Rows
-from .data.frames import is_treated, learn_columns, to_inputs
+from .data.frames import (
+    PREPROCESS,
+    Preprocess,
+    as_table,
+    check_images,
+    learn_columns,
+)
 from .data.image_folder import ImagePreprocessing
 from .data.preprocessing import Preprocessing, from_state
+from .data.splits import split_seed
 from .data.steps import usual_steps
+from .data.table import TablePreprocessing
 from .entry import Entry
 from .errors import FarshoreError, StateError, unknown
 from .evaluation.scores import score
@@ -32,7 +49,6 @@ from .networks.build import check_network
 from .networks.network import Network
 from .observer import Observer
 from .optimization import find_device
-from .randomness import derive
 from .settings import RunSettings, divide
 from .state import load_state, save_state
 from .system import SYSTEMS, Setup, System
@@ -48,6 +64,8 @@ CONFIG: dict[str, Any] = {
     "network_settings": MapOf(None),
     "classes": Maybe(ListOf(None)),
     "metric": "",
+    "preprocess": "",
+    "weighted": Maybe(True),
     "seed": 0,
     "profile": Maybe(""),
 }
@@ -63,6 +81,12 @@ class Learner:
     memory: how many rows of all past domains are kept in total.
     settings: settings of the method and of the run by name, for example {"learning_rate": 1e-3}.
     classes: all labels that may ever occur; by default those of the first domain.
+    preprocess: "columns" scales and encodes the columns of a table (a data frame or any rows of
+        numbers) by the first domain's training rows; "none" takes numbers and images as they are.
+        By default "columns"; "none" if the network is your own, whose first layer is made for
+        certain inputs.
+    weighted: whether rows have weights. By default the first domain decides: whether its weights
+        differ.
     profile: the name of a settings profile, which determines the defaults; if not given,
         `large-data` for images and `default` for tables.
     """
@@ -77,6 +101,8 @@ class Learner:
         network_settings: Mapping[str, Any] | None = None,
         classes: Sequence[Label] | None = None,
         metric: str = "accuracy",
+        preprocess: Preprocess | None = None,
+        weighted: bool | None = None,
         seed: int = 0,
         device: str = "cpu",
         profile: str | None = None,
@@ -95,16 +121,26 @@ class Learner:
             raise FarshoreError(
                 f"metric = {metric!r} is not allowed: it should be 'accuracy' or 'macro_f1'"
             )
+        if preprocess not in (None, *PREPROCESS):
+            raise FarshoreError(
+                f"preprocess = {preprocess!r} is not allowed: it should be 'columns' or 'none'"
+            )
         if not 1 <= int(memory) <= MOST_ROWS:
             raise FarshoreError(
                 f"memory = {memory} is not allowed: it must keep at least 1 row, and at most "
                 f"{MOST_ROWS:,}"
             )
+        if weighted and not self.method_type.weighs_rows:
+            raise _cannot_weigh(method)
         check_network(network)
         self._method_settings = for_method
         self._network = network
         self.network_settings = dict(network_settings or {})
         self.metric = metric
+        self.preprocess: Preprocess = preprocess or (
+            "columns" if isinstance(network, str) else "none"
+        )
+        self.weighted = weighted
         self.seed = int(seed)
         self.device = find_device(device)
         check_way(self.run, self.device)
@@ -115,7 +151,7 @@ class Learner:
         self.shape: tuple[int, ...] | None = None
         self.dtype = torch.float32
         self.domains: list[dict[str, Any]] = []
-        # How raw rows become inputs, if the first domain was a data frame or raw files.
+        # How raw rows become inputs, if the first domain was a table or raw files.
         self.preprocessing: Preprocessing | None = None
         self._system: System | None = None
 
@@ -136,34 +172,57 @@ class Learner:
         domain: str | None = None,
         steps: int | None = None,
         validation: float | int = 0.2,
+        weights: Any = None,
+        grow_classes: bool = False,
         checkpoints: Checkpoints | None = None,
     ) -> dict[str, float]:
         """Learn the next domain and return its scores.
 
         The first call fixes the shape of the inputs and, unless `classes` was given, the classes.
 
-        x and y: arrays, tensors or lists; or a data frame, whose columns are scaled and encoded by
-            the first domain's training rows; or a torch Dataset of (input, label) pairs, without y.
+        x and y: arrays, tensors, lists of rows, or a data frame (pandas or Polars); or a torch
+            Dataset or DataLoader of inputs and labels, without y. The columns of a table are scaled
+            and encoded by the first domain's training rows, unless `preprocess` is "none"; NaN is a
+            missing value.
         steps: training steps; by default 20 passes over the training rows, 100 to 1000 steps.
         validation: the fraction or number of rows that are held out to measure scores.
+        weights: how much each row counts in training, 0 or more; scores count every row once. A
+            weight of 2 means the same as the row given twice.
+        grow_classes: add classes that no earlier domain had, instead of refusing them.
         checkpoints: where interrupted training of this domain is saved and resumed.
         """
         name = domain if domain is not None else f"domain {len(self.domains) + 1}"
         x, y = from_dataset(x, y)
         labels = as_labels(y, where=f"the labels of domain {name!r}")
+        if self.classes is None:
+            check_no_quantity(labels, where=f"the labels of domain {name!r}")
         classes = self.classes if self.classes is not None else find_classes(labels)
+        new = find_classes([label for label in labels if label not in classes])
+        classes = [*classes, *new] if grow_classes else classes
         encoded = encode_labels(labels, classes, domain=name)
-        seed = derive(self.seed, "split", len(self.domains))
+        seed = split_seed(self.seed, name)
         preprocessing = self.preprocessing
-        if is_treated(x, preprocessing, bool(self.domains)):
-            empty = torch.empty(len(x), 0)
+        frame = as_table(x, preprocessing) if self._takes_tables() else None
+        if frame is not None:
+            empty = torch.empty(len(frame), 0)
             split = Domain.divided(name, empty, encoded, validation=validation, seed=seed)
-            preprocessing = learn_columns(x, split.train, preprocessing)
-            x = preprocessing.transform(x)
-        inputs = as_inputs(x, where=f"the inputs of domain {name!r}")
-        divided = Domain.divided(name, inputs, encoded, validation=validation, seed=seed)
+            preprocessing = learn_columns(frame, split.train, preprocessing, self.observer.note)
+            inputs = preprocessing.transform(frame)
+        else:
+            inputs = self._as_inputs(x, f"the inputs of domain {name!r}")
+        row_weights = as_weights(weights, len(encoded), where=f"the weights of domain {name!r}")
+        divided = Domain.divided(
+            name, inputs, encoded, validation=validation, seed=seed, weights=row_weights
+        )
         steps = steps if steps is not None else usual_steps(len(divided.train))
-        self.learn_domain(divided, steps=steps, classes=classes, checkpoints=checkpoints)
+        before = self._system, self.classes
+        try:
+            if grow_classes and new:
+                self.grow(new)
+            self.learn_domain(divided, steps=steps, classes=classes, checkpoints=checkpoints)
+        except BaseException:
+            self._system, self.classes = before
+            raise
         self.preprocessing = preprocessing
         parts = {part: divided.split(part) for part in ("train", "validation")}
         scores = {
@@ -171,6 +230,35 @@ class Learner:
         }
         self.observer.domain(name, scores)
         return scores
+
+    def grow(self, classes: Sequence[Label]) -> None:
+        """Add classes after the known ones, whose outputs stay the same to the last bit."""
+        if not classes:
+            return
+        name = self.method_type.name
+        chosen = check_classes([*(self.classes or []), *classes])
+        if not self.method_type.grows or self.run.average != "none":
+            why = "its settings average the weights" if self.method_type.grows else "its state"
+            raise FarshoreError(
+                f"method {name!r} cannot take further classes later ({why}): name all classes at "
+                "the start, classes=[...] (--classes)"
+            )
+        if not isinstance(self._network, str):
+            raise FarshoreError(
+                "your own network has one output per class and cannot take further ones: name all "
+                "classes at the start, classes=[...]"
+            )
+        if self._system is not None:
+            assert self.shape is not None
+            try:
+                self._system = self._system.grown(self._setup(self.shape, chosen))
+            except FormError as error:
+                raise FarshoreError(
+                    f"method {name!r} cannot take further classes later ({error}): name all "
+                    "classes at the start, classes=[...] (--classes)"
+                ) from None
+        self.classes = chosen
+        self.observer.note(f"new classes: {', '.join(map(str, classes))}")
 
     def learn_domain(
         self,
@@ -187,7 +275,7 @@ class Learner:
                 "use learn_jointly(domains, steps=...), or another method"
             )
         self._check(domain, steps)
-        self._begin(domain, classes)
+        self._begin(domain, classes, weighted=domain.weights is not None)
         self.system.learn(domain, steps=steps, checkpoints=checkpoints)
         self.domains.append({"name": domain.name, "rows": len(domain), "steps": steps})
 
@@ -198,9 +286,10 @@ class Learner:
         """
         if self.domains or not domains:
             raise FarshoreError("learn_jointly takes all domains in one call, and only once")
+        weighted = any(domain.weights is not None for domain in domains)
         for domain in domains:
             self._check(domain, steps)
-            self._begin(domain, None)
+            self._begin(domain, None, weighted=weighted)
         total = self.system.learn_jointly(domains, steps=steps)
         self.domains += [
             {"name": domain.name, "rows": len(domain), "steps": steps} for domain in domains
@@ -209,12 +298,12 @@ class Learner:
 
     def predict(self, x: Any) -> np.ndarray:
         """The label of each row."""
-        number = self.logits(to_inputs(x, self.preprocessing)).argmax(dim=1).cpu().numpy()
+        number = self.logits(self._to_inputs(x)).argmax(dim=1).cpu().numpy()
         return np.asarray(self.classes).take(number)
 
     def predict_proba(self, x: Any) -> np.ndarray:
         """The probability of each class, in the order of `classes`."""
-        logits = self.logits(to_inputs(x, self.preprocessing))
+        logits = self.logits(self._to_inputs(x))
         probabilities: np.ndarray = logits.softmax(dim=1).cpu().numpy()
         return probabilities
 
@@ -257,6 +346,27 @@ class Learner:
         """Logits and labels of these rows."""
         return self.system.logits(rows), rows.labels[rows.index].to(self.device)
 
+    def _takes_tables(self) -> bool:
+        """Whether columns are preprocessed: the learner starts now, or it started with a table."""
+        if self.domains or self.shape is not None:
+            return isinstance(self.preprocessing, TablePreprocessing)
+        return self.preprocess == "columns"
+
+    def _as_inputs(self, x: Any, where: str) -> Tensor:
+        inputs = as_inputs(x, where=where)
+        if self.preprocess == "columns":
+            check_images(inputs, where)
+        return inputs
+
+    def _to_inputs(self, x: Any) -> Tensor:
+        """`x` as inputs for prediction, in the form that the learner was trained on."""
+        x, _ = from_dataset(x)
+        if isinstance(self.preprocessing, TablePreprocessing):
+            frame = as_table(x, self.preprocessing)
+            if frame is not None:
+                return self.preprocessing.transform(frame)
+        return self._as_inputs(x, "the inputs")
+
     # ---- set-up ----------------------------------------------------------------------------------
 
     def _check(self, domain: Domain, steps: int) -> None:
@@ -265,6 +375,13 @@ class Learner:
         if domain.name in [seen["name"] for seen in self.domains]:
             raise FarshoreError(
                 f"domain {domain.name!r} was learned before: give the new one another name"
+            )
+        if domain.weights is not None and not self.method_type.weighs_rows:
+            raise _cannot_weigh(self.method_type.name)
+        if domain.weights is not None and self._system is not None and not self.weighted:
+            raise FarshoreError(
+                f"domain {domain.name!r} has weights, but the rows of the first domain had none: "
+                "create the learner with weighted=True to give them later"
             )
         if len(domain.train) == 0:
             raise FarshoreError(f"domain {domain.name!r} has no training rows")
@@ -284,7 +401,7 @@ class Learner:
                 f"{what}: {dtype} values, but this learner was started with {self.dtype}"
             )
 
-    def _begin(self, domain: Domain, classes: Sequence[Label] | None) -> None:
+    def _begin(self, domain: Domain, classes: Sequence[Label] | None, *, weighted: bool) -> None:
         """Fix the input shape and the classes by the first domain, and build the system."""
         if self._system is not None:
             return
@@ -295,6 +412,7 @@ class Learner:
                 "with all labels that may occur"
             )
         shape = tuple(domain.inputs.shape[1:])
+        self.weighted = weighted if self.weighted is None else self.weighted
         setup = self._setup(shape, chosen)
         self._system = SYSTEMS.get(self.method_type.system)(setup)
         self.shape, self.dtype, self.classes = shape, _dtype(domain), chosen
@@ -317,6 +435,7 @@ class Learner:
             seed=self.seed,
             device=self.device,
             observer=self.observer,
+            weighted=bool(self.weighted),
             restored=restored,
         )
 
@@ -333,6 +452,8 @@ class Learner:
             "network_settings": self.network_settings,
             "classes": self.classes,
             "metric": self.metric,
+            "preprocess": self.preprocess,
+            "weighted": self.weighted,
             "seed": self.seed,
             "profile": self.profile,
         }
@@ -437,6 +558,13 @@ def check_classes(classes: Sequence[Label]) -> list[Label]:
     if twice is not None:
         raise FarshoreError(f"classes: {twice!r} is named twice: name every class once")
     return labels
+
+
+def _cannot_weigh(method: str) -> FarshoreError:
+    return FarshoreError(
+        f"rows cannot have weights with {method!r}, whose loss has no place for them: use another "
+        "method, for example er, or leave the weights out"
+    )
 
 
 def _check_shape(shape: Any) -> tuple[int, ...]:

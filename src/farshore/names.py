@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 from .errors import FarshoreError
 
 LONGEST_NAME = 100
+_DIGITS = re.compile(r"(\d+)", re.ASCII)
+
+
+def natural_key(name: str) -> tuple[list[tuple[int, int, str]], str]:
+    """Return a key that sorts numbers in names by value: site-2 comes ahead of site-10."""
+    parts = [
+        (0, int(part), "") if place % 2 else (1, 0, part)
+        for place, part in enumerate(_DIGITS.split(name))
+        if part
+    ]
+    return parts, name
 
 
 def check_name(name: str, what: str) -> str:

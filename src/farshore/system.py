@@ -47,6 +47,7 @@ class Setup:
     entry: the method, from the catalog.
     settings: the settings of the method that were given; `profile` names their defaults.
     capacity: how many rows of all past domains may be kept in total.
+    weighted: rows have weights, which a memory keeps with them.
     restored: the weights come from a saved state, so files of pretrained weights are not needed.
     """
 
@@ -62,6 +63,7 @@ class Setup:
     seed: int
     device: torch.device
     observer: Observer
+    weighted: bool = False
     restored: bool = False
 
 
@@ -108,6 +110,13 @@ class System(ABC):
         """Learn all domains at once, unlike a continual learner. Returns the number of steps."""
         raise FarshoreError("this method cannot learn several domains at once")
 
+    def grown(self, setup: Setup) -> System:
+        """A system that knows everything this one does, and has the further classes of `setup`.
+
+        What it predicts about the known classes is the same to the last bit.
+        """
+        raise FarshoreError("this system cannot take further classes")
+
     @abstractmethod
     def logits(self, rows: Rows) -> Tensor:
         """Logits of these rows in evaluation mode, [n, classes]."""
@@ -144,3 +153,12 @@ class System(ABC):
     @abstractmethod
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state from `state_dict` in a system of the same setup."""
+
+
+def widened(old: Tensor, new: Tensor) -> Tensor:
+    """A tensor of the shape of `new` whose first entries along every axis are those of `old`."""
+    if old.shape == new.shape:
+        return old
+    wide = new.detach().clone()
+    wide[tuple(slice(length) for length in old.shape)] = old
+    return wide

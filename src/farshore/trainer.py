@@ -37,7 +37,7 @@ from .optimization import check_finite, check_optimizers, make_optimizer
 from .profiles import PROFILES
 from .randomness import Generators, seeded
 from .settings import RunSettings
-from .system import Setup, System, Usage
+from .system import Setup, System, Usage, widened
 
 ALL_SOURCES = "all sources"
 EVALUATION_VALUES = 4096 * 1024  # fewer rows at once if a row is large
@@ -238,6 +238,33 @@ class Trainer(System):
             self.run, parameters, rate=settings.learning_rate, decay=settings.weight_decay
         )
 
+    def grown(self, setup: Setup) -> Trainer:
+        """A trainer whose classifier has more outputs; the old ones and all else stay.
+
+        New outputs start like those of a new network, with empty moments of the optimiser. The
+        logits that the memory keeps get those of the new outputs.
+        """
+        state, larger = self.state_dict(), Trainer(setup)
+        network, own = larger.method.network, self.method.network
+        weights = {
+            name: widened(state["network"][name], fresh.cpu().to(state["network"][name].device))
+            for name, fresh in network.state_dict().items()
+        }
+        network.load_state_dict(weights)
+        shapes = zip(own.parameters(), network.parameters(), strict=True)
+        sizes = {tuple(old.shape): new.shape for old, new in shapes if old.shape != new.shape}
+        state["network"] = weights
+        state["optimizers"] = [_resized(saved, sizes) for saved in state["optimizers"]]
+        if state["memory"] is not None:
+            for fields in state["memory"]["rows"]:
+                if "logits" in fields:
+                    with torch.inference_mode():
+                        fresh = network.eval()(fields["inputs"]).float().clone()
+                    fields["logits"] = widened(fields["logits"], fresh)
+        larger.load_state_dict(state)
+        larger.seconds, larger.notes = self.seconds, self.notes
+        return larger
+
     # ---- the way a step is carried out -----------------------------------------------------------
 
     def choose_way(self, steps: int, parts: Sequence[Rows] = ()) -> None:
@@ -397,6 +424,8 @@ class Trainer(System):
         if self.memory is not None:
             widths = {"features": network.feature_dim, "logits": self.setup.classes}
             outputs = {name: widths[name] for name in method.replay.stores}
+            if self.setup.weighted:
+                outputs["weights"] = 1
             form = RowForm(self.setup.shape, self.setup.classes, outputs)
             self.memory.check_state(state["memory"], form)
             names = state["memory"].get("names", [])
@@ -463,6 +492,7 @@ class Rehearsal:
         self.method, self.memory = trainer.method, trainer.memory
         self.generators, self.device = trainer.generators, trainer.device
         self.domains, self.per_domain = replay_plan(trainer.run, self.method)
+        self.weighted = trainer.setup.weighted
 
     @property
     def parts(self) -> Sequence[Rows]:
@@ -484,6 +514,7 @@ class Rehearsal:
         )
         inputs, labels = self.rows.take(index)
         batch = Batch(inputs.to(self.device), labels, rows=size, domain=len(self.method.domains))
+        batch.weights = self.weights(index)
         if self.memory is None or self.domains == 0:
             return batch
         if replay.joined:
@@ -501,7 +532,16 @@ class Rehearsal:
         if self.memory is not None:
             rows = {"inputs": batch.inputs[: batch.rows], "labels": batch.labels[: batch.rows]}
             rows |= {name: batch.outputs[name] for name in self.method.replay.stores}
+            if batch.weights is not None:
+                rows["weights"] = batch.weights[: batch.rows, None]
             self.memory.observe(rows, self.generators.memory)
+
+    def weights(self, positions: Tensor) -> Tensor | None:
+        """The weights of training rows, if rows have weights."""
+        if not self.weighted:
+            return None
+        weights = self.rows.weights_at(positions)
+        return torch.ones(len(positions), device=self.device) if weights is None else weights
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -515,6 +555,9 @@ class Rehearsal:
         """Training rows as the memory keeps them, with z by the current model."""
         inputs, labels = (tensor.to(self.device) for tensor in self.rows.take(positions))
         fields = {"inputs": inputs, "labels": labels}
+        weights = self.weights(positions)
+        if weights is not None:
+            fields["weights"] = weights[:, None]
         stores = self.method.replay.stores
         if not stores:
             return fields
@@ -539,17 +582,24 @@ class AllSources:
         self.parts: Sequence[Rows] = sources
         self.size = trainer.method.settings.batch_size
         self.generator, self.device = trainer.generators.data, trainer.device
+        self.weighted = trainer.setup.weighted
 
     def draw(self) -> Batch:
         """Rows of every domain, uniform with replacement, as one flat batch."""
-        drawn = [
-            rows.take(
-                torch.randint(len(rows), (self.size,), generator=self.generator, device=self.device)
-            )
+        indices = [
+            torch.randint(len(rows), (self.size,), generator=self.generator, device=self.device)
             for rows in self.parts
         ]
+        drawn = [rows.take(index) for rows, index in zip(self.parts, indices, strict=True)]
         inputs = torch.cat([x.to(self.device) for x, _ in drawn])
-        return Batch(inputs, torch.cat([y for _, y in drawn]), rows=len(inputs))
+        batch = Batch(inputs, torch.cat([y for _, y in drawn]), rows=len(inputs))
+        if self.weighted:
+            weights = [
+                rows.weights_at(index) for rows, index in zip(self.parts, indices, strict=True)
+            ]
+            ones = torch.ones(self.size, device=self.device)
+            batch.weights = torch.cat([ones if part is None else part for part in weights])
+        return batch
 
     def observe(self, batch: Batch) -> None:
         """Keep nothing: all rows stay available."""
@@ -568,6 +618,18 @@ def replay_plan(run: RunSettings, method: Method) -> tuple[int, int]:
         return past, size
     rows = max(replay.least_rows, min(replay.worth_rows, size), size // past)
     return min(past, max(1, size // rows)), rows
+
+
+def _resized(node: Any, sizes: Mapping[tuple[int, ...], torch.Size]) -> Any:
+    """The same tree, in which tensors of these sizes are filled up with zeros."""
+    if isinstance(node, Tensor):
+        larger = sizes.get(tuple(node.shape))
+        return node if larger is None else widened(node, node.new_zeros(larger))
+    if isinstance(node, Mapping):
+        return {key: _resized(item, sizes) for key, item in node.items()}
+    if isinstance(node, list | tuple):
+        return type(node)(_resized(item, sizes) for item in node)
+    return node
 
 
 def _is_plain(value: Any) -> bool:

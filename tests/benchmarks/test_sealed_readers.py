@@ -28,9 +28,9 @@ def expected_pictures(folder: Path, method: str) -> str:
     return target_edits.picture_weights(folder / "base", target_edits.base_pictures(), method)
 
 
-def check_table(folder: Path, rows: list[Row], method: str) -> None:
+def check_table(folder: Path, rows: list[Row], method: str, name: str = "edited.csv") -> None:
     try:
-        weights = target_edits.table_weights(folder / "edited.csv", rows, method)
+        weights = target_edits.table_weights(folder / name, rows, method)
     except FarshoreError as error:
         if not any(reason in str(error) for reason in target_edits.REFUSED):
             raise
@@ -43,6 +43,14 @@ def check_table(folder: Path, rows: list[Row], method: str) -> None:
 @given(rows=target_edits.edited_tables())
 def test_no_edit_of_the_target_in_a_table_changes_a_weight(tmp_path: Path, rows: list[Row]) -> None:
     check_table(tmp_path, rows, "er")
+
+
+@settings(fixtures_allowed, max_examples=8)
+@given(rows=target_edits.edited_tables())
+def test_no_edit_of_the_target_in_a_file_of_another_form_changes_a_weight(
+    tmp_path: Path, rows: list[Row]
+) -> None:
+    check_table(tmp_path, rows, "er", "edited.csv.gz")
 
 
 @fixtures_allowed

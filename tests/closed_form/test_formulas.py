@@ -211,7 +211,7 @@ def test_slda_is_linear_discriminant_analysis_with_shrinkage() -> None:
 
 
 def test_ncm_predicts_the_class_of_the_nearest_mean() -> None:
-    learner = Learner("mlp", "ncm", classes=[0, 1, 2])
+    learner = Learner("mlp", "ncm", classes=[0, 1, 2], preprocess="none")
     parts = [rows(number) for number in range(3)]
     for number, (inputs, labels) in enumerate(parts):
         learner.learn(inputs, labels, domain=f"{number}", validation=0)
@@ -226,7 +226,7 @@ def test_ncm_predicts_the_class_of_the_nearest_mean() -> None:
 
 
 def test_majority_predicts_the_most_frequent_class_of_all_domains() -> None:
-    learner = Learner("mlp", "majority", classes=["x", "y", "z"])
+    learner = Learner("mlp", "majority", classes=["x", "y", "z"], preprocess="none")
     inputs = torch.randn(6, 4)
     learner.learn(inputs, ["x", "x", "x", "y", "y", "x"], domain="a", validation=0)
     assert set(learner.predict(inputs)) == {"x"}
@@ -237,12 +237,12 @@ def test_majority_predicts_the_most_frequent_class_of_all_domains() -> None:
     learner.forget("b")
     assert set(learner.predict(inputs)) == {"x"}
     with pytest.raises(FarshoreError, match="no term to weigh"):
-        Learner("mlp", "majority", settings={"class_weight": "balanced"})
+        Learner("mlp", "majority", settings={"class_weight": "balanced"}, preprocess="none")
 
 
 @pytest.mark.parametrize("method", ["ridge", "ncm", "slda", "majority"])
 def test_a_class_that_was_never_seen_is_never_predicted(method: str) -> None:
-    learner = Learner("mlp", method, classes=[0, 1, 2, 3])
+    learner = Learner("mlp", method, classes=[0, 1, 2, 3], preprocess="none")
     inputs, labels = rows(0)
     learner.learn(inputs, labels, domain="a")
     far = 50 * torch.randn(300, WIDTH, generator=torch.Generator().manual_seed(1))
@@ -264,7 +264,9 @@ def test_the_features_are_the_inputs_or_those_of_the_network() -> None:
         (images, halves, "mlp", {"features": "network"}, 16),
     ]
     for inputs, labels, network, settings, width in cases:
-        learner = Learner(network, "ncm", settings=settings, network_settings={"width": 16})
+        learner = Learner(
+            network, "ncm", settings=settings, network_settings={"width": 16}, preprocess="none"
+        )
         learner.learn(inputs, labels, domain="a", steps=2)
         features = learner.system.features(inputs)
         assert features.shape[1] == width, settings
@@ -276,8 +278,10 @@ def test_the_features_are_the_inputs_or_those_of_the_network() -> None:
 def test_tuned_features_are_those_of_plain_training_and_stay(tmp_path: Path) -> None:
     inputs, labels = toy_rows(0)
     shared: dict[str, Any] = {"network_settings": {"width": 16}}
-    tuned = Learner("mlp", "ridge", settings={"first_domain_tuning": True}, **shared)
-    plain = Learner("mlp", "finetune", **shared)
+    tuned = Learner(
+        "mlp", "ridge", settings={"first_domain_tuning": True}, **shared, preprocess="none"
+    )
+    plain = Learner("mlp", "finetune", **shared, preprocess="none")
     for learner in (tuned, plain):
         learner.learn(inputs, labels, domain="a", steps=20)
     features = tuned.system.features(inputs)
@@ -295,7 +299,10 @@ def test_tuned_features_are_those_of_plain_training_and_stay(tmp_path: Path) -> 
 
 
 def test_steps_have_no_influence_without_tuning() -> None:
-    first, second = (Learner("mlp", "ridge", settings={"random_features": 20}) for _ in range(2))
+    first, second = (
+        Learner("mlp", "ridge", settings={"random_features": 20}, preprocess="none")
+        for _ in range(2)
+    )
     first.learn(*toy_rows(0), domain="a", steps=1)
     second.learn(*toy_rows(0), domain="a", steps=900)
     assert torch.equal(first.logits(toy_rows(1)[0]), second.logits(toy_rows(1)[0]))
@@ -304,7 +311,9 @@ def test_steps_have_no_influence_without_tuning() -> None:
 def test_another_seed_is_another_projection() -> None:
     logits = []
     for seed in (0, 0, 1):
-        learner = Learner("mlp", "ridge", settings={"random_features": 20}, seed=seed)
+        learner = Learner(
+            "mlp", "ridge", settings={"random_features": 20}, seed=seed, preprocess="none"
+        )
         learner.learn_domain(Domain.divided("a", *toy_rows(0)), steps=1, classes=[0, 1])
         logits.append(learner.logits(toy_rows(1)[0]))
     assert torch.equal(logits[0], logits[1])
@@ -313,7 +322,7 @@ def test_another_seed_is_another_projection() -> None:
 
 def test_values_too_large_to_add_up_are_refused_and_nothing_is_learned() -> None:
     inputs, labels = toy_rows(0)
-    learner = Learner("mlp", "ridge", settings={"random_features": 20})
+    learner = Learner("mlp", "ridge", settings={"random_features": 20}, preprocess="none")
     learner.learn(inputs, labels, domain="a")
     before = learner.logits(inputs)
     with pytest.raises(FarshoreError, match=r"domain 'b'.*scale its inputs"):
@@ -326,7 +335,7 @@ def test_too_wide_a_projection_is_refused_ahead_of_any_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(farshore.allocation, "usable_bytes", lambda: 1 << 20)
-    learner = Learner("mlp", "ridge", settings={"random_features": 9000})
+    learner = Learner("mlp", "ridge", settings={"random_features": 9000}, preprocess="none")
     with pytest.raises(FarshoreError, match="set random_features to a lower number"):
         learner.learn(*toy_rows(0), domain="a")
 
@@ -354,7 +363,7 @@ def test_too_wide_a_projection_is_refused_ahead_of_any_work(
     ],
 )
 def test_a_state_that_does_not_fit_is_refused(edit: Callable[[Any], Any]) -> None:
-    learner = Learner("mlp", "ridge", settings={"random_features": 20})
+    learner = Learner("mlp", "ridge", settings={"random_features": 20}, preprocess="none")
     learner.learn(*toy_rows(0), domain="a")
     state = learner.state_dict()
     state["system"] = {
@@ -374,7 +383,7 @@ def test_an_exported_model_predicts_like_the_learner(
     method: str, name: str, tmp_path: Path
 ) -> None:
     pytest.importorskip("onnxruntime")
-    learner = Learner("mlp", method)
+    learner = Learner("mlp", method, preprocess="none")
     learner.learn(*toy_rows(0), domain="a")
     learner.learn(*toy_rows(1), domain="b")
     facts = export_model(learner, tmp_path / name)  # it compares the outputs itself
@@ -402,8 +411,8 @@ def test_references_are_measured_but_not_ranked() -> None:
 
 def test_joint_learns_all_domains_and_refuses_them_in_turn() -> None:
     parts = [Domain.divided(f"{number}", *toy_rows(number)) for number in range(3)]
-    learner = Learner("mlp", "joint", classes=[0, 1])
+    learner = Learner("mlp", "joint", classes=[0, 1], preprocess="none")
     assert learner.learn_jointly(parts, steps=40) == 120
     assert min(learner.score(part.split("validation")) for part in parts) > 0.9
     with pytest.raises(FarshoreError, match="learns all its domains at once"):
-        Learner("mlp", "joint").learn(*toy_rows(0))
+        Learner("mlp", "joint", preprocess="none").learn(*toy_rows(0))

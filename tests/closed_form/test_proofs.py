@@ -47,6 +47,7 @@ def learned(
         method,
         settings={**SETTINGS[method], **settings},
         classes=[0, 1] if images else [0, 1, 2],
+        preprocess="none",
     )
     for name in names:
         learner.learn_domain(domain(name, images=images), steps=1)
@@ -70,7 +71,9 @@ def test_the_order_of_the_domains_has_no_influence(method: str, images: bool) ->
 @everyone
 def test_one_domain_at_a_time_equals_all_at_once(method: str) -> None:
     in_turn = learned(method, NAMES)
-    jointly = Learner("mlp", method, settings=SETTINGS[method], classes=[0, 1, 2])
+    jointly = Learner(
+        "mlp", method, settings=SETTINGS[method], classes=[0, 1, 2], preprocess="none"
+    )
     jointly.learn_jointly([domain(name) for name in NAMES], steps=1)
     assert differences(in_turn.state_dict(), jointly.state_dict()) == []
 
@@ -82,7 +85,9 @@ def test_domains_in_turn_give_the_weights_of_all_rows_in_one_domain(method: str)
     parts = [domain(name).split("train") for name in NAMES]
     rows = [part.take(torch.arange(len(part))) for part in parts]
     inputs, labels = (torch.cat(tensors) for tensors in zip(*rows, strict=True))
-    pooled = Learner("mlp", method, settings={**SETTINGS[method], **fixed}, classes=[0, 1, 2])
+    pooled = Learner(
+        "mlp", method, settings={**SETTINGS[method], **fixed}, classes=[0, 1, 2], preprocess="none"
+    )
     pooled.learn_domain(Domain.divided("all", inputs, labels, validation=0), steps=1)
     in_turn = learned(method, NAMES, **fixed)
     first, second = (each.logits(some_rows(each)).double() for each in (in_turn, pooled))
@@ -126,7 +131,9 @@ def test_nothing_is_left_when_the_only_domain_is_forgotten(method: str, tmp_path
 
 @everyone
 def test_no_row_is_kept_and_the_size_does_not_depend_on_the_rows(method: str) -> None:
-    few, many = (Learner("mlp", method, settings=SETTINGS[method]) for _ in range(2))
+    few, many = (
+        Learner("mlp", method, settings=SETTINGS[method], preprocess="none") for _ in range(2)
+    )
     few.learn(*toy_rows(0, rows=20), domain="a")
     many.learn(*toy_rows(0, rows=2000), domain="a")
     assert few.system.usage().method_bytes == many.system.usage().method_bytes > 0

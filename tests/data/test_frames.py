@@ -70,14 +70,21 @@ def test_refused_data_change_nothing() -> None:
     assert len(learner.domains) == 1
 
 
-def test_frames_of_numbers_after_arrays_stay_arrays() -> None:
+def test_frames_of_numbers_after_arrays_need_the_same_columns() -> None:
     x, y = np.random.default_rng(0).normal(size=(20, 3)), [0, 1] * 10
     learner = Learner(network="mlp", network_settings={"width": 8}, memory=5)
     learner.learn(x, y, steps=1)
     frame = pd.DataFrame(x)
     assert np.array_equal(learner.predict(frame), learner.predict(x))
     learner.learn(frame, y, steps=1)
-    assert learner.preprocessing is None
+    with pytest.raises(FarshoreError, match="column"):
+        learner.predict(frame.set_axis(["a", "b", "c"], axis=1))
+    with pytest.raises(FarshoreError, match="2 columns, but this learner was started with 3"):
+        learner.predict(x[:, :2])
+    raw = Learner(network="mlp", network_settings={"width": 8}, memory=5, preprocess="none")
+    raw.learn(frame, y, steps=1)
+    assert raw.preprocessing is None
+    assert np.array_equal(raw.predict(frame), raw.predict(x))
 
 
 class Pictures(Dataset):
@@ -96,7 +103,7 @@ def test_torch_datasets_are_learned() -> None:
     assert learner.predict(Pictures()).shape == (12,)
     table = Learner(network="mlp", network_settings={"width": 8}, memory=4)
     table.learn(TensorDataset(torch.randn(10, 3), torch.arange(10) % 2), steps=1)
-    assert table.shape == (3,)
+    assert table.shape == (6,)  # a number and whether it is missing, per column
 
 
 class Endless(IterableDataset):

@@ -10,6 +10,7 @@ from PIL import Image
 from farshore.data import image_folder
 from farshore.data.image_folder import ImagePreprocessing, list_images, read_images
 from farshore.errors import FarshoreError
+from farshore.names import natural_key
 
 
 def save(path: Path, pixels: np.ndarray, **options: object) -> str:
@@ -42,6 +43,20 @@ def test_images_come_in_the_order_of_their_names(tmp_path: Path) -> None:
         "a/dog/3.png",
         "b/cat/1.png",
     ]
+
+
+def test_numbers_in_names_are_sorted_by_value(tmp_path: Path) -> None:
+    for site in (10, 1, 2):
+        for file in (11, 9, 100):
+            path = tmp_path / f"site-{site}" / "a" / f"{file}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("L", (2, 2)).save(path)
+    listed, _ = list_images(tmp_path)
+    assert list(listed["domain"].unique()) == ["site-1", "site-2", "site-10"]
+    assert [Path(file).stem for file in listed["file"][:3]] == ["9", "11", "100"]
+    shuffled = ["b", "a10", "a2b", "", "a", "10", "9", "a2a", "é", "2", "02"]
+    expected = ["", "02", "2", "9", "10", "a", "a2a", "a2b", "a10", "b", "é"]
+    assert sorted(shuffled, key=natural_key) == expected
 
 
 def test_other_layouts_are_refused(tmp_path: Path) -> None:

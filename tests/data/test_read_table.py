@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farshore.data.cells import as_texts
-from farshore.data.columns import check_class_labels, need_texts, need_times, plan_columns
+from farshore.data.columns import (
+    check_class_labels,
+    column_notes,
+    need_texts,
+    need_times,
+    plan_columns,
+)
 from farshore.data.read_table import read_table
 from farshore.data.table import TablePreprocessing
 from farshore.errors import FarshoreError
@@ -84,8 +90,69 @@ def test_columns_are_numbers_categories_or_refused() -> None:
     plan = plan_columns(frame, list(frame.columns))
     assert list(plan.numbers) == ["n", "text n", "empty"]
     assert list(plan.categories) == ["flag", "c"]
-    with pytest.raises(FarshoreError, match="contains dates"):
-        plan_columns(pd.DataFrame({"when": pd.date_range("2026-01-01", periods=3)}), ["when"])
+
+
+def test_dates_become_year_month_and_weekday() -> None:
+    stamps = pd.DataFrame({"when": pd.to_datetime(["2026-01-02 00:00", None, "2025-12-31 23:00"])})
+    texts = pd.DataFrame({"when": ["2026-01-02", "", "2025-12-31T23:00"], "x": [1, 2, 3]})
+    other = pd.DataFrame({"when": ["02.01.2026", None, "31.12.2025"], "x": [1, 2, 3]})
+    plans = [
+        plan_columns(stamps, ["when"]),
+        plan_columns(texts, ["when", "x"]),
+        plan_columns(other, ["x", "when"], time_format="%d.%m.%Y"),
+    ]
+    for plan, frame in zip(plans, (stamps, texts, other), strict=True):
+        plan = TablePreprocessing.from_state(plan.state_dict()).learn(frame)
+        assert plan.numbers["when (year)"] == (2025.5, 0.5)
+        assert plan.numbers["when (month)"] == (6.5, 5.5)
+        assert plan.numbers["when (weekday)"] == (3.0, 1.0)  # a Friday and a Wednesday
+        place = plan.features.index("when (year)")
+        assert plan.transform(frame)[:, place : place + 2].tolist() == [[1, 0], [0, 1], [-1, 0]]
+        wrong = frame.assign(when=frame["when"].astype(object))
+        wrong.loc[2, "when"] = "soon"
+        with pytest.raises(FarshoreError, match="column 'when', row 2: 'soon' is not"):
+            plan.transform(wrong)
+    with pytest.raises(FarshoreError, match=r"'02.01.2026', .*--time-format '%d.%m.%Y'"):
+        plan_columns(other, ["x", "when"])
+
+
+def test_free_text_is_refused_by_name() -> None:
+    notes = [f"patient {n} felt rather {'well' if n % 2 else 'ill'} today" for n in range(30)]
+    with pytest.raises(FarshoreError, match=r"column 'remark' is free text .*--drop remark"):
+        plan_columns(pd.DataFrame({"remark": notes}), ["remark"])
+    plan_columns(pd.DataFrame({"place": notes[:2] * 15}), ["place"])  # long, but two categories
+
+
+def test_identifiers_and_constants_are_named() -> None:
+    rows = np.arange(20)
+    frame = pd.DataFrame(
+        {
+            "patient_id": 7 * rows + 3,
+            "sample": rows + 500,
+            "patientID": [f"p{n}" for n in rows],
+            "age": rows[::-1] ** 2,
+            "dose": rows / 8,
+            "same": 4,
+            "empty": None,
+            "code": rows % 3,
+        }
+    )
+    notes = column_notes(frame, plan_columns(frame, list(frame.columns)))
+    assert [note.split("'")[1] for note in notes[:-1]] == ["patient_id", "sample", "patientID"]
+    assert all("--drop" in note for note in notes[:-1])
+    assert "'same', 'empty'" in notes[-1]
+    assert column_notes(frame[["age", "dose"]], plan_columns(frame, ["age", "dose"])) == []
+
+
+def test_wrong_columns_are_named_all_at_once() -> None:
+    frame = pd.DataFrame({name: [1.0, 2.0] for name in ("age", "dose", "pulse", "x")})
+    plan = plan_columns(frame, list(frame.columns)).learn(frame)
+    given = frame.rename(columns={"age": "AGE", "dose": "dosage"}).drop(columns="x")
+    with pytest.raises(FarshoreError) as refused:
+        plan.transform(given.assign(extra=1))
+    message = str(refused.value)
+    assert "no column 'age' (is it 'AGE'?), 'dose' (is it 'dosage'?), 'x'" in message
+    assert "not known: 'AGE', 'dosage', 'extra'" in message
 
 
 def test_rare_categories_are_other() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from farshore.data.cells import MISSING, MISSING_NUMBER, as_texts, is_number
 from farshore.data.columns import check_class_labels, need_texts, need_times, plan_columns
-from farshore.data.read_table import read_table
+from farshore.data.read_table import TextForm, read_table
 from farshore.errors import FarshoreError
 
 few = settings(
@@ -76,6 +77,18 @@ damaged_lines = st.lists(
 )
 
 
+def marks_outside_quotes(path: Path, encoding: str) -> list[str]:
+    """The separators that stand in the header, outside quotes."""
+    with path.open(encoding=encoding, newline="") as file:
+        quoted, header = False, ""
+        for character in file.read().lstrip("\n"):
+            quoted ^= character == '"'
+            if character == "\n" and not quoted and header.strip():
+                break
+            header += "" if quoted else character
+    return [mark for mark in ",;\t|" if mark in header]
+
+
 def check_written(
     folder: Path,
     table: tuple[list[str], list[list[str]]],
@@ -91,7 +104,12 @@ def check_written(
         csv.writer(file, quoting=quoting, delimiter=separator, lineterminator=ending).writerows(
             [header, *rows]
         )
-    frame = read_table(path, header if as_text else ())
+    texts, form = header if as_text else (), None
+    if separator == "," and len(marks_outside_quotes(path, encoding)) > 1:
+        with pytest.raises(FarshoreError, match="several ways: say --separator"):
+            read_table(path, texts)
+        form = TextForm(separator=separator)
+    frame = read_table(path, texts, form)
     assert list(frame.columns) == header
     for place, column in enumerate(header):
         assert as_written(frame, column, [row[place] for row in rows]), column
@@ -106,9 +124,9 @@ def check_damaged(folder: Path, lines: list[str]) -> None:
         frame = read_table(path)
     except FarshoreError:
         return
-    parsed = [
-        row for row in csv.reader(io.StringIO("\n".join(lines)), skipinitialspace=True) if row
-    ]
+    mark = (marks_outside_quotes(path, "utf-8") or [","])[0]
+    reader = csv.reader(io.StringIO("\n".join(lines)), delimiter=mark, skipinitialspace=True)
+    parsed = [row for row in reader if row]
     assert {len(row) for row in parsed} == {len(parsed[0])}
     assert len(frame) == len(parsed) - 1
     for place, column in enumerate(frame.columns):
@@ -169,7 +187,8 @@ def test_another_row_never_changes_how_a_number_is_read(
         ),
         ("a,b\n1,2\n3\n", r"line 3: 1 fields, but the header has 2"),
         ("a,b\n1,2,3\n", r"put quotes around fields that contain a comma"),
-        ("a;b\n1;2\n", "seems to be separated by a semicolon"),
+        ('"a;b"\n1\n', "seems to be separated by a semicolon: say --separator ';'"),
+        ("a;b,c\n1;2,3\n", "say --separator ',' or --separator ';'"),
         ('a,b\n"1,2\n', "cannot be read as a table"),
         ('a,b\n"x"y,2\n', "cannot be read as a table"),
         ("a,a\n1,2\n", "two columns called 'a'"),
@@ -184,9 +203,75 @@ def test_files_that_could_be_misread_are_refused(tmp_path: Path, text: str, mess
         read_table(tmp_path / "t.csv")
 
 
+FORMS = {
+    "gzip": ("t.csv.gz", "utf-8", ",", {}),
+    "gzip of tabs": ("t.tsv.gz", "utf-8", "\t", {}),
+    "text": ("t.txt", "utf-8", "\t", {}),
+    "semicolons": ("t.csv", "utf-8", ";", {}),
+    "bars": ("t.CSV", "utf-8-sig", "|", {}),
+    "utf-16": ("t.csv", "utf-16", ";", {}),
+    "latin-1": ("t.csv", "latin-1", ";", {"encoding": "latin-1"}),
+    "cp1252": ("t.csv.gz", "cp1252", "\t", {"encoding": "cp1252"}),
+    "decimal comma": ("t.csv", "utf-8", ";", {"decimal": ","}),
+    "explicit": ("t.tsv", "utf-8", ";", {"separator": "semicolon"}),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_files_as_people_have_them(tmp_path: Path, form: str) -> None:
+    name, encoding, separator, options = FORMS[form]
+    frame = pd.DataFrame(
+        {"where": ["Málaga", "x; y|z", None], "dose": [1.5, -0.25, 3e6], "n": [1, None, 3]}
+    )
+    text = frame.to_csv(sep=separator, index=False, decimal=options.get("decimal", "."))
+    data = text.encode(encoding)
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    read = read_table(path, form=TextForm(**options))
+    assert read["where"].tolist() == ["Málaga", "x; y|z", None]
+    numbers = plan_columns(read, ["dose", "n"]).learn(read)
+    assert numbers.transform(read).tolist() == (
+        plan_columns(frame, ["dose", "n"]).learn(frame).transform(frame).tolist()
+    )
+
+
+def test_feather_files(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1.5, 2.0], "b": ["x", None]})
+    frame.to_feather(tmp_path / "t.feather")
+    pd.testing.assert_frame_equal(read_table(tmp_path / "t.feather"), frame, check_dtype=False)
+    with pytest.raises(FarshoreError, match="--decimal is only for text files"):
+        read_table(tmp_path / "t.feather", form=TextForm(decimal=","))
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("a;b\n1;2\n", {"separator": ":"}, "--separator ':' is not allowed"),
+        ("a;b\n1;2\n", {"encoding": "utf-9"}, "--encoding 'utf-9' is unknown"),
+        ("a;b\n1;2\n", {"decimal": "'"}, "--decimal"),
+        ("a;b\ncafé;2\n", {"encoding": "ascii"}, "not in --encoding ascii"),
+        ("a,b\n1,2\n", {"decimal": ","}, "--decimal , cannot be read"),
+        ("a;b\n1,5;2\n1.234;3\n", {"decimal": ","}, "column 'a' has '1.234'"),
+    ],
+)
+def test_options_that_cannot_be_right_are_refused(
+    tmp_path: Path, text: str, options: dict[str, str], message: str
+) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(FarshoreError, match=message):
+        read_table(tmp_path / "t.csv", form=TextForm(**options))
+
+
+def test_a_decimal_comma_is_named(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a;b\n1,5;2\n3;3\n")
+    frame = read_table(tmp_path / "t.csv")
+    with pytest.raises(FarshoreError, match="column 'a' has numbers with a decimal comma"):
+        plan_columns(frame, ["a", "b"])
+
+
 def test_other_encodings_are_refused(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes("a,b\ncafé,2\n".encode("latin-1"))
-    with pytest.raises(FarshoreError, match="is not in UTF-8: save it with that encoding"):
+    with pytest.raises(FarshoreError, match=r"is not in UTF-8: .*--encoding cp1252"):
         read_table(tmp_path / "t.csv")
 
 
@@ -269,8 +354,8 @@ def test_a_declared_category_keeps_its_text(tmp_path: Path) -> None:
 
 def test_dates_as_text_are_no_categories() -> None:
     frame = pd.DataFrame({"seen": ["2026-01-02", "2026-01-03 10:00"]})
-    with pytest.raises(FarshoreError, match="contains dates"):
-        plan_columns(frame, ["seen"])
+    plan = plan_columns(frame, ["seen"])
+    assert (plan.categories, list(plan.dates)) == ({}, ["seen"])
 
 
 def test_one_class_written_in_two_ways_is_refused() -> None:

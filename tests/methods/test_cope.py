@@ -151,6 +151,7 @@ def trained(domains: int = 2, steps: int = 6, **settings: object) -> Learner:
         memory=12,
         settings={"batch_size": 8, **settings},
         network_settings={"width": 8},
+        preprocess="none",
     )
     for number in range(domains):
         learner.learn(*domain(number), domain=f"{number}", steps=steps)

@@ -147,6 +147,7 @@ def trained(method: str = "efc", domains: int = 3, steps: int = 5, **settings: o
         memory=12,
         settings={"batch_size": 8, **settings},
         network_settings={"width": 8},
+        preprocess="none",
     )
     for number in range(domains):
         learner.learn(*domain(number), domain=f"{number}", steps=steps)
@@ -174,7 +175,11 @@ def test_a_domain_begins_without_drift() -> None:
                 self.drifts.append((domain, step, float(terms["drift"].detach())))
 
     learner = Learner(
-        method="efc", settings={"batch_size": 8}, network_settings={"width": 8}, observer=Watch()
+        method="efc",
+        settings={"batch_size": 8},
+        network_settings={"width": 8},
+        observer=Watch(),
+        preprocess="none",
     )
     for number in range(2):
         learner.learn(*domain(number), domain=f"{number}", steps=4)
@@ -239,7 +244,10 @@ def test_batchnorm_after_the_first_domain(frozen: bool) -> None:
     features = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU())
     network = farshore.Network(features, nn.Linear(6, 3))
     learner = Learner(
-        network, "efc", settings={"batch_size": 8, "batchnorm": "frozen" if frozen else "train"}
+        network,
+        "efc",
+        settings={"batch_size": 8, "batchnorm": "frozen" if frozen else "train"},
+        preprocess="none",
     )
     learner.learn(*domain(0), domain="a", steps=3)
     layer = learner.system.method.network.features[1]
@@ -265,7 +273,7 @@ def test_another_head_than_a_linear_one_is_refused() -> None:
         nn.Linear(4, 6), nn.Sequential(nn.ReLU(), nn.Linear(6, 3)), feature_dim=6
     )
     with pytest.raises(FarshoreError, match=r"efc.*linear classifier, not Sequential"):
-        Learner(network, "efc").learn(*domain(0), steps=1)
+        Learner(network, "efc", preprocess="none").learn(*domain(0), steps=1)
 
 
 def test_defaults_are_efcs_own_and_ranges_the_papers() -> None:

@@ -85,6 +85,7 @@ def trained(classes: int = 3, domains: int = 2, **settings: object) -> Learner:
         memory=20,
         settings={"learning_rate": 0.01, **settings},
         network_settings={"width": 8},
+        preprocess="none",
     )
     for number in range(domains):
         learner.learn(*domain(number, classes), domain=f"{number}", steps=5)
@@ -124,6 +125,7 @@ def test_classes_of_finished_domains_are_old() -> None:
         memory=20,
         settings={"split": "domain", "batch_size": 32},
         classes=[0, 1, 2, 3],
+        preprocess="none",
     )
     learner.learn(*domain(0, 2), domain="a", steps=3)
     method = learner.system.method

@@ -90,6 +90,7 @@ def learned(method: str, blobs, storage: str) -> Learner:
         memory=20,
         settings={"batch_size": 8, "prior_storage": storage},
         network_settings={"width": 32},
+        preprocess="none",
     )
     for domain in range(3):
         made.learn(*blobs(domain), domain=str(domain), steps=6)

@@ -66,6 +66,7 @@ def trained(
         settings=settings,
         network_settings={"width": 8},
         observer=observer,
+        preprocess="none",
     )
     for number in range(domains):
         learner.learn(*domain(number), domain=f"{number}", steps=steps, validation=0)
@@ -118,7 +119,7 @@ def test_a_new_class_is_pulled_by_the_published_semantics() -> None:
             "warmup_steps": 1,
             "semantics": "classes",
             "semantic_weight": weight,
-            "similarity": 0.5,
+            "similarity": 0.8,
         }
         learner = Learner(
             method="sarl",
@@ -127,6 +128,7 @@ def test_a_new_class_is_pulled_by_the_published_semantics() -> None:
             network_settings={"width": 8},
             classes=[0, 1, 2],
             observer=watch,
+            preprocess="none",
         )
         learner.learn(*domain(0, classes=2), domain="0", steps=200)
         learner.learn(*domain(1), domain="1", steps=4)
@@ -204,7 +206,7 @@ def test_batchnorm_sees_the_memory_after_the_copy() -> None:
     torch.manual_seed(0)
     features = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU())
     network = farshore.Network(features, nn.Linear(6, 3))
-    learner = Learner(network, "sarl", memory=20, settings={"batch_size": 8})
+    learner = Learner(network, "sarl", memory=20, settings={"batch_size": 8}, preprocess="none")
     learner.learn(*domain(0), domain="a", steps=5)
     layer = learner.system.method.network.features[1]
     assert int(layer.num_batches_tracked) == 5 + 20 // 8

@@ -212,6 +212,7 @@ def trained(**settings: object) -> Tensor:
         memory=20,
         settings={"batch_size": 8, **settings},
         network_settings={"width": 8},
+        preprocess="none",
     )
     for number in range(3):
         x, y = cloud(48)

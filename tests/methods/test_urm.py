@@ -59,6 +59,7 @@ def joint(method: str = "urm", **settings: Any) -> Learner:
         settings={"batch_size": 8, **settings},
         network_settings={"width": 16},
         classes=[0, 1],
+        preprocess="none",
     )
 
 
@@ -230,7 +231,7 @@ def test_what_cannot_be_learned_at_once_or_in_turn_is_refused(blobs) -> None:
     with pytest.raises(FarshoreError, match="only once"):
         learner.learn_jointly(domains(blobs), steps=1)
     with pytest.raises(FarshoreError, match="learns all its domains at once"):
-        Learner("mlp", "urm").learn(*blobs(0))
+        Learner("mlp", "urm", preprocess="none").learn(*blobs(0))
     with pytest.raises(FarshoreError, match="learns all its domains at once"):
         learner.learn(*blobs(4), domain="later")
 
@@ -269,7 +270,7 @@ def test_batchnorm_and_images(pictures) -> None:
         nn.Flatten(),
     ]
     network = Network(nn.Sequential(*layers), nn.Linear(32, 2), inputs=ImageInputs())
-    learner = Learner(network, "urm", settings={"batch_size": 8}, classes=[0, 1])
+    learner = Learner(network, "urm", settings={"batch_size": 8}, classes=[0, 1], preprocess="none")
     learner.learn_jointly(
         [Domain.divided(f"d{number}", *pictures(number)) for number in range(2)], steps=10
     )

@@ -103,6 +103,10 @@ class Benchmark(ABC):
         """Return the training steps per domain; own data derive them from their rows."""
         return self.steps
 
+    def settled_options(self, target: str | None) -> dict[str, Any]:
+        """Return options that the data decide, and that all runs of a comparison must share."""
+        return {}
+
     # ---- the scenario ----------------------------------------------------------------------------
 
     def scenario(

@@ -5,15 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 import torch
 from pydantic import Field
 
+from ..data.columns import sort_classes
 from ..data.domain import Domain
-from ..data.scenario import Scenario, arrange
+from ..data.scenario import Metric, Scenario, arrange
 from ..data.seal import SealedTarget
 from ..data.splits import SHARE
 from ..data.steps import BATCH_SIZE, EPOCHS, FEWEST_STEPS, MOST_STEPS, usual_steps
@@ -26,6 +27,10 @@ from .own_rows import OwnRows
 
 # With --target each: how many sources every target has at least.
 FEWEST_SOURCES = 2
+# A class with a smaller share of the rows hardly counts in an accuracy.
+RARE = 0.05
+# Value of the option `classes`: those of all rows.
+FROM_FILE = "from-file"
 
 
 class OwnOptions(BenchmarkOptions):
@@ -43,6 +48,16 @@ class OwnOptions(BenchmarkOptions):
         description="steps per domain: passes over the training rows of the mean source, in "
         f"batches of {BATCH_SIZE}, at least {FEWEST_STEPS} and at most {MOST_STEPS}; --steps "
         "replaces them",
+    )
+    metric: Metric | None = Field(
+        None,
+        description="accuracy or macro_f1; by default macro_f1 if a class of the first source has "
+        "fewer than 5% of its rows, otherwise accuracy",
+    )
+    classes: str | None = Field(
+        None,
+        description="all classes, comma-separated; from-file: those of all rows, also classes that "
+        "only the target has [default: those of the sources]",
     )
     shared_rows: Literal["keep", "leave-out"] = Field(
         "keep", description="source rows that are also in the target: keep or leave-out"
@@ -155,7 +170,7 @@ class OwnBenchmark(Benchmark):
         return [
             ("what", cls.summary),
             ("domains", "those of the data; --target names the one that stays unseen"),
-            ("metric", cls.metric),
+            ("metric", "accuracy; macro F1 if a class of the first source is rarer than 5%"),
             ("network", cls.network),
             (
                 "steps per domain",
@@ -194,6 +209,9 @@ class OwnBenchmark(Benchmark):
         names = in_order(rows.facts)
         check_left_out(left_out, names)
         sources = arrange([name for name in names if name not in left_out], target, order)
+        # A held-out source is known to the larger run, whose target is then among the left out.
+        unseen = left_out if held_out else [*left_out, target]
+        metric, why = self._choose_metric(rows.facts, unseen)
         used = rows.facts[~rows.facts["domain"].isin(list(left_out))]
         self._find_classes(used, target, known_elsewhere=held_out)
         domains, make_target = self._divide(rows, sources, target, seed)
@@ -202,14 +220,14 @@ class OwnBenchmark(Benchmark):
             sources=tuple(domains),
             target=SealedTarget(target, make_target),
             classes=self.classes,
-            metric=self.metric,
+            metric=metric,
             network=network or self.network,
             network_settings={},
             steps=usual_steps(_mean_training_rows(domains), self.options.epochs),
             memory=self.memory,
             profile=self.profile,
             seed=seed,
-            notes=tuple(rows.notes),
+            notes=(*rows.notes, *why),
             data=self.data_facts(seed),
             preprocessing=rows.preprocessing,
         )
@@ -230,12 +248,50 @@ class OwnBenchmark(Benchmark):
         domains, make_target = self._divide(rows, sources, target, seed)
         return domains, make_target, tuple(rows.notes)
 
+    def settled_options(self, target: str | None) -> dict[str, Any]:
+        """Return the metric: it must be the same for all orders and targets of a comparison."""
+        if self.options.metric is not None or self.options.domain_by is not None:
+            return {}
+        facts = self.read_facts()
+        return {"metric": self._choose_metric(facts, [target] if target is not None else [])[0]}
+
+    def _choose_metric(
+        self, facts: pd.DataFrame, hidden: Sequence[str]
+    ) -> tuple[Metric, tuple[str, ...]]:
+        """Return the metric, and a note if rare classes decided it.
+
+        The first domain that is not hidden decides, whatever the order of learning is.
+        """
+        if self.options.metric is not None:
+            return self.options.metric, ()
+        first = next((name for name in in_order(facts) if name not in hidden), None)
+        shares = facts["label"][facts["domain"] == first].value_counts(normalize=True)
+        if not len(shares) or shares.iloc[-1] >= RARE:
+            return "accuracy", ()
+        return "macro_f1", (
+            f"class {shares.index[-1]!r} has {100 * shares.iloc[-1]:.1f}% of the rows of {first}: "
+            "scores are macro F1, in which every class counts the same (--metric accuracy for "
+            "accuracy)",
+        )
+
     def _find_classes(
         self, facts: pd.DataFrame, target: str, *, known_elsewhere: bool = False
     ) -> None:
         """Set the classes: those of the sources, unless more are `known_elsewhere`."""
         self.check_labels(facts["label"][facts["domain"] != target].to_numpy())
-        self.classes = tuple(check_classes(facts, target, known_elsewhere=known_elsewhere))
+        given = self.options.classes
+        if given in (None, FROM_FILE):
+            everywhere = known_elsewhere or given == FROM_FILE
+            self.classes = tuple(check_classes(facts, target, known_elsewhere=everywhere))
+            return
+        classes = [name.strip() for name in str(given).split(",") if name.strip()]
+        missing = sort_classes(set(facts["label"]) - set(classes))
+        if missing:
+            raise FarshoreError(
+                f"--classes does not name {', '.join(map(repr, missing))}, which rows of "
+                f"{self.title} have: name every class"
+            )
+        self.classes = tuple(classes)
 
     def _divide(
         self, rows: OwnRows, sources: Sequence[str], target: str, seed: int
@@ -256,6 +312,7 @@ class OwnBenchmark(Benchmark):
         deciding = members[sources[0]] if self._preprocess == "first" else training
         rows.plan(deciding, np.concatenate([training, members[target]]))
         rows.notes += rows.describe()
+        rows.notes.append(f"learned in this order: {' -> '.join(sources)}; unseen: {target}")
         leave_out = self.options.shared_rows == "leave-out"
         rows.notes += find_shared(facts, rows.keys(), members, target, leave_out=leave_out)
         if leave_out:

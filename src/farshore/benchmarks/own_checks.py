@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, MutableMapping
 import numpy as np
 import pandas as pd
 
-from ..data.convert import find_classes
+from ..data.columns import sort_classes
 from ..errors import FarshoreError
 
 
@@ -24,11 +24,10 @@ def check_classes(facts: pd.DataFrame, target: str, *, known_elsewhere: bool = F
         count = int(facts["label"][inside].isin(only_in_target).sum())
         raise FarshoreError(
             f"class {', '.join(map(repr, only_in_target))} exists only in the target {target!r} "
-            f"({count} rows), so it cannot be learned: remove those rows or choose another --target"
+            f"({count} rows), so it cannot be learned: remove those rows, choose another --target, "
+            "or count them as errors (--classes from-file)"
         )
-    texts = [str(label) for label in known]
-    integers = all(text.lstrip("-").isdigit() for text in texts)
-    return sorted(texts, key=int) if integers else [str(label) for label in find_classes(texts)]
+    return sort_classes(map(str, known))
 
 
 def check_domain(

@@ -12,9 +12,8 @@ from torch import Tensor
 from ..data.boundaries import By, construct, join_small
 from ..data.cells import as_numbers, as_texts, is_number
 from ..data.domain import Domain
-from ..data.splits import divide_rows
+from ..data.splits import divide_rows, split_seed
 from ..errors import FarshoreError, unknown
-from ..randomness import derive
 from .options import Preprocess
 from .own_rows import OwnRows, TableRows
 
@@ -43,7 +42,7 @@ def make_sources(
         splits[name] = divide_rows(
             name,
             len(own),
-            seed=derive(seed, "own data", name),
+            seed=split_seed(seed, name),
             times=times,
             groups=groups,
             sides=sides,
@@ -53,6 +52,7 @@ def make_sources(
         rows.learn(np.concatenate(list(training.values())))
         rows.notes.append("preprocessing was learned on all sources at once: not continual")
     domains = []
+    weights = _row_weights(facts, members, sources)
     for name in sources:
         rows.learn(training[name])
         domains.append(
@@ -61,9 +61,28 @@ def make_sources(
                 rows.inputs(members[name]),
                 encode(facts, members[name], classes),
                 *splits[name],
+                weights[name],
             )
         )
     return domains
+
+
+def _row_weights(
+    facts: pd.DataFrame, members: dict[str, np.ndarray], sources: Sequence[str]
+) -> dict[str, Tensor | None]:
+    """Return the weights of each source's rows; None if those of all sources are the same."""
+    if "weight" not in facts:
+        return dict.fromkeys(sources)
+    every = facts["weight"].to_numpy(dtype=np.float32)
+    if len(np.unique(np.concatenate([every[members[name]] for name in sources]))) == 1:
+        return dict.fromkeys(sources)
+    for name in sources:
+        if not every[members[name]].any():
+            raise FarshoreError(
+                f"--weight: all rows of domain {name!r} have the weight 0: remove the domain, or "
+                "give its rows weights"
+            )
+    return {name: torch.from_numpy(every[members[name]]) for name in sources}
 
 
 def encode(facts: pd.DataFrame, members: np.ndarray, classes: list[str]) -> Tensor:

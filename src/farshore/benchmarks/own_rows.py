@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from ..data.columns import plan_columns
+from ..data.columns import column_notes, plan_columns
 from ..data.domain import Array
 from ..data.image_folder import ImagePreprocessing, read_images
 from ..data.table import TablePreprocessing
@@ -82,7 +82,9 @@ class TableRows(OwnRows):
 
     table: pd.DataFrame
     categories: tuple[str, ...] = ()
+    time_format: str | None = None
     columns: TablePreprocessing | None = None
+    column_notes: list[str] = field(default_factory=list)
 
     @property
     def preprocessing(self) -> TablePreprocessing:
@@ -91,15 +93,20 @@ class TableRows(OwnRows):
         return self.columns
 
     def plan(self, deciding: np.ndarray, used: np.ndarray) -> None:
-        """Decide which columns are numbers; refuse text in them elsewhere."""
+        """Decide which columns are numbers or dates; refuse other text in them elsewhere."""
         categories = [column for column in self.categories if column in self.table]
-        plan = plan_columns(self.table.iloc[deciding], list(self.table.columns), categories)
+        first = self.table.iloc[deciding]
+        plan = plan_columns(first, list(self.table.columns), categories, self.time_format)
         plan.check(
             self.table.iloc[used],
             "the column is numeric, because the first domain has no text in it; fix the value, or "
             "declare the column as text (--categories {column})",
         )
-        self.columns = plan
+        self.columns, self.column_notes = plan, column_notes(first, plan)
+
+    def describe(self) -> list[str]:
+        """Name columns from which nothing can be learned."""
+        return self.column_notes
 
     def inputs(self, rows: np.ndarray) -> Tensor:
         """Return the features of these rows."""

@@ -8,19 +8,19 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, field_validator
 
-from ..data.columns import check_class_labels, need_texts, need_times
+from ..data.columns import check_class_labels, need_texts, need_times, need_weights
 from ..data.public_files import known_checksum
-from ..data.read_table import read_table
+from ..data.read_table import TextForm, read_table
 from ..errors import FarshoreError, unknown
 from .options import BenchmarkOptions, Preprocess
 from .own import OwnBenchmark, OwnOptions
 from .own_rows import TableRows
 
 
-class TableOptions(OwnOptions):
+class TableOptions(OwnOptions, TextForm):
     """Options that name the columns of a table."""
 
-    path: str = Field(description="a CSV, TSV or Parquet file")
+    path: str = Field(description="a CSV, TSV, Parquet or Feather file; text also with .gz")
     domain: str | None = Field(
         None, description="column that names the domain, or auto: domains are constructed"
     )
@@ -35,12 +35,20 @@ class TableOptions(OwnOptions):
     group: str | None = Field(
         None, description="group column: every group stays on one side of every split"
     )
+    weight: str | None = Field(
+        None, description="column with the weight of each row in training, 0 or more"
+    )
     categories: tuple[str, ...] = Field(
         (), description="input columns to read as text, even if the first domain has only numbers"
     )
     preprocess: Preprocess = Field(
         "first", description="learn scales on the first domain, or on all-sources (not continual)"
     )
+
+    @property
+    def form(self) -> TextForm:
+        """How the file is written."""
+        return TextForm(separator=self.separator, encoding=self.encoding, decimal=self.decimal)
 
     @field_validator("drop", "categories", mode="before")
     @classmethod
@@ -54,7 +62,7 @@ class Table(OwnBenchmark):
     """A table; its columns become inputs by a preprocessing learned on the first domain."""
 
     name = "table"
-    summary = "a table (CSV, TSV, Parquet) with a column for the domain and one for the class"
+    summary = "a table (CSV, Parquet, ...) with a column for the domain and one for the class"
     Options: ClassVar[type[BenchmarkOptions]] = TableOptions
     options: TableOptions
     network = "mlp"
@@ -82,12 +90,13 @@ class Table(OwnBenchmark):
         frame, options = self._read(), self.options
         facts = self._facts(frame)
         not_inputs = {options.label, options.domain, options.time, options.group, *options.drop}
+        not_inputs.add(options.weight)
         inputs = frame[[column for column in frame.columns if column not in not_inputs]]
         note = (
             f"{self.title}: {len(frame)} rows, {len(inputs.columns)} input columns, sha256 "
             f"{self.data_digest()[:16]}"
         )
-        return TableRows(facts, [note], inputs, options.categories)
+        return TableRows(facts, [note], inputs, options.categories, options.time_format)
 
     def check_labels(self, labels: np.ndarray) -> None:
         """Refuse labels that look like a quantity or a name."""
@@ -98,7 +107,8 @@ class Table(OwnBenchmark):
             raise FarshoreError(f"{self.path} is a folder, not a table: use image-folder")
         options = self.options
         roles = (options.label, options.domain, options.time, options.group)
-        return read_table(self.path, {*filter(None, roles), *options.categories})
+        texts = {*filter(None, roles), *options.categories, *options.drop}
+        return read_table(self.path, texts, options.form)
 
     def _facts(self, frame: pd.DataFrame) -> pd.DataFrame:
         options = self.options
@@ -119,6 +129,8 @@ class Table(OwnBenchmark):
             facts["time"] = need_times(frame, options.time, options.time_format)
         if options.group is not None:
             facts["group"] = need_texts(frame, options.group, "--group")
+        if options.weight is not None:
+            facts["weight"] = need_weights(frame, options.weight)
         for flag, columns in (("drop", options.drop), ("categories", options.categories)):
             for column in columns:
                 if column not in frame.columns:

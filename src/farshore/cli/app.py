@@ -91,6 +91,9 @@ def main() -> None:
         if isinstance(getattr(ended.__context__, "__cause__", None), KeyboardInterrupt):
             print("farshore: stopped", file=sys.stderr)
         raise
+    except BrokenPipeError:  # the reader, such as `head`, has all that it wants
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
     except KeyboardInterrupt:
         print("farshore: stopped", file=sys.stderr)
         sys.exit(130)

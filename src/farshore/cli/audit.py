@@ -11,18 +11,24 @@ from ..errors import FarshoreError
 from .data_options import (
     BenchmarkArgument,
     CategoriesFlag,
+    ClassesFlag,
+    DecimalFlag,
     DomainFlag,
     DropFlag,
+    EncodingFlag,
     GroupFlag,
     LabelFlag,
+    MetricFlag,
     NetworkFlag,
     NetworkSetFlag,
     OptionFlag,
     PreprocessFlag,
+    SeparatorFlag,
     SharedRowsFlag,
     SizeFlag,
     TimeFlag,
     TimeFormatFlag,
+    WeightFlag,
     data_fields,
 )
 from .engine_options import (
@@ -54,7 +60,13 @@ def audit(
     time_format: TimeFormatFlag = None,
     group: GroupFlag = None,
     categories: CategoriesFlag = None,
+    weight: WeightFlag = None,
+    separator: SeparatorFlag = None,
+    encoding: EncodingFlag = None,
+    decimal: DecimalFlag = None,
     preprocess: PreprocessFlag = None,
+    metric: MetricFlag = None,
+    classes: ClassesFlag = None,
     shared_rows: SharedRowsFlag = None,
     size: SizeFlag = None,
     option: OptionFlag = None,
@@ -85,7 +97,7 @@ def audit(
         typer.Option("--out", "-o", help="page to write [default: RUNS/audit-NAME.html]"),
     ] = None,
     workers: WorkersOption = None,
-    device: DeviceOption = "cpu",
+    device: DeviceOption = "auto",
     root: RootOption = None,
 ) -> None:
     """Say what to expect at a new site, and which method to take.
@@ -102,6 +114,7 @@ def audit(
     from ..auditing import carry_out_audit
     from ..benchmarks.source import make_benchmark
     from ..files import check_writable
+    from ..optimization import choose_device
     from ..plan.plan import Plan
     from ..plan.select import select_methods
     from ..store.store import Store
@@ -110,6 +123,7 @@ def audit(
     from .tables import make_console
 
     use_root(root)
+    device = choose_device(device)
     if seeds < 1:
         raise FarshoreError(f"--seeds {seeds} is not allowed: give at least 1")
     data, console = data_fields(arguments), make_console()

@@ -9,11 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import FarshoreError
+from ..files import TABLE_SUFFIXES
 
 BenchmarkArgument = Annotated[
     str,
     typer.Argument(
-        help="name of a benchmark, or your own table (CSV, Parquet) or folder of images"
+        help="name of a benchmark, or your own table (CSV, Parquet, ...) or folder of images"
     ),
 ]
 DomainFlag = Annotated[
@@ -37,9 +38,40 @@ GroupFlag = Annotated[
     str | None,
     typer.Option(help="column with groups (patients, lots) that no split may divide"),
 ]
+WeightFlag = Annotated[
+    str | None,
+    typer.Option(help="column with the weight of each row in training; it is not an input"),
+]
+SeparatorFlag = Annotated[
+    str | None,
+    typer.Option(
+        help="text file: character between fields, ',' ';' '|' or tab [default: header's]"
+    ),
+]
+EncodingFlag = Annotated[
+    str | None,
+    typer.Option(help="text file: its encoding, for example cp1252 [default: utf-8]"),
+]
+DecimalFlag = Annotated[
+    str | None, typer.Option(help="text file: decimal mark of numbers, . or , [default: .]")
+]
 PreprocessFlag = Annotated[
     str | None,
     typer.Option(help="fit the scaling on the first domain, or on all-sources (not continual)"),
+]
+MetricFlag = Annotated[
+    str | None,
+    typer.Option(
+        help="own data: accuracy or macro_f1 [default: macro_f1 if a class is rarer than 5% in the "
+        "first source, otherwise accuracy]"
+    ),
+]
+ClassesFlag = Annotated[
+    str | None,
+    typer.Option(
+        help="own data: all classes, a,b,c; from-file: also those that only the target has "
+        "[default: those of the sources]"
+    ),
 ]
 SharedRowsFlag = Annotated[
     str | None, typer.Option(help="source rows that are also in the target: keep or leave-out")
@@ -89,7 +121,13 @@ OPTION_FLAGS = (
     "time_format",
     "group",
     "categories",
+    "weight",
+    "separator",
+    "encoding",
+    "decimal",
     "preprocess",
+    "metric",
+    "classes",
     "shared_rows",
     "size",
     "domain_by",
@@ -146,7 +184,7 @@ def is_path(name: str) -> bool:
     looks_like_path = (
         "/" in name
         or "\\" in name
-        or Path(name).suffix.lower() in (".csv", ".tsv", ".parquet", ".pq")
+        or Path(name.lower().removesuffix(".gz")).suffix in TABLE_SUFFIXES
     )
     if Path(name).expanduser().exists():
         return True

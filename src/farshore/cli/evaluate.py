@@ -7,28 +7,37 @@ from typing import Annotated
 
 import typer
 
+from .data_options import DecimalFlag, EncodingFlag, SeparatorFlag
+
 
 def evaluate(
     model: Annotated[Path, typer.Argument(help="folder of the model")],
     data: Annotated[
         Path,
-        typer.Argument(help="a labelled table (CSV, Parquet), or a folder of images, class/file"),
+        typer.Argument(
+            help="a labelled table (CSV, Parquet, ...), or a folder of images, class/file"
+        ),
     ],
     label: Annotated[
         str | None, typer.Option(help="column with the class [default: the model's own]")
     ] = None,
+    separator: SeparatorFlag = None,
+    encoding: EncodingFlag = None,
+    decimal: DecimalFlag = None,
 ) -> None:
     """Score MODEL on labelled data, without learning from it.
 
     Example: farshore evaluate model/ new_site.csv
     """
+    from ..data.read_table import TextForm
     from ..deployment.model import Model
     from ..evaluation.scores import all_scores, confusion_matrix
     from .run import percent
     from .tables import make_console, plain_table
 
     opened = Model.open(model)
-    site = opened.read(data, labelled=True, label=label)
+    form = TextForm(separator=separator, encoding=encoding, decimal=decimal)
+    site = opened.read(data, labelled=True, label=label, form=form)
     logits, labels = opened.outputs(site)
     console = make_console()
     for note in site.notes:

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from ..errors import FarshoreError
+from .data_options import DecimalFlag, EncodingFlag, SeparatorFlag, WeightFlag
+from .engine_options import print_line
 from .run import percent, split_names
 
 
@@ -17,7 +19,9 @@ def learn(
     ],
     data: Annotated[
         Path,
-        typer.Argument(help="the site's table (CSV, Parquet), or its folder of images, class/file"),
+        typer.Argument(
+            help="the site's table (CSV, Parquet, ...), or its folder of images, class/file"
+        ),
     ],
     name: Annotated[str, typer.Option(help="name of the site")],
     label: Annotated[
@@ -31,6 +35,12 @@ def learn(
         str | None,
         typer.Option(help="new model: network [default: mlp for tables, cnn for images]"),
     ] = None,
+    network_set: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--network-set", help="new model: a setting of the network, name=value, repeatable"
+        ),
+    ] = None,
     memory: Annotated[
         int | None,
         typer.Option(help="new model: rows kept of all past sites together [default: 1000]"),
@@ -39,7 +49,19 @@ def learn(
         str | None,
         typer.Option(
             help="new model: all classes that may occur, comma-separated [default: the first "
-            "site's]"
+            "site's]; or a file that lists them: a text file with one per line, or a table with "
+            "the column of --label"
+        ),
+    ] = None,
+    new_classes: Annotated[
+        bool,
+        typer.Option("--new-classes", help="add classes that no earlier site had"),
+    ] = False,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="new model: accuracy or macro_f1 [default: macro_f1 if a class is rarer than 5% "
+            "at the first site, otherwise accuracy]"
         ),
     ] = None,
     set: Annotated[
@@ -90,6 +112,10 @@ def learn(
         str | None,
         typer.Option(help="new model: columns to read as text even if they are numbers"),
     ] = None,
+    weight: WeightFlag = None,
+    separator: SeparatorFlag = None,
+    encoding: EncodingFlag = None,
+    decimal: DecimalFlag = None,
     checkpoint: Annotated[
         int,
         typer.Option(help="steps between checkpoints; interrupted training resumes at the last"),
@@ -107,6 +133,8 @@ def learn(
 
     Example: farshore learn model/ site_b.csv --name "site B" --max-drop 0.02
     """
+    from ..data.columns import named_classes
+    from ..data.read_table import TextForm
     from ..deployment.model import NewModel
     from ..deployment.model import learn as learn_site
     from ..deployment.site import Columns
@@ -121,14 +149,19 @@ def learn(
         network=network,
         memory=memory,
         settings=parse_assignments(set or []),
-        classes=split_names(classes),
+        network_settings=parse_assignments(
+            network_set or [], flag="--network-set", example="width=64"
+        ),
+        classes=named_classes(classes, label, "--classes") if classes is not None else None,
         seed=seed,
+        metric=metric,
     )
     columns = Columns(
         label=label,
         time=time,
         time_format=time_format,
         group=group,
+        weight=weight,
         drop=tuple(split_names(drop) or ()),
         categories=tuple(split_names(categories) or ()),
     )
@@ -145,6 +178,8 @@ def learn(
             max_drop=max_drop,
             every=checkpoint,
             size=size,
+            new_classes=new_classes,
+            form=TextForm(separator=separator, encoding=encoding, decimal=decimal),
             device=device,
             observer=observer,
         )
@@ -153,10 +188,14 @@ def learn(
     console.print(
         f"{created}learned {name} ({done.rows} rows): {scores}", highlight=False, markup=False
     )
+    if len(done.order) > 1:
+        print_line(console, f"learned in this order: {' -> '.join(done.order)}")
     if done.before:
         rows = [
             [site, percent(done.before[site]), percent(done.after[site])] for site in done.before
         ]
         console.print(
-            plain_table("accuracy on the kept rows of past sites, %", ["", "before", "after"], rows)
+            plain_table(
+                f"{done.metric} on the kept rows of past sites, %", ["", "before", "after"], rows
+            )
         )

@@ -10,13 +10,16 @@ import typer
 
 from ..errors import FarshoreError
 from ..files import print_output, write_output
+from .data_options import DecimalFlag, EncodingFlag, SeparatorFlag
 
 
 def predict(
     model: Annotated[Path, typer.Argument(help="folder of the model")],
     data: Annotated[
         Path,
-        typer.Argument(help="a table (CSV, Parquet) or a folder of images; labels are not needed"),
+        typer.Argument(
+            help="a table (CSV, Parquet, ...) or a folder of images; labels are not needed"
+        ),
     ],
     out: Annotated[
         Path | None,
@@ -25,6 +28,9 @@ def predict(
     unknown: Annotated[
         str, typer.Option(help="what to do with unknown categories: mark or refuse")
     ] = "mark",
+    separator: SeparatorFlag = None,
+    encoding: EncodingFlag = None,
+    decimal: DecimalFlag = None,
 ) -> None:
     """Predict the class of every row of DATA with MODEL.
 
@@ -34,6 +40,7 @@ def predict(
 
     Example: farshore predict model/ new_site.csv -o predictions.csv
     """
+    from ..data.read_table import TextForm
     from ..deployment.model import Model
     from ..spreadsheet import as_csv_text
     from .tables import printable
@@ -41,7 +48,8 @@ def predict(
     if unknown not in ("mark", "refuse"):
         raise FarshoreError(f"--unknown {unknown} is not allowed: use mark or refuse")
     opened = Model.open(model)
-    site = opened.read(data, labelled=False)
+    form = TextForm(separator=separator, encoding=encoding, decimal=decimal)
+    site = opened.read(data, labelled=False, form=form)
     table = opened.predict(site)
     marked = table["unknown"] != "" if "unknown" in table else None
     if marked is not None and marked.any() and unknown == "refuse":

@@ -12,6 +12,8 @@ from torch import Tensor
 from ..observer import Observer
 from .tables import printable
 
+# With more sources than this, a line has their mean instead of all scores.
+MOST_SCORES = 8
 READ_EVERY = 25
 
 
@@ -64,9 +66,19 @@ class ProgressObserver(LiveBar, Observer):
         self.bar.advance(self.task)
 
     def domain(self, domain: str, scores: Mapping[str, float]) -> None:
-        """Print a permanent line: the validation score of every source so far."""
-        scored = {name: value for name, value in scores.items() if " validation " in f" {name} "}
-        shown = "  ".join(
-            f"{name.split(' validation')[0]} {100 * value:.1f}" for name, value in scored.items()
-        )
+        """Print a permanent line: the validation score of every source, or what sums them up."""
+        scored = {
+            name.split(" validation")[0]: 100 * value
+            for name, value in scores.items()
+            if " validation " in f" {name} "
+        }
+        if len(scored) > MOST_SCORES:
+            worst = min(scored, key=lambda name: scored[name])
+            itself = f"{domain} {scored[domain]:.1f}  " if domain in scored else ""
+            mean = sum(scored.values()) / len(scored)
+            shown = (
+                f"{itself}mean of all {len(scored)} {mean:.1f}  worst {worst} {scored[worst]:.1f}"
+            )
+        else:
+            shown = "  ".join(f"{name} {value:.1f}" for name, value in scored.items())
         self.console.print(f"learned {domain}: validation {shown}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,21 +14,27 @@ from ..files import check_writable, print_output
 from .data_options import (
     BenchmarkArgument,
     CategoriesFlag,
+    ClassesFlag,
+    DecimalFlag,
     DomainByFlag,
     DomainFlag,
     DomainsFlag,
     DropFlag,
+    EncodingFlag,
     GroupFlag,
     LabelFlag,
+    MetricFlag,
     NetworkFlag,
     NetworkSetFlag,
     OptionFlag,
     PreprocessFlag,
+    SeparatorFlag,
     SeverityFlag,
     SharedRowsFlag,
     SizeFlag,
     TimeFlag,
     TimeFormatFlag,
+    WeightFlag,
     WeightsFlag,
     data_fields,
 )
@@ -72,7 +79,13 @@ def run(
     time_format: TimeFormatFlag = None,
     group: GroupFlag = None,
     categories: CategoriesFlag = None,
+    weight: WeightFlag = None,
+    separator: SeparatorFlag = None,
+    encoding: EncodingFlag = None,
+    decimal: DecimalFlag = None,
     preprocess: PreprocessFlag = None,
+    metric: MetricFlag = None,
+    classes: ClassesFlag = None,
     shared_rows: SharedRowsFlag = None,
     size: SizeFlag = None,
     domain_by: DomainByFlag = None,
@@ -253,13 +266,7 @@ def show(result: Result, console: Console) -> None:
     if result.status == "diverged":
         console.print(f"diverged: {result.message}")
         return
-    matrix = zip(result.stages or result.sources, result.matrices["validation"], strict=True)
-    rows = [[f"after {name}", *(percent(value) for value in row)] for name, row in matrix]
-    console.print(
-        plain_table(
-            f"{result.metric} on each source's validation rows, %", ["", *result.sources], rows
-        )
-    )
+    show_matrix(result, console)
     assert result.target is not None
     headline = [
         [
@@ -280,6 +287,49 @@ def show(result: Result, console: Console) -> None:
         f"step, memory {result.memory_items} rows "
         f"({result.memory_bytes:,} bytes), {result.seconds['total']:.1f} s",
     )
+
+
+def show_matrix(result: Result, console: Console) -> None:
+    """Print the accuracy matrix, or a summary of it where the terminal is too narrow."""
+    from .tables import plain_table
+
+    stages = result.stages or result.sources
+    matrix = result.matrices["validation"]
+    what = f"{result.metric} on each source's validation rows, %"
+    widths = [max(len(name), 6) + 2 for name in result.sources]
+    if max(map(len, stages)) + 8 + sum(widths) <= console.width:
+        rows = [
+            [f"after {name}", *(percent(value) for value in row)]
+            for name, row in zip(stages, matrix, strict=True)
+        ]
+        console.print(plain_table(what, ["", *result.sources], rows))
+        return
+    header = ["", "itself", "mean so far", "worst so far", "mean of the later ones"]
+    rows = [
+        [f"after {name}", *summary(row, index if name in result.sources else None)]
+        for index, (name, row) in enumerate(zip(stages, matrix, strict=True))
+    ]
+    console.print(plain_table(what, header, rows))
+    print_line(
+        console,
+        f"the scores on all {len(result.sources)} sources after each of them are in result.json, "
+        "under matrices (--out FOLDER saves it)",
+    )
+
+
+def summary(row: Sequence[float], index: int | None) -> list[str]:
+    """Cells about the scores after a source: on itself, on the ones so far, on later ones.
+
+    index: the source's place; None if all sources were learned at once.
+    """
+    learned = row if index is None else row[: index + 1]
+    later = row[len(learned) :]
+    return [
+        percent(row[index] if index is not None else None),
+        percent(sum(learned) / len(learned)),
+        percent(min(learned)),
+        percent(sum(later) / len(later) if later else None),
+    ]
 
 
 def percent(value: float | None, *, sign: bool = False) -> str:

@@ -40,6 +40,8 @@ class ClosedForm(Entry):
 
     group = "closed-form"
     system = "closed-form"
+    weighs_rows = True
+    grows = True
     Settings: ClassVar[type[MethodSettings]] = ClosedFormSettings
     # What is summed, and the type in which the products of one batch of rows are computed.
     level: ClassVar[Level] = "products"

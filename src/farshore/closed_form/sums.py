@@ -83,17 +83,26 @@ class Adder:
         self.counts, self.squares = zeros((classes,)), zeros(())
         self.products = zeros((width, width)) if level == "products" else None
 
-    def add(self, features: Tensor, labels: Tensor, class_weight: Tensor | None) -> None:
-        """Add rows; with `class_weight`, each counts as much as its class weighs."""
+    def add(
+        self,
+        features: Tensor,
+        labels: Tensor,
+        class_weight: Tensor | None,
+        row_weights: Tensor | None = None,
+    ) -> None:
+        """Add rows; each counts as much as its class weighs, times its own weight if given."""
         members = one_hot(labels, self.classes).to(self.dtype)
+        weighs = class_weight is not None or row_weights is not None
         if class_weight is not None:
             members = members * class_weight.to(self.dtype)
+        if row_weights is not None:
+            members = members * row_weights[:, None].to(self.dtype)
         self.counts += members.double().sum(dim=0)
         if self.level == "counts":
             return
         features = features.to(self.dtype)
         self.by_class += (features.T @ members).double()
-        weighted = features if class_weight is None else features * members.sum(dim=1)[:, None]
+        weighted = features * members.sum(dim=1)[:, None] if weighs else features
         if self.products is None:
             self.squares += (weighted * features).double().sum()
         else:

@@ -33,7 +33,7 @@ from ..observer import Observer
 from ..profiles import PROFILES
 from ..randomness import generator, seeded
 from ..settings import MethodSettings
-from ..system import Setup, System, Usage
+from ..system import Setup, System, Usage, widened
 from ..trainer import Trainer
 from .entry import ClosedForm, ClosedFormSettings
 from .head import Head
@@ -170,8 +170,11 @@ class ClosedFormSystem(System):
             f"sums of {len(model.weight):,} features", "lower random_features"
         )
         with shortage, self._computing():
-            for number, (inputs, labels) in enumerate(rows.batches(size)):
-                adder.add(model.extract(inputs.to(self.device)), labels, weight)
+            parts = torch.arange(len(rows)).tensor_split(max(1, -(-len(rows) // size)))
+            for number, positions in enumerate(parts):
+                inputs, labels = rows.take(positions)
+                features = model.extract(inputs.to(self.device))
+                adder.add(features, labels, weight, rows.weights_at(positions))
                 observer.step(name, number, {})
         sums = adder.packed()
         if not all(bool(torch.isfinite(each).all()) for each in sums.values()):
@@ -180,6 +183,34 @@ class ClosedFormSystem(System):
                 "inputs first"
             )
         return sums
+
+    def grown(self, setup: Setup) -> ClosedFormSystem:
+        """A system with more classes, none of which was seen so far; the head stays as it is."""
+        larger, state = ClosedFormSystem(setup), self.state_dict()
+        if state["network"] is not None:
+            fresh = larger.base.state_dict()
+            state["network"] = {
+                name: widened(old, fresh[name]) for name, old in state["network"].items()
+            }
+        head, model = state["head"], larger.model
+        state["head"] = {
+            "weight": widened(head["weight"], torch.zeros_like(model.weight)),
+            "bias": widened(head["bias"], torch.zeros_like(model.bias)),
+            "seen": widened(head["seen"], torch.zeros_like(model.seen)),
+        }
+        classes = setup.classes
+        state["sums"] = [
+            {
+                **sums,
+                "by_class": widened(
+                    sums["by_class"], sums["by_class"].new_zeros(len(model.weight), classes)
+                ),
+                "counts": widened(sums["counts"], sums["counts"].new_zeros(classes)),
+            }
+            for sums in state["sums"]
+        ]
+        larger.load_state_dict(state)
+        return larger
 
     def _fit(self) -> None:
         """Compute the head from the sums of all domains, whatever their order."""

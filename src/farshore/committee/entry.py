@@ -74,6 +74,8 @@ class Best(Entry):
     group = "committee"
     reference = "average of er-kd, ridge and slda"
     system = "committee"
+    weighs_rows = True
+    grows = True
     Settings: ClassVar[type[MethodSettings]] = BestSettings
     settings: BestSettings
 

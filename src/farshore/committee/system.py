@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..data.domain import Domain, Rows
+from ..errors import FarshoreError
 from ..forms import NAMES, FormError, check_form, check_keys
 from ..memory.memory import Fields
 from ..methods import METHODS
@@ -50,6 +51,8 @@ class CommitteeSystem(System):
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         self.settings = _settings(setup)
+        if setup.weighted:
+            _check_members(self.settings.members, "weighs_rows", "weights of rows")
         setups = _setups(setup)
         self.members: dict[str, System] = {
             name: SYSTEMS.get(of_member.entry.system)(of_member)
@@ -91,6 +94,16 @@ class CommitteeSystem(System):
         for member in self.members.values():
             resumable = checkpoints if member is self.trained else None
             member.learn(domain, steps=steps, checkpoints=resumable)
+
+    def grown(self, setup: Setup) -> CommitteeSystem:
+        """Every member with the further classes."""
+        _check_members(self.settings.members, "grows", "further classes")
+        committee = CommitteeSystem(setup)
+        setups = _setups(setup)
+        committee.members = {
+            name: member.grown(setups[name]) for name, member in self.members.items()
+        }
+        return committee
 
     def learn_jointly(self, domains: Sequence[Domain], *, steps: int) -> int:
         """Every member learns all domains at once."""
@@ -158,6 +171,13 @@ def _settings(setup: Setup) -> BestSettings:
     settings = entry.Settings.build(setup.settings, PROFILES.get(setup.profile), entry.name)
     assert isinstance(settings, BestSettings)
     return settings
+
+
+def _check_members(members: str, ability: str, what: str) -> None:
+    """Refuse what a member cannot take."""
+    for name in members.split("+"):
+        if not getattr(METHODS.get(name), ability):
+            raise FarshoreError(f"{what} are not allowed for the member {name!r}: choose another")
 
 
 def _setups(setup: Setup) -> dict[str, Setup]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ..errors import FarshoreError, unknown
-from .cells import as_texts, is_missing_number, is_number, parse_numbers
-from .read_table import UNNAMED
+from .cells import as_numbers, as_texts, is_missing_number, is_number, parse_numbers
+from .convert import MOST_FRACTIONS
+from .dates import ISO, date_form, part_names
+from .read_table import UNNAMED, read_table, table_suffix
 from .table import TablePreprocessing
 
 # A column with at least this share of numbers is taken as numeric; texts in it are mistakes.
@@ -19,7 +22,13 @@ MEANT_AS_NUMBERS = 0.9
 MOST_CATEGORIES = 100
 MOST_CLASSES = 100
 MOST_CODES = 20  # more distinct integers than this are taken for a quantity, unless all are common
-_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?", re.ASCII)
+# Words of this many characters or more, nearly all different, are free text.
+FREE_TEXT = 20
+FEWEST_ROWS = 10  # fewer rows say nothing about a column
+_ID_NAME = re.compile(
+    r"(.*[ _.-])?(id|ids|uid|uuid|guid|identifier|index|idx|row|nr|no|number|key|code|mrn)"
+    r"|.*[a-z](Id|ID)",
+)
 _KNOWN_FORMATS = tuple(
     date + time
     for date in ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%d %b %Y")
@@ -67,6 +76,17 @@ def need_times(
     return _as_seconds(_parse_times(texts, "ISO8601", column), texts, column)
 
 
+def need_weights(frame: pd.DataFrame, column: str) -> np.ndarray:
+    """Return the weights of all rows: numbers from 0, none missing."""
+    weights = as_numbers(_need(frame, column, "--weight"), "a weight is a number from 0")
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(wrong):
+        raise FarshoreError(
+            f"--weight {column}, row {wrong[0]}: a weight must be a number from 0: fix or drop it"
+        )
+    return weights
+
+
 def _series(texts: np.ndarray) -> pd.Series:
     return pd.Series(texts, dtype=object)
 
@@ -110,6 +130,32 @@ def _as_seconds(
     )
 
 
+def named_classes(text: str, label: str | None, option: str) -> list[str]:
+    """Return the classes in a text: `a,b,c`, or the path of a file that lists them.
+
+    A text file has one class per line; of a table, the label column is read.
+    """
+    path = Path(text).expanduser()
+    if not path.is_file():
+        return [name.strip() for name in text.split(",") if name.strip()]
+    if path.suffix.lower() != ".txt" and table_suffix(path) is not None:
+        if label is None:
+            raise FarshoreError(f"{option} is a table: name its column with the class (--label)")
+        return sort_classes(set(need_texts(read_table(path, {label}), label, "--label")))
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeError) as error:
+        raise FarshoreError(f"{option} cannot be read as a text file: {error}") from None
+    return list(dict.fromkeys(line.strip() for line in lines if line.strip()))
+
+
+def sort_classes(classes: Iterable[str]) -> list[str]:
+    """Return classes in order; whole numbers by their value."""
+    distinct = set(classes)
+    integers = all(text.lstrip("-").isdigit() for text in distinct)
+    return sorted(distinct, key=int) if integers else sorted(distinct)
+
+
 def check_class_labels(labels: np.ndarray, column: str) -> None:
     """Refuse labels that look like a quantity or a name, because Farshore classifies."""
     distinct = sorted(set(labels))
@@ -118,7 +164,9 @@ def check_class_labels(labels: np.ndarray, column: str) -> None:
         numbers = parse_numbers(np.array(distinct, dtype=object))
         count = len(np.unique(numbers))
         fractional = bool((numbers != np.round(numbers)).any())
-        if (fractional and count > 10) or (count > MOST_CODES and count > len(labels) / 50):
+        if (fractional and count > MOST_FRACTIONS) or (
+            count > MOST_CODES and count > len(labels) / 50
+        ):
             raise FarshoreError(
                 f"--label {column} has {count} different numbers, which looks like a quantity: "
                 "farshore only classifies; divide it into "
@@ -140,25 +188,33 @@ def check_class_labels(labels: np.ndarray, column: str) -> None:
 
 
 def plan_columns(
-    frame: pd.DataFrame, columns: Sequence[str], categories: Collection[str] = ()
+    frame: pd.DataFrame,
+    columns: Sequence[str],
+    categories: Collection[str] = (),
+    time_format: str | None = None,
 ) -> TablePreprocessing:
-    """Decide which columns are numbers and which are categories, by these rows alone.
+    """Decide which columns are numbers, categories and dates, by these rows alone.
 
     `categories` are columns declared as such. A few texts in a column of numbers are refused, with
-    their row.
+    their row. Dates are ISO dates, or have the `time_format`.
     """
     for column in categories:
         if column not in columns:
             raise unknown("column in --categories", column, columns)
     numbers: list[str] = []
     texts: dict[str, None] = {}
+    dates: dict[str, str] = {}
     for column in columns:
         if column.startswith(UNNAMED):
             raise FarshoreError(
                 f"column {column!r} has no name in the file (perhaps it contains row numbers): "
                 f"leave it out (--drop {column!r}), or name it in the header"
             )
-        if column in categories or not _is_number(frame[column], column):
+        form = None if column in categories else _date_form(frame[column], time_format)
+        if form is not None:
+            dates[column] = form
+            numbers += part_names(column)
+        elif column in categories or not _is_number(frame[column], column):
             texts[column] = None
         else:
             numbers.append(column)
@@ -167,7 +223,62 @@ def plan_columns(
             "no column is left to learn from: domain, label, time, group and dropped columns are "
             "not inputs"
         )
-    return TablePreprocessing(numbers, texts, most=MOST_CATEGORIES)
+    return TablePreprocessing(numbers, texts, most=MOST_CATEGORIES, columns=columns, dates=dates)
+
+
+def column_notes(frame: pd.DataFrame, plan: TablePreprocessing) -> list[str]:
+    """Return notes on columns of the first domain that are probably no use as inputs."""
+    constant = [column for column in plan.columns if _is_constant(frame[column])]
+    identifiers = [
+        column
+        for column in plan.columns
+        if column not in constant and column not in plan.dates and _is_identifier(frame, column)
+    ]
+    notes = [
+        f"note: column {column!r} has another value in every row and may be an identifier, from "
+        f"which nothing can be learned: leave it out (--drop {column})"
+        for column in identifiers
+    ]
+    if constant:
+        notes.append(
+            f"note: the first domain has one value only, or none, in "
+            f"{', '.join(map(repr, constant))}: nothing can be learned from that there"
+        )
+    if plan.dates:
+        notes.append(
+            f"note: dates become year, month and weekday: {', '.join(map(repr, plan.dates))}"
+        )
+    return notes
+
+
+def _is_constant(values: pd.Series) -> bool:
+    texts = as_texts(values)
+    return len(texts) > 1 and len(set(texts)) == 1
+
+
+def _is_identifier(frame: pd.DataFrame, column: str) -> bool:
+    """Whether a column numbers its rows, or has a name and values like an identifier."""
+    texts = as_texts(frame[column])
+    if len(texts) < FEWEST_ROWS or pd.isna(texts).any() or len(set(texts)) < len(texts):
+        return False
+    named = _ID_NAME.fullmatch(column) is not None or _ID_NAME.fullmatch(column.lower()) is not None
+    if not all(map(is_number, texts)):
+        return named
+    numbers = as_numbers(frame[column])
+    if not np.isfinite(numbers).all() or (numbers != np.round(numbers)).any():
+        return False
+    return named or bool((np.diff(numbers) == 1).all())
+
+
+def _date_form(values: pd.Series, time_format: str | None) -> str | None:
+    """Return how the dates of a column are written; None if it is no column of dates."""
+    if pd.api.types.is_datetime64_any_dtype(values):
+        return ISO
+    if pd.api.types.is_numeric_dtype(values) or isinstance(values.dtype, pd.CategoricalDtype):
+        return None
+    texts = as_texts(values)
+    present = set(texts[~is_missing_number(texts)])
+    return None if all(map(is_number, present)) else date_form(present, time_format)
 
 
 def _need(frame: pd.DataFrame, column: str, option: str) -> pd.Series:
@@ -194,14 +305,41 @@ def _is_number(values: pd.Series, column: str) -> bool:
             f"leave the column out (--drop {column}), or declare it as text (--categories {column})"
         )
     distinct = set(texts[present])
-    if all(_ISO_DATE.fullmatch(text) for text in distinct):
+    if _share_of_decimal_commas(texts[present]) >= MEANT_AS_NUMBERS:
         raise FarshoreError(
-            f"column {column!r} contains dates: use it as the time (--time {column}), or leave "
-            f"it out (--drop {column})"
+            f"column {column!r} has numbers with a decimal comma, such as {texts[present][0]!r}: "
+            f"give --decimal , (or declare it as text, --categories {column})"
         )
-    if len(distinct) > MOST_CATEGORIES and len(distinct) > len(present) / 2:
+    written = next((form for form in _KNOWN_FORMATS if date_form(distinct, form)), None)
+    if written is not None:
         raise FarshoreError(
-            f"column {column!r} has {len(distinct)} different texts in {len(present)} rows, too "
+            f"column {column!r} contains dates such as {texts[present][0]!r}, which are not ISO "
+            f"dates (2026-11-15): say how they are written (--time-format {written!r}, or another "
+            f"order), or leave the column out (--drop {column})"
+        )
+    _check_categories(texts[present], distinct, column)
+    return False
+
+
+def _share_of_decimal_commas(texts: np.ndarray) -> float:
+    """Return the share of cells that are numbers if a comma is a decimal mark; 0 without commas."""
+    with_points = np.array([text.replace(",", ".") for text in texts], dtype=object)
+    share = float((~np.isnan(parse_numbers(with_points))).mean())
+    return share if any("," in text for text in texts) else 0.0
+
+
+def _check_categories(texts: np.ndarray, distinct: set[str], column: str) -> None:
+    """Refuse free text, and more different texts than a category can have."""
+    lengths = [len(text) for text in distinct]
+    nearly_all = len(texts) >= FEWEST_ROWS and len(distinct) >= MEANT_AS_NUMBERS * len(texts)
+    if nearly_all and sum(lengths) / len(lengths) >= FREE_TEXT:
+        raise FarshoreError(
+            f"column {column!r} is free text ({len(distinct)} different texts in {len(texts)} "
+            f"rows), which is not read: leave it out (--drop {column}), or turn it into numbers "
+            "or categories first"
+        )
+    if len(distinct) > MOST_CATEGORIES and len(distinct) > len(texts) / 2:
+        raise FarshoreError(
+            f"column {column!r} has {len(distinct)} different texts in {len(texts)} rows, too "
             f"many for a category: leave it out (--drop {column})"
         )
-    return False

@@ -1,18 +1,20 @@
-"""Convert user input (NumPy arrays, data frames, tensors, lists) to tensors, with clear errors."""
+"""Convert user input (arrays, tensors, lists, Datasets, labels) to tensors, with clear errors."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
+from torch.utils.data import DataLoader, Dataset, RandomSampler
 
 from ..errors import FarshoreError, unknown
 
 Label = int | float | str | bool
+# More different labels than this that are not all whole numbers are taken for a quantity.
+MOST_FRACTIONS = 10
 
 
 def as_inputs(values: Any, *, where: str = "the inputs") -> Tensor:
@@ -36,30 +38,79 @@ def as_inputs(values: Any, *, where: str = "the inputs") -> Tensor:
 
 
 def from_dataset(x: Any, y: Any = None) -> tuple[Any, Any]:
-    """Read a torch Dataset of (input, label) pairs into memory; return anything else unchanged."""
-    if not isinstance(x, Dataset):
+    """Read a torch Dataset or DataLoader of (inputs, labels) into memory.
+
+    Anything else is returned unchanged.
+    """
+    if not isinstance(x, DataLoader | Dataset):
         return x, y
     if y is not None:
+        name = "DataLoader" if isinstance(x, DataLoader) else "Dataset"
         raise FarshoreError(
-            "a torch Dataset contains its own labels: call learn(dataset) without y"
+            f"a torch {name} contains its own labels: call learn({name.lower()}) without y"
         )
-    if not hasattr(x, "__len__") or not hasattr(x, "__getitem__"):
+    return _from_loader(x) if isinstance(x, DataLoader) else _from_items(x)
+
+
+def _from_items(dataset: Any) -> tuple[Tensor, list[Any] | None]:
+    if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
         raise FarshoreError(
             "a torch Dataset without a length cannot be learned from: collect its rows into "
             "arrays first"
         )
-    items = [x[row] for row in range(len(x))]
+    items = [dataset[row] for row in range(len(dataset))]
     if not items:
         raise FarshoreError("the torch Dataset is empty: it needs at least one row")
     paired = isinstance(items[0], tuple | list) and len(items[0]) == 2
-    inputs = [_row(item[0] if paired else item) for item in items]
-    shapes = {tuple(row.shape) for row in inputs}
+    inputs = _joined(torch.stack, [_row(item[0] if paired else item) for item in items], "Dataset")
+    return inputs, [_plain(item[1]) for item in items] if paired else None
+
+
+def _from_loader(loader: DataLoader[Any]) -> tuple[Tensor, list[Any] | None]:
+    """Read every batch; a shuffled loader is read in the order of its Dataset.
+
+    The rows are the same, and the result does not depend on the state of torch's generator.
+    """
+    sampler = loader.sampler
+    if loader.batch_size is None or (
+        isinstance(sampler, RandomSampler)
+        and not sampler.replacement
+        and sampler.num_samples == len(sampler.data_source)
+        and not loader.drop_last
+    ):
+        return _from_items(loader.dataset)
+    batches = list(loader)
+    if not batches:
+        raise FarshoreError("the torch DataLoader is empty: it needs at least one row")
+    paired = isinstance(batches[0], tuple | list) and len(batches[0]) == 2
+    parts = [_batch(batch[0] if paired else batch) for batch in batches]
+    inputs = _joined(torch.cat, parts, "DataLoader")
+    if not paired:
+        return inputs, None
+    return inputs, [_plain(label) for batch in batches for label in batch[1]]
+
+
+def _joined(join: Callable[[list[Tensor]], Tensor], parts: list[Tensor], what: str) -> Tensor:
+    """Join rows or batches of rows, which must agree in their shape."""
+    shapes = {tuple(part.shape[0 if join is torch.stack else 1 :]) for part in parts}
     if len(shapes) > 1:
         raise FarshoreError(
-            f"the torch Dataset has rows of different shapes ({sorted(shapes)[:2]}): resize them "
+            f"the torch {what} has rows of different shapes ({sorted(shapes)[:2]}): resize them "
             "to one shape"
         )
-    return torch.stack(inputs), [_plain(item[1]) for item in items] if paired else None
+    return join(parts)
+
+
+def _batch(value: Any) -> Tensor:
+    """Return the inputs of one batch as a tensor."""
+    if isinstance(value, Tensor):
+        return value.detach()
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(np.ascontiguousarray(value))
+    raise FarshoreError(
+        f"the torch DataLoader gives batches of {type(value).__name__}: let collate_fn return "
+        "(inputs, labels), with the inputs as one tensor"
+    )
 
 
 def _row(value: Any) -> Tensor:
@@ -96,6 +147,35 @@ def as_labels(values: Any, *, where: str = "the labels") -> list[Label]:
     return labels
 
 
+def as_weights(values: Any, rows: int, *, where: str = "the weights") -> Tensor | None:
+    """Return one weight per row; None if all are equal, which is the same as no weights."""
+    if values is None:
+        return None
+    array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+    if array.ndim != 1 or len(array) != rows or array.dtype.kind not in "buif":
+        raise FarshoreError(f"{where} have shape {array.shape}: give one number per row, {rows}")
+    wrong = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
+    if len(wrong):
+        raise FarshoreError(
+            f"{where}, row {wrong[0]}: {array[wrong[0]]} is not allowed: a weight is 0 or more"
+        )
+    if not array.any():
+        raise FarshoreError(f"{where} are all 0: at least one row must count")
+    if (array == array[0]).all():
+        return None
+    return torch.from_numpy(array.astype(np.float32))
+
+
+def check_no_quantity(labels: Sequence[Label], *, where: str = "the labels") -> None:
+    """Refuse many different fractions: they are a quantity, and Farshore classifies."""
+    floats = {label for label in labels if isinstance(label, float)}
+    if len(floats) > MOST_FRACTIONS and not all(label.is_integer() for label in floats):
+        raise FarshoreError(
+            f"{where} have {len(floats)} different numbers, which looks like a quantity: farshore "
+            "only classifies; divide them into classes first, for example low and high"
+        )
+
+
 def find_classes(labels: Sequence[Label]) -> list[Label]:
     """Return the distinct labels, sorted."""
     try:
@@ -112,6 +192,7 @@ def encode_labels(labels: Sequence[Label], classes: Sequence[Label], *, domain: 
             error = unknown("label", str(label), [str(known) for known in classes])
             raise FarshoreError(
                 f"domain {domain!r}, row {row}: {error}. The classes are fixed by the first "
-                "domain; to allow more, create the learner with classes=[...] naming all of them"
+                "domain; to allow more, create the learner with classes=[...] naming all of them "
+                "(--classes), or add new ones with grow_classes=True (--new-classes)"
             )
     return torch.tensor([numbers[label] for label in labels], dtype=torch.long)

@@ -26,6 +26,8 @@ class Rows:
     inputs: Array
     labels: Tensor
     index: Tensor
+    # How much each row of the domain counts in training; None if all count the same.
+    weights: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.index)
@@ -36,6 +38,12 @@ class Rows:
         if isinstance(self.inputs, Tensor):
             return self.inputs[rows.to(self.inputs.device)], self.labels[rows]
         return _gather(self.inputs, rows.cpu().numpy()), self.labels[rows]
+
+    def weights_at(self, positions: Tensor) -> Tensor | None:
+        """Return the weights at these positions among the rows."""
+        if self.weights is None:
+            return None
+        return self.weights[self.index[positions.to(self.index.device)]]
 
     def batches(self, size: int, order: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield all rows in batches of at most `size`, whose sizes differ by at most one."""
@@ -48,14 +56,20 @@ class Rows:
 
         Memory-mapped inputs that do not fit into a GPU's free memory are not moved.
         """
-        return Rows(_moved(self.inputs, device), self.labels.to(device), self.index.to(device))
+        return Rows(
+            _moved(self.inputs, device),
+            self.labels.to(device),
+            self.index.to(device),
+            self.weights.to(device) if self.weights is not None else None,
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Domain:
     """Labelled rows of one source; `train` and `validation` are row numbers.
 
-    Images are uint8 [n, channels, height, width].
+    `weights` say how much each row counts in training; scores count every row once. Images are
+    uint8 [n, channels, height, width].
     """
 
     name: str
@@ -63,6 +77,7 @@ class Domain:
     labels: Tensor
     train: Tensor
     validation: Tensor
+    weights: Tensor | None = None
 
     @classmethod
     def divided(
@@ -73,6 +88,7 @@ class Domain:
         *,
         validation: float | int = 0.2,
         seed: int = 0,
+        weights: Tensor | None = None,
     ) -> Domain:
         """Split the rows at random; `validation` is a share (float) or a number of rows (int)."""
         check_rows(name, inputs, labels)
@@ -89,6 +105,7 @@ class Domain:
             labels.long(),
             train=order[held_out:].sort().values,
             validation=order[:held_out].sort().values,
+            weights=weights,
         )
 
     def __len__(self) -> int:
@@ -102,6 +119,7 @@ class Domain:
             self.labels.to(device),
             self.train.to(device),
             self.validation.to(device),
+            self.weights.to(device) if self.weights is not None else None,
         )
 
     def split(self, name: str) -> Rows:
@@ -111,7 +129,7 @@ class Domain:
             "validation": self.validation,
             "all": torch.arange(len(self), device=self.labels.device),
         }[name]
-        return Rows(self.inputs, self.labels, index)
+        return Rows(self.inputs, self.labels, index, self.weights)
 
 
 def check_rows(name: str, inputs: Array, labels: Tensor) -> None:

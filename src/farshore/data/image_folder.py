@@ -17,6 +17,7 @@ import pandas as pd
 from PIL import Image
 
 from ..errors import FarshoreError
+from ..names import natural_key
 
 # The formats that are decoded, by content: other decoders of Pillow may run external programs.
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
@@ -75,7 +76,7 @@ def list_images(folder: Path) -> tuple[pd.DataFrame, list[str]]:
             "with --domain auto)"
         )
     # Sort by file name, not by class: if domains are constructed, this order is the stream.
-    images.sort(key=lambda path: (path.relative_to(folder).parts[:-2], path.name, path.parent.name))
+    images.sort(key=lambda path: _stream_key(path.relative_to(folder).parts))
     parts = [path.relative_to(folder).parts for path in images]
     frame = pd.DataFrame(
         {"file": [str(path) for path in images], "class": [part[-2] for part in parts]}
@@ -95,12 +96,15 @@ def list_images(folder: Path) -> tuple[pd.DataFrame, list[str]]:
 
 
 def list_files(folder: Path) -> list[Path]:
-    """Return all files that are not hidden, sorted; names must be text that can be written."""
-    files = sorted(
+    """Return all files that are not hidden, in natural order: image2 comes ahead of image10.
+
+    Their names must be text that can be written.
+    """
+    files = [
         path
         for path in folder.rglob("*")
         if path.is_file() and not any(p.startswith(".") for p in path.relative_to(folder).parts)
-    )
+    ]
     for path in files:
         name = path.relative_to(folder).as_posix()
         if any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
@@ -108,7 +112,12 @@ def list_files(folder: Path) -> list[Path]:
                 f"{folder}: the file name {os.fsencode(name)!r} is not text in UTF-8 or has "
                 "control characters: rename it"
             )
-    return files
+    return sorted(files, key=lambda path: [*map(natural_key, path.relative_to(folder).parts)])
+
+
+def _stream_key(parts: tuple[str, ...]) -> list[Any]:
+    """Sort by domain and file name; the class decides last."""
+    return [natural_key(name) for name in (*parts[:-2], parts[-1], parts[-2])]
 
 
 def read_images(

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import StateError
-from ..forms import NAMES, MapOf, Maybe, check_form
+from ..forms import NAMES, FormError, MapOf, Maybe, check_form
+from .dates import part_names
 from .image_folder import ImagePreprocessing
 from .table import TablePreprocessing
 
@@ -19,6 +20,8 @@ FORMS: dict[str, Any] = {
         "categories": MapOf(Maybe(NAMES)),
         "indicators": True,
         "most": Maybe(0),
+        "columns": NAMES,
+        "dates": MapOf(""),
     },
     "images": {"kind": "", "size": 0, "channels": 0},
 }
@@ -31,8 +34,21 @@ def from_state(state: Mapping[str, Any] | None) -> Preprocessing | None:
     for kind in (TablePreprocessing, ImagePreprocessing):
         if state.get("kind") == kind.kind:
             check_form(state, FORMS[kind.kind], "preprocessing")
+            if kind is TablePreprocessing:
+                _check_columns(state)
             return kind.from_state(state)
     raise StateError(
         f"the state contains preprocessing of kind {state.get('kind')!r}, which this version of "
         "farshore does not know"
     )
+
+
+def _check_columns(state: Mapping[str, Any]) -> None:
+    """Raise a FormError unless every column is a number, a category or a date, and named once."""
+    dates = state["dates"]
+    parts = [part for column in dates for part in part_names(column)]
+    plain = [column for column in state["numbers"] if column not in parts]
+    if sorted(state["columns"]) != sorted([*plain, *state["categories"], *dates]):
+        raise FormError("preprocessing.columns are not its numbers, categories and dates")
+    if not set(parts) <= set(state["numbers"]):
+        raise FormError("preprocessing.numbers lacks parts of its dates")

@@ -15,9 +15,17 @@ import torch
 from torch import Tensor
 
 from ..errors import FarshoreError
-from ..randomness import generator
+from ..randomness import derive, generator
 
 SHARE = 0.2
+
+
+def split_seed(seed: int, domain: str) -> int:
+    """Return the seed that divides a domain's rows, whichever way they come in.
+
+    It depends on the domain's name, so that the order of the domains does not change the split.
+    """
+    return derive(seed, "own data", domain)
 
 
 def divide_rows(

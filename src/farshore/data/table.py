@@ -1,6 +1,7 @@
 """Preprocessing of tables: learned on the first domain and then frozen.
 
-Later domains therefore cannot influence earlier ones. A number column becomes (x - median) / scale,
+Later domains therefore cannot influence earlier ones. A date becomes the numbers year, month and
+weekday. A number column becomes (x - median) / scale,
 with missing values at 0 and an indicator column. A category column becomes one column per known
 category, one for `other` and one for missing. A number column that is empty in the first domain is
 scaled, and frozen, in the first domain that has values.
@@ -8,7 +9,7 @@ scaled, and frozen, in the first domain that has values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from ..errors import FarshoreError
+from ..errors import FarshoreError, nearest
 from .cells import as_numbers, as_texts
+from .dates import expand, part_names
 
 # Values are clipped at this many scales: one absurd value at a new site must not dominate a row.
 LIMIT = 10.0
@@ -30,6 +32,8 @@ class TablePreprocessing:
 
     `indicators=False` omits the indicators of missing numbers, for tables without missing values.
     `most` limits the number of categories per column to the most frequent; the rest is `other`.
+    `columns` are all columns in the order of the table, for rows that come without names. `dates`
+    maps date columns to how they are written; their year, month and weekday are among the numbers.
     """
 
     kind = "table"
@@ -41,6 +45,8 @@ class TablePreprocessing:
         *,
         indicators: bool = True,
         most: int | None = None,
+        columns: Sequence[str] | None = None,
+        dates: Mapping[str, str] | None = None,
     ) -> None:
         self.indicators = indicators
         self.most = most
@@ -49,6 +55,10 @@ class TablePreprocessing:
             column: list(known) if known is not None else None
             for column, known in (categories or {}).items()
         }
+        self.dates = dict(dates or {})
+        parts = {part for column in self.dates for part in part_names(column)}
+        plain = (column for column in self.numbers if column not in parts)
+        self.columns = list(columns or (*plain, *self.categories, *self.dates))
 
     def learn(self, frame: pd.DataFrame) -> TablePreprocessing:
         """Fit the columns that are not fitted yet to the training rows of the current domain."""
@@ -147,6 +157,8 @@ class TablePreprocessing:
             "categories": dict(self.categories),
             "indicators": self.indicators,
             "most": self.most,
+            "columns": self.columns,
+            "dates": dict(self.dates),
         }
 
     @classmethod
@@ -157,6 +169,8 @@ class TablePreprocessing:
             state["categories"],
             indicators=state["indicators"],
             most=state["most"],
+            columns=state["columns"],
+            dates=state["dates"],
         )
         preprocessing.numbers = {
             column: tuple(fixed) if fixed is not None else None
@@ -165,16 +179,39 @@ class TablePreprocessing:
         return preprocessing
 
     def _named(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the frame with strings as column names; refuse it if a column is missing."""
+        """Return the frame with strings as column names, and with the parts of its dates.
+
+        It is refused if a column is missing.
+        """
         frame = frame.rename(columns=str)
-        absent = [
-            column for column in (*self.numbers, *self.categories) if column not in frame.columns
-        ]
-        if absent:
-            raise FarshoreError(
-                f"the table has no column {absent[0]!r}: it has {', '.join(frame.columns)}"
-            )
+        check_columns(self.columns, list(frame.columns), "the table")
+        for column, form in self.dates.items():
+            frame = frame.assign(**expand(frame[column], form))
         return frame
+
+
+def check_columns(needed: Sequence[str], given: Sequence[str], what: str) -> None:
+    """Refuse a table that lacks columns; name all of them, and those that are not known."""
+    missing = [column for column in needed if column not in given]
+    if not missing:
+        return
+    extra = [column for column in given if column not in needed]
+    hints = []
+    for column in missing:
+        guess = next((name for name in extra if name.lower() == column.lower()), None)
+        guess = guess or nearest(column, extra)
+        hints.append(repr(column) + (f" (is it {guess!r}?)" if guess else ""))
+    others = f"; it has columns that are not known: {_listed(map(repr, extra))}" if extra else ""
+    raise FarshoreError(
+        f"{what} has no column {_listed(hints)}{others}; rename columns, or add the missing ones "
+        "with empty cells where nothing was measured"
+    )
+
+
+def _listed(names: Iterable[str]) -> str:
+    """The first 20 names, and how many more there are."""
+    texts = list(names)
+    return ", ".join(texts[:20]) + (f" and {len(texts) - 20} more" if len(texts) > 20 else "")
 
 
 def _shift(values: np.ndarray, fixed: tuple[float, float] | None) -> str | None:

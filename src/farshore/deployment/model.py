@@ -26,12 +26,14 @@ from torch import Tensor
 
 from .. import __version__
 from ..checkpoints import EVERY, Checkpoints
-from ..data.convert import encode_labels
+from ..data.columns import sort_classes
+from ..data.convert import as_weights, encode_labels
 from ..data.domain import Domain, Rows
 from ..data.frames import learn_columns
 from ..data.preprocessing import Preprocessing
 from ..data.public_files import known_checksum
-from ..data.splits import divide_rows
+from ..data.read_table import TextForm
+from ..data.splits import divide_rows, split_seed
 from ..data.steps import usual_steps
 from ..data.table import TablePreprocessing
 from ..errors import DivergedError, FarshoreError, StateError
@@ -40,7 +42,6 @@ from ..learner import Learner, from_state_dict
 from ..lock import exclusive
 from ..names import check_name
 from ..observer import Observer
-from ..randomness import derive
 from ..state import (
     MANIFEST,
     check_undo,
@@ -53,7 +54,7 @@ from ..state import (
     undo,
 )
 from .familiarity import known_sites, moments, past_rows, strangeness
-from .site import Columns, Site, order_classes, read_site
+from .site import Columns, Site, read_site, usual_metric
 
 CHECKPOINT = "checkpoint"
 # Name of the record of sites. It has its own files, which `Learner.save` does not touch.
@@ -74,8 +75,9 @@ class NewModel:
     seed: int | None = None
     metric: str | None = None
 
-    def make(self, *, images: bool, device: str, observer: Observer | None) -> Learner:
-        """Create an untrained learner."""
+    def make(self, site: Site, *, device: str, observer: Observer | None) -> Learner:
+        """Create an untrained learner for a site like this one."""
+        images = isinstance(site.inputs, Tensor)
         return Learner(
             network=self.network or ("cnn" if images else "mlp"),
             method=self.method or "er",
@@ -84,7 +86,7 @@ class NewModel:
             network_settings=self.network_settings,
             classes=self.classes,
             seed=self.seed if self.seed is not None else 0,
-            metric=self.metric or "accuracy",
+            metric=self.metric or usual_metric(site),
             device=device,
             observer=observer,
         )
@@ -98,6 +100,12 @@ class NewModel:
                 raise FarshoreError(
                     f"--{name} {value}: {folder} was created with {config[name]}; leave the "
                     "option out, or create another model"
+                )
+        for name, value in self.network_settings.items():
+            if config["network_settings"].get(name) != value:
+                raise FarshoreError(
+                    f"--network-set {name} is only allowed for the first site: the network of "
+                    f"{folder} is fixed; leave the option out"
                 )
         checked = Learner(method=config["method"], settings=self.settings).state_dict()
         settings = checked["config"]["settings"]
@@ -124,6 +132,9 @@ class Learned:
     before: dict[str, float]
     after: dict[str, float]
     notes: list[str]
+    # All sites of the model in the order in which they were learned, and the score's name.
+    order: list[str]
+    metric: str
 
 
 class Model:
@@ -190,13 +201,25 @@ class Model:
         self.forgotten.append(_checksum(name))
 
     @property
+    def order(self) -> list[str]:
+        """The sites in the order in which they were learned."""
+        return [str(domain["name"]) for domain in self.learner.domains]
+
+    @property
     def started(self) -> bool:
         """Whether a site was ever learned; until then no setting is fixed."""
         return self.learner.shape is not None
 
     # ---- prediction ------------------------------------------------------------------------------
 
-    def read(self, data: str | Path, *, labelled: bool, label: str | None = None) -> Site:
+    def read(
+        self,
+        data: str | Path,
+        *,
+        labelled: bool,
+        label: str | None = None,
+        form: TextForm | None = None,
+    ) -> Site:
         """Read a site's data in the form that this model needs."""
         if not self.started:
             raise FarshoreError(
@@ -208,6 +231,7 @@ class Model:
             Columns(label=label).or_else(self.columns),
             self.learner.preprocessing,
             labelled=labelled,
+            form=form,
         )
 
     def inputs(self, site: Site) -> Tensor:
@@ -265,12 +289,16 @@ class Model:
         *,
         steps: int,
         validation: float,
+        new_classes: bool = False,
         checkpoints: Checkpoints | None = None,
     ) -> dict[str, float]:
         """Train on a site's rows. Writes nothing but checkpoints."""
         learner = self.learner
         assert site.labels is not None
-        classes = list(learner.classes or order_classes(site.labels))
+        if new_classes and learner.classes is not None:
+            known = set(map(str, learner.classes))
+            learner.grow(sort_classes([label for label in site.labels if label not in known]))
+        classes = list(learner.classes or sort_classes(site.labels))
         labels = encode_labels(site.labels, classes, domain=name)
         train, held_out = self._split(site, name, labels, validation)
         preprocessing: Preprocessing | None
@@ -279,7 +307,8 @@ class Model:
             inputs = preprocessing.transform(site.inputs)
         else:
             preprocessing, inputs = site.preprocessing, site.inputs
-        domain = Domain(name, inputs, labels, train, held_out)
+        weights = as_weights(site.weights, len(site), where="--weight")
+        domain = Domain(name, inputs, labels, train, held_out, weights)
         learner.learn_domain(domain, steps=steps, classes=classes, checkpoints=checkpoints)
         learner.preprocessing = preprocessing
         self.columns = columns
@@ -305,7 +334,7 @@ class Model:
             raise FarshoreError(
                 f"--validation {share} is not allowed: give a share of the rows from 0 to below 1"
             )
-        seed = derive(self.learner.seed, "split", len(self.learner.domains))
+        seed = split_seed(self.learner.seed, name)
         if (site.times is None and site.groups is None) or share == 0:
             divided = Domain.divided(
                 name, torch.empty(len(site), 0), labels, validation=float(share), seed=seed
@@ -365,6 +394,8 @@ def learn(
     max_drop: float | None = None,
     every: int = EVERY,
     size: int | None = None,
+    form: TextForm | None = None,
+    new_classes: bool = False,
     device: str = "cpu",
     observer: Observer | None = None,
 ) -> Learned:
@@ -395,18 +426,22 @@ def learn(
                 new.check(model.learner, folder)
             columns = columns.or_else(model.columns)
         known = model.learner.preprocessing if model is not None else None
-        site = read_site(data, columns, known, labelled=True, size=size)
+        site = read_site(data, columns, known, labelled=True, size=size, form=form)
         tell = (observer or Observer()).note
         for note in site.notes:
             tell(note)  # ahead of training: a wrong file can be stopped
         created = model is None or not model.started
         if model is None or created:
-            images = isinstance(site.inputs, Tensor)
-            model = Model(folder, new.make(images=images, device=device, observer=observer), None)
+            model = Model(folder, new.make(site, device=device, observer=observer), None)
+            if model.learner.metric == "macro_f1" and new.metric is None:
+                tell(
+                    "note: the rarest class has fewer than 5% of the rows: scores are macro F1, in "
+                    "which every class counts the same (--metric accuracy for accuracy)"
+                )
             model.save(keep_previous=False)
         if steps is None:
             steps = usual_steps((1 - validation) * len(site))
-        command = _describe_command(data, site, columns, steps=steps, validation=validation)
+        command = _describe_command(data, site, columns, form, steps=steps, validation=validation)
         checkpoints = _checkpoints(model, every)
         learned = model.sites.get(name, {})
         if learned.get("command") == command:
@@ -414,7 +449,9 @@ def learn(
             note = f"{name} was learned already, from the same data: nothing was trained"
             tell(note)
             scores, before, after = (dict(learned[key]) for key in ("scores", "before", "after"))
-            return Learned(name, False, len(site), scores, before, after, [*site.notes, note])
+            notes = [*site.notes, note]
+            facts = (model.order, model.learner.metric)
+            return Learned(name, False, len(site), scores, before, after, notes, *facts)
         if max_drop is not None and not model.learner.method_type.keeps_rows():
             raise FarshoreError(
                 f"--max-drop: method {model.learner.method_type.name!r} keeps no rows of past "
@@ -424,7 +461,13 @@ def learn(
         before = model.standing(past)
         try:
             scores = model.learn(
-                site, name, columns, steps=steps, validation=validation, checkpoints=checkpoints
+                site,
+                name,
+                columns,
+                steps=steps,
+                validation=validation,
+                new_classes=new_classes,
+                checkpoints=checkpoints,
             )
         except DivergedError as error:
             checkpoints.clear()  # it leads to the same end
@@ -442,7 +485,8 @@ def learn(
         model.sites[name] |= {"command": command, **measured}
         model.save()
         checkpoints.clear()
-    return Learned(name, created, len(site), scores, before, after, site.notes)
+    facts = (model.order, model.learner.metric)
+    return Learned(name, created, len(site), scores, before, after, site.notes, *facts)
 
 
 def take_back(folder: str | Path) -> Model:
@@ -511,7 +555,13 @@ def _checkpoints(model: Model, every: int) -> Checkpoints:
 
 
 def _describe_command(
-    data: str | Path, site: Site, columns: Columns, *, steps: int, validation: float
+    data: str | Path,
+    site: Site,
+    columns: Columns,
+    form: TextForm | None,
+    *,
+    steps: int,
+    validation: float,
 ) -> str:
     """A checksum of what a command learns: the data, the columns, the steps and the split."""
     digest = hashlib.sha256()
@@ -520,7 +570,8 @@ def _describe_command(
         digest.update(site.inputs.numpy().tobytes())
     else:
         digest.update(known_checksum(Path(data).expanduser()).encode())
-    fields = [columns.model_dump(mode="json"), steps, validation]
+    written = (form or TextForm()).model_dump(mode="json")
+    fields = [columns.model_dump(mode="json"), written, steps, validation]
     digest.update(json.dumps(fields, sort_keys=True).encode())
     return digest.hexdigest()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,14 @@ import torch
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
-from ..data.columns import check_class_labels, need_texts, need_times, plan_columns
+from ..data.columns import (
+    check_class_labels,
+    column_notes,
+    need_texts,
+    need_times,
+    need_weights,
+    plan_columns,
+)
 from ..data.image_folder import (
     SUFFIXES,
     ImagePreprocessing,
@@ -21,11 +29,13 @@ from ..data.image_folder import (
     read_images,
 )
 from ..data.preprocessing import Preprocessing
-from ..data.read_table import read_table
-from ..data.table import TablePreprocessing
+from ..data.read_table import TextForm, read_table
+from ..data.table import TablePreprocessing, check_columns
 from ..errors import FarshoreError, unknown
 
 SIZE = 32
+# The share of the rows below which a class is rare.
+RARE = 0.05
 
 
 class Columns(BaseModel):
@@ -37,6 +47,7 @@ class Columns(BaseModel):
     time: str | None = None
     time_format: str | None = None
     group: str | None = None
+    weight: str | None = None
     drop: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
 
@@ -54,6 +65,7 @@ class Site:
     labels: list[str] | None = None
     times: np.ndarray | None = None
     groups: np.ndarray | None = None
+    weights: np.ndarray | None = None
     preprocessing: Preprocessing | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -68,8 +80,12 @@ def read_site(
     *,
     labelled: bool,
     size: int | None = None,
+    form: TextForm | None = None,
 ) -> Site:
-    """Read a site's data in the form that the model expects (`known`; None for a new model)."""
+    """Read a site's data in the form that the model expects (`known`; None for a new model).
+
+    `form` says how a text file is written. A model does not remember it: it belongs to the file.
+    """
     path = Path(path).expanduser()
     if not path.exists():
         raise FarshoreError(f"there is no file or folder {str(path)!r}: check the path")
@@ -79,28 +95,35 @@ def read_site(
                 f"{path} is a folder, but this model was created with a table: give a CSV or "
                 "Parquet file"
             )
+        if form is not None and form.flags:
+            raise FarshoreError(f"{form.flags[0]} is only for text files: {path} is a folder")
         return _read_folder(path, columns, known, labelled=labelled, size=size)
     if isinstance(known, ImagePreprocessing):
         raise FarshoreError(
             f"{path} is a file, but this model was created with images: give a folder class/file"
         )
-    return _read_file(path, columns, known, labelled=labelled)
+    return _read_file(path, columns, known, form, labelled=labelled)
 
 
-def order_classes(labels: list[str]) -> list[str]:
-    """The distinct labels, sorted; integers are sorted by value."""
-    distinct = set(labels)
-    integers = all(text.lstrip("-").isdigit() for text in distinct)
-    return sorted(distinct, key=int) if integers else sorted(distinct)
+def usual_metric(site: Site) -> str:
+    """Macro F1 if a class is so rare that it hardly counts in an accuracy, otherwise accuracy."""
+    counts = Counter(site.labels or ())
+    return "macro_f1" if counts and min(counts.values()) < RARE * len(site) else "accuracy"
 
 
 def _read_file(
-    path: Path, columns: Columns, known: Preprocessing | None, *, labelled: bool
+    path: Path,
+    columns: Columns,
+    known: Preprocessing | None,
+    form: TextForm | None,
+    *,
+    labelled: bool,
 ) -> Site:
-    roles = {*filter(None, (columns.label, columns.time, columns.group)), *columns.categories}
+    roles = {*filter(None, (columns.label, columns.time, columns.group))}
+    roles |= {*columns.categories, *columns.drop}
     if isinstance(known, TablePreprocessing):
         roles |= set(known.categories)
-    frame = read_table(path, roles)
+    frame = read_table(path, roles, form)
     site = Site(frame, [str(row) for row in range(len(frame))])
     if labelled:
         if columns.label is None:
@@ -115,33 +138,33 @@ def _read_file(
             site.times = need_times(frame, columns.time, columns.time_format)
         if columns.group:
             site.groups = need_texts(frame, columns.group, "--group")
-    not_inputs = {columns.label, columns.time, columns.group, *columns.drop}
+        if columns.weight and columns.weight in frame.columns:
+            site.weights = need_weights(frame, columns.weight)
+        elif columns.weight and known is None:
+            raise unknown("column in --weight", columns.weight, frame.columns)
+    not_inputs = {columns.label, columns.time, columns.group, columns.weight, *columns.drop}
     if isinstance(known, TablePreprocessing):
-        used = [*known.numbers, *known.categories]
-        extra = [
-            column for column in frame.columns if column not in used and column not in not_inputs
-        ]
+        used = known.columns
+        given = [column for column in frame.columns if column not in not_inputs]
+        check_columns(used, [*given, *set(used).intersection(frame.columns)], path.name)
+        extra = [column for column in given if column not in used]
         if extra:
             site.notes.append(
                 f"note: columns that this model does not know are ignored: {_some(extra)}"
-            )
-        missing = [column for column in used if column not in frame.columns]
-        if missing:
-            raise FarshoreError(
-                f"{path.name} lacks columns that this model needs: {_some(missing)}; add them, "
-                "with empty cells where nothing was measured"
             )
         site.inputs, site.preprocessing = frame[used], known
         known.check(site.inputs)
         site.notes += [f"note: {sentence}" for sentence in _most(known.differences(site.inputs))]
         return site
-    for flag, given in (("drop", columns.drop), ("categories", columns.categories)):
-        for column in given:
+    for flag, named in (("drop", columns.drop), ("categories", columns.categories)):
+        for column in named:
             if column not in frame.columns:
                 raise unknown(f"column in --{flag}", column, frame.columns)
-    names = [column for column in frame.columns if column not in not_inputs]
-    site.inputs = frame[names]
-    site.preprocessing = plan_columns(site.inputs, names, columns.categories)
+    inputs = [column for column in frame.columns if column not in not_inputs]
+    site.inputs = frame[inputs]
+    plan = plan_columns(site.inputs, inputs, columns.categories, columns.time_format)
+    site.preprocessing = plan
+    site.notes += column_notes(site.inputs, plan)
     return site
 
 
@@ -165,7 +188,7 @@ def _read_folder(
             )
         files, labels = listed["file"].tolist(), listed["class"].tolist()
     else:
-        files = sorted(str(file) for file in list_files(path) if file.suffix.lower() in SUFFIXES)
+        files = [str(file) for file in list_files(path) if file.suffix.lower() in SUFFIXES]
         if not files:
             raise FarshoreError(f"{path} contains no image files: check the path")
     if isinstance(known, ImagePreprocessing):

@@ -32,6 +32,8 @@ class AGEM(Finetune):
     name = "agem"
     group = "optimization"
     reference = "Chaudhry et al., ICLR 2019, arXiv:1812.00420"
+    weighs_rows = False
+    grows = False
     replay = Replay(memory="partitions")
 
     def gradients(self, batch: Batch) -> Terms:

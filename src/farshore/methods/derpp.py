@@ -45,6 +45,8 @@ class DERPP(Finetune):
     group = "replay"
     results_version = 2
     reference = "Buzzega et al., NeurIPS 2020, arXiv:2004.07211"
+    weighs_rows = False
+    grows = False
     Settings: ClassVar[type[MethodSettings]] = DERPPSettings
     settings: DERPPSettings
     replay = Replay(

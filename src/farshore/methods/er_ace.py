@@ -57,6 +57,8 @@ class ERACE(Finetune):
     group = "replay"
     results_version = 3
     reference = "Caccia et al., ICLR 2022, arXiv:2104.05025"
+    weighs_rows = False
+    grows = False
     Settings: ClassVar[type[MethodSettings]] = ERACESettings
     settings: ERACESettings
     replay = Replay(memory="reservoir", joined=False, draws=("replay",))

@@ -56,7 +56,7 @@ class ERKD(Finetune):
     def terms(self, batch: Batch) -> Terms:
         """`erm`, and with replayed domains `distillation`; of weight 0 it is not computed."""
         _, logits = self.forward(batch)
-        terms = {"erm": self.risk(logits, batch.labels)}
+        terms = {"erm": self.risk(logits, batch.labels, batch.weights)}
         if batch.replayed and self.settings.distillation_weight:
             terms["distillation"] = distillation(
                 batch.replay(logits), batch.stored["logits"], "mean"

@@ -65,6 +65,8 @@ class EWC(Finetune):
     name = "ewc"
     group = "regularization"
     reference = "Kirkpatrick et al., PNAS 2017, arXiv:1612.00796; Schwarz et al., ICML 2018"
+    weighs_rows = False
+    grows = False
     Settings: ClassVar[type[MethodSettings]] = EWCSettings
     settings: EWCSettings
     reduces_to = ("finetune", {"penalty_weight": 0})

@@ -51,6 +51,8 @@ class FDR(Finetune):
     name = "fdr"
     group = "replay"
     reference = "Benjamin et al., ICLR 2019, arXiv:1805.08289"
+    weighs_rows = False
+    grows = False
     Settings: ClassVar[type[MethodSettings]] = FDRSettings
     settings: FDRSettings
     replay = Replay(memory="partitions", joined=False, draws=("replay",), stores=("logits",))

@@ -17,8 +17,10 @@ class Finetune(Method):
     name = "finetune"
     group = "finetune"
     reference = "the paper, Eq. 1"
+    weighs_rows = True
+    grows = True
 
     def terms(self, batch: Batch) -> Terms:
         """L_ERM on the current rows."""
         _, logits = self.forward(batch)
-        return {"erm": self.risk(logits, batch.labels)}
+        return {"erm": self.risk(logits, batch.labels, batch.weights)}

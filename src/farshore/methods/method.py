@@ -25,6 +25,7 @@ from ..networks.network import Network
 from ..optimization import reset_optimizers
 from ..settings import MethodSettings
 
+TINY = 1e-12
 Terms = dict[str, Tensor]
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], Optimizer]
 
@@ -124,9 +125,9 @@ class Method(Entry):
         """Named loss terms of this batch; the first is usually `erm`."""
         raise NotImplementedError
 
-    def risk(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """The ERM term of these rows, with the run's class weights."""
-        return empirical_risk(logits, labels, self.class_weight)
+    def risk(self, logits: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
+        """The ERM term of these rows, with the run's class weights and the rows' own weights."""
+        return empirical_risk(logits, labels, self.class_weight, weights)
 
     def weights(self) -> Mapping[str, float | Tensor]:
         """The weight of each term; a term that is not named has weight 1."""
@@ -234,12 +235,24 @@ def unknown_parts(state: Any) -> Any:
     return state
 
 
-def empirical_risk(logits: Tensor, labels: Tensor, class_weight: Tensor | None = None) -> Tensor:
+def empirical_risk(
+    logits: Tensor,
+    labels: Tensor,
+    class_weight: Tensor | None = None,
+    weights: Tensor | None = None,
+) -> Tensor:
     """Mean cross-entropy over all rows, current and replayed: the paper's ERM term.
 
-    With `class_weight` [C] it is the weighted mean, each row with the weight of its class.
+    With `class_weight` [C] it is the weighted mean, each row with the weight of its class; with
+    `weights` [n], each row has its own weight, times that of its class.
     """
-    return nn.functional.cross_entropy(logits, labels, weight=class_weight)
+    if weights is None:
+        return nn.functional.cross_entropy(logits, labels, weight=class_weight)
+    if class_weight is not None:
+        weights = weights * class_weight[labels]
+    losses = nn.functional.cross_entropy(logits, labels, reduction="none")
+    # A batch may by chance have no row that counts.
+    return (losses * weights).sum() / weights.sum().clamp(min=TINY)
 
 
 def weighted_mean(losses: Tensor, labels: Tensor, class_weight: Tensor | None) -> Tensor:

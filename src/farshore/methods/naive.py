@@ -28,6 +28,8 @@ class Naive(Method):
     Settings: ClassVar[type[InvariantSettings]] = InvariantSettings
     settings: InvariantSettings
     group = "naive"
+    weighs_rows = True
+    grows = True
     weight_before_anneal: ClassVar[float] = 0.0
     _mean: Statistic | None = None
     _spread: Tensor
@@ -60,7 +62,7 @@ class Naive(Method):
         A term of weight 0 is not computed.
         """
         features, logits = self.forward(batch)
-        terms = {"erm": self.risk(logits, batch.labels)}
+        terms = {"erm": self.risk(logits, batch.labels, batch.weights)}
         if len(self.priors) and self.state.penalty_weight:
             statistic = self.invariance.statistic(
                 batch.current(features), batch.current(logits), batch.current(batch.labels)

@@ -56,6 +56,8 @@ class SI(Finetune):
     name = "si"
     group = "regularization"
     reference = "Zenke et al., ICML 2017, arXiv:1703.04200"
+    weighs_rows = False
+    grows = False
     Settings: ClassVar[type[MethodSettings]] = SISettings
     settings: SISettings
     reduces_to = ("finetune", {"penalty_weight": 0})

@@ -68,6 +68,8 @@ class SNR(Finetune):
     name = "snr"
     group = "regularization"
     reference = "Farias and Jozefiak, ICLR 2025, arXiv:2410.20098"
+    weighs_rows = False
+    grows = False
     uncompiled = "the firing of units is recorded inside the feature extractor"
     Settings: ClassVar[type[MethodSettings]] = SNRSettings
     settings: SNRSettings

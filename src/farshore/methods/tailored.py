@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -63,6 +63,8 @@ class Tailored(Method):
     Settings: ClassVar[type[TailoredSettings]] = TailoredSettings
     settings: TailoredSettings
     group = "tailored"
+    weighs_rows = True
+    grows = True
     # If many domains share a budget: a statistic of fewer rows is noisy, and each one has a cost.
     replay = Replay(memory="partitions", stores=("logits",), worth_rows=16)
 
@@ -145,8 +147,11 @@ class Tailored(Method):
 
     def _risk(self, batch: Batch, logits: Tensor) -> Tensor:
         if self.settings.erm_reduction == "pooled" or not batch.replayed:
-            return self.risk(logits, batch.labels)
-        parts = zip(batch.parts(logits), batch.parts(batch.labels), strict=True)
+            return self.risk(logits, batch.labels, batch.weights)
+        weights: Sequence[Tensor | None] = [None] * (1 + batch.replayed)
+        if batch.weights is not None:
+            weights = batch.parts(batch.weights)
+        parts = zip(batch.parts(logits), batch.parts(batch.labels), weights, strict=True)
         return torch.stack([self.risk(*part) for part in parts]).mean()
 
     def _statistic(self, batch: Batch, features: Tensor, logits: Tensor) -> Statistic:

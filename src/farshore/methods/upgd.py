@@ -82,6 +82,8 @@ class UPGD(Finetune):
     name = "upgd"
     group = "optimization"
     reference = "Elsayed and Mahmood, ICLR 2024, arXiv:2404.00781"
+    weighs_rows = False
+    grows = False
     Settings: ClassVar[type[MethodSettings]] = UPGDSettings
     settings: UPGDSettings
 

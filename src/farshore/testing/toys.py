@@ -72,7 +72,12 @@ def toy_settings(method: str) -> dict[str, Any]:
 
 def toy_learner(method: str, *, settings: dict[str, Any] | None = None, **options: Any) -> Learner:
     """A small learner with this method; `options` are the learner's."""
-    usual: dict[str, Any] = {"network": "mlp", "memory": 18, "network_settings": {"width": 16}}
+    usual: dict[str, Any] = {
+        "network": "mlp",
+        "memory": 18,
+        "network_settings": {"width": 16},
+        "preprocess": "none",
+    }
     chosen = {**toy_settings(method), **(settings or {})}
     return Learner(**{**usual, "method": method, "settings": chosen, **options})
 

@@ -45,6 +45,8 @@ class Trees(Entry):
 
     name = "trees"
     group = "trees"
+    weighs_rows = True
+    grows = True
     reference = "Friedman 2001; Ke et al. 2017"
     settings: TreesSettings
     system = "trees"

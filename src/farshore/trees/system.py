@@ -35,13 +35,17 @@ class _Kept:
 
     inputs: Tensor
     labels: Tensor
+    weights: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def fields(self, positions: Tensor) -> Fields:
         """The rows at these positions."""
-        return {"inputs": self.inputs[positions], "labels": self.labels[positions]}
+        fields = {"inputs": self.inputs[positions], "labels": self.labels[positions]}
+        if self.weights is not None:
+            fields["weights"] = self.weights[positions, None]
+        return fields
 
 
 class TreesSystem(System):
@@ -83,7 +87,8 @@ class TreesSystem(System):
             check_form(state, form, "system")
             from_parts(state["trees"], setup.shape[0], setup.classes)
             memory = PartitionedMemory(setup.capacity, max_bytes=setup.run.memory_bytes)
-            memory.check_state(state["memory"], RowForm(setup.shape, setup.classes, {}))
+            outputs = {"weights": 1} if setup.weighted else {}
+            memory.check_state(state["memory"], RowForm(setup.shape, setup.classes, outputs))
             torch.Generator().set_state(state["generator"])
         except (FormError, RuntimeError) as error:
             raise StateError(f"the saved trees cannot be used: {error}") from None
@@ -98,9 +103,19 @@ class TreesSystem(System):
         began = time.perf_counter()
         rows = domain.split("train").to(torch.device("cpu"))
         inputs, labels = rows.take(torch.arange(len(rows)))
-        current = _Kept(inputs.float(), labels)
+        weights = rows.weights_at(torch.arange(len(rows)))
+        if weights is None and self.setup.weighted:
+            weights = torch.ones(len(rows))
+        current = _Kept(inputs.float(), labels, weights)
         self.memory.open_domain(domain.name, current)
-        past = [_Kept(kept["inputs"], kept["labels"]) for kept in self.memory.kept().values()]
+        past = [
+            _Kept(
+                kept["inputs"],
+                kept["labels"],
+                kept["weights"].flatten() if self.setup.weighted else None,
+            )
+            for kept in self.memory.kept().values()
+        ]
         self.model = self._fit([*past, current], number=len(self._domains))
         self.seconds["steps"] = time.perf_counter() - began
         began = time.perf_counter()
@@ -122,6 +137,10 @@ class TreesSystem(System):
             # On average 1, so that the weight decay means the same as without weights.
             scale = len(labels) / len(parts)
             weights = np.concatenate([np.full(len(part), scale / len(part)) for part in parts])
+        if self.setup.weighted:
+            own = [part.weights for part in parts if part.weights is not None]
+            row_weights = torch.cat(own).double().numpy()
+            weights = row_weights if weights is None else weights * row_weights
         model = HistGradientBoostingClassifier(
             learning_rate=settings.learning_rate,
             max_iter=settings.iterations,
@@ -132,6 +151,12 @@ class TreesSystem(System):
             random_state=derive(self.setup.seed, "trees", number) % 2**32,
         )
         return from_sklearn(model.fit(inputs, labels, sample_weight=weights), self.classes)
+
+    def grown(self, setup: Setup) -> TreesSystem:
+        """A system with more classes; the trees stay until the next domain is learned."""
+        larger = TreesSystem(setup)
+        larger.load_state_dict(self.state_dict())
+        return larger
 
     def logits(self, rows: Rows) -> Tensor:
         """Logits of these rows."""
