@@ -108,7 +108,7 @@ def test_interrupted_training_resumes_bit_for_bit(tmp_path: Path) -> None:
     again = load(tmp_path / "model")
     again.learn(*toy_rows(1), domain="d1", steps=8, checkpoints=checkpoints())
     rows = toy_rows(5)[0]
-    assert torch.equal(again.logits(rows), straight.logits(rows))
+    np.testing.assert_array_equal(again.predict_proba(rows), straight.predict_proba(rows))
 
 
 def test_a_committee_is_exported(tmp_path: Path) -> None:
@@ -119,3 +119,20 @@ def test_a_committee_is_exported(tmp_path: Path) -> None:
     rows = toy_rows(5)[0]
     (probabilities,) = session(str(tmp_path / "model.onnx")).run(None, {"inputs": rows.numpy()})
     np.testing.assert_allclose(probabilities, learner.logits(rows).exp(), atol=1e-5)
+
+
+def test_further_classes_and_weights_reach_every_member() -> None:
+    rows, labels = toy_rows(0)
+    learner = Learner("mlp", "best", 12, network_settings={"width": 8})
+    learner.learn(rows, labels, domain="d0", steps=3, weights=torch.arange(len(rows)) + 1.0)
+    more = torch.where(labels == 0, 2, labels)
+    learner.learn(rows + 1, more, domain="d1", steps=3, grow_classes=True)
+    assert learner.classes == [0, 1, 2]
+    assert learner.predict_proba(rows).shape == (len(rows), 3)
+
+
+def test_members_that_cannot_weigh_rows_are_named() -> None:
+    rows, labels = toy_rows(0)
+    learner = Learner("mlp", "best", 12, settings={"members": "ewc+ridge"})
+    with pytest.raises(FarshoreError, match="the member 'ewc'"):
+        learner.learn(rows, labels, domain="d0", steps=3, weights=torch.arange(len(rows)) + 1.0)
