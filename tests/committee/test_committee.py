@@ -11,11 +11,11 @@ import torch
 
 from farshore import FarshoreError, Learner, load
 from farshore.checkpoints import Checkpoints
-from farshore.committee.system import CommitteeSystem, average
+from farshore.committee.system import TEMPERATURES, CommitteeSystem, average
 from farshore.data.domain import Domain
 from farshore.export import export_model
 from farshore.observer import Observer
-from farshore.testing.toys import toy_learned, toy_rows
+from farshore.testing.toys import toy_learned, toy_learner, toy_rows
 
 MEMBERS = ("er-kd", "ridge", "slda")
 
@@ -25,18 +25,53 @@ def test_the_average_of_worked_numbers() -> None:
     first = torch.tensor([[math.log(0.8), math.log(0.2)]]) + 3
     second = torch.tensor([[7.0, 7.0]])
     expected = torch.tensor([[0.65, 0.35]])
-    torch.testing.assert_close(average([first, second]).exp(), expected)
+    torch.testing.assert_close(average([first, second], 1.0).exp(), expected)
+
+
+def test_the_temperature_applies_to_the_first_member() -> None:
+    """Odds of 16 at temperature 2 are odds of 4: (0.8, 0.2)."""
+    first = torch.tensor([[math.log(16.0), 0.0]])
+    expected = torch.tensor([[0.65, 0.35]])
+    torch.testing.assert_close(average([first, torch.zeros(1, 2)], 2.0).exp(), expected)
+
+
+def test_the_temperature_is_that_of_domains_ahead_of_learning_them() -> None:
+    """A second computation: er-kd alone, scored on each domain before it learns it."""
+    alone = toy_learner("er-kd")
+    losses = []
+    for number in range(3):
+        domain = Domain.divided(f"d{number}", *toy_rows(number), seed=number)
+        if number:
+            logits, labels = alone.outputs(domain.split("train"))
+            chances = [torch.softmax(logits.double() / each, dim=1) for each in TEMPERATURES]
+            rows = torch.arange(len(labels))
+            losses.append([-float(chance[rows, labels].log().mean()) for chance in chances])
+        alone.learn_domain(domain, steps=20, classes=[0, 1])
+    expected = TEMPERATURES[int(np.mean(losses, axis=0).argmin())]
+    committee = toy_learner("best")
+    assert isinstance(committee, Learner)
+    for number in range(3):
+        domain = Domain.divided(f"d{number}", *toy_rows(number), seed=number)
+        committee.learn_domain(domain, steps=20, classes=[0, 1])
+        assert number or committee.system.temperature == 1.0
+    assert committee.system.temperature == expected
+    committee.forget("d1")
+    committee.forget("d2")
+    assert committee.system.temperature == 1.0
 
 
 def test_small_probabilities_are_kept() -> None:
     logits = torch.tensor([[0.0, -200.0]])
-    assert float(average([logits, logits])[0, 1]) == pytest.approx(-200.0)
+    assert float(average([logits, logits], 1.0)[0, 1]) == pytest.approx(-200.0)
 
 
 def test_members_learn_as_they_would_alone() -> None:
     rows = toy_rows(5)[0]
     committee = toy_learned("best")
-    alone = [toy_learned(name).logits(rows).softmax(dim=1) for name in MEMBERS]
+    assert isinstance(committee.system, CommitteeSystem)
+    alone = [toy_learned(name).logits(rows) for name in MEMBERS]
+    alone[0] = alone[0] / committee.system.temperature
+    alone = [logits.softmax(dim=1) for logits in alone]
     torch.testing.assert_close(
         committee.logits(rows).exp(), torch.stack(alone).mean(dim=0), rtol=0, atol=1e-6
     )
@@ -50,9 +85,11 @@ def test_settings_reach_the_trained_member() -> None:
     settings = {"learning_rate": 0.05, "batch_size": 4}
     committee = toy_learned("best", settings={**settings, "members": "er+ncm"})
     alone = [
-        toy_learned(name, settings=settings if name == "er" else None).logits(rows).softmax(dim=1)
+        toy_learned(name, settings=settings if name == "er" else None).logits(rows)
         for name in ("er", "ncm")
     ]
+    alone[0] = alone[0] / committee.system.temperature
+    alone = [logits.softmax(dim=1) for logits in alone]
     torch.testing.assert_close(
         committee.logits(rows).exp(), torch.stack(alone).mean(dim=0), rtol=0, atol=1e-6
     )

@@ -56,16 +56,20 @@ def check_members(names: list[str]) -> None:
 class Best(Entry):
     """Average the probabilities of replay with distillation and of two closed forms.
 
-    Equation: p(c | x) = 1/K Σ_k softmax(h_k(x))_c, with the logits h_k of the K members; the
-    committee's logits are log p. Each member learns every domain as it would alone, with the same
-    memory, steps and seed. The weights are equal: nothing is fitted to choose them.
+    Equation: p(c | x) = 1/K (softmax(h_1(x) / T)_c + Σ_k softmax(h_k(x))_c), with the logits h_k of
+    the K members, the trained one first; the committee's logits are log p. Each member learns every
+    domain as it would alone, with the same memory, steps and seed. T is the one of 11 temperatures
+    from 0.5 to 16 with the least log loss of h_1 on each domain's training rows, taken before the
+    domain is learned, as a mean over domains: a network that is sure of itself at sites that it has
+    not seen, and wrong, has less say. The weights are equal: nothing is fitted to choose them.
     Paper: none of its own. Averaging of different learners is in Dietterich, "Ensemble Methods in
     Machine Learning", MCS 2000; the members are `er-kd`, `ridge` and `slda`.
 
     The members fail differently: the network follows the newest domain and bends with it, the
     closed forms do not depend on the order but know only fixed features. Choosing one of them by
     its score on sources that it had not learned yet was tried and is worse than the average: a few
-    sources cannot tell close methods apart, and a wrong choice costs more than an equal share.
+    sources cannot tell close methods apart, and a wrong choice costs more than an equal share. The
+    closed forms are calibrated on left-out sources already.
     Readings: closed forms keep no rows, so the committee keeps as many rows as its trained member.
     `forget` is exact for the closed forms; the trained member keeps its weights, as it would alone.
     """

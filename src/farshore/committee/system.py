@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 
 from ..data.domain import Domain, Rows
 from ..errors import FarshoreError
-from ..forms import NAMES, FormError, check_form, check_keys
+from ..forms import NAMES, FormError, Like, MapOf, check_form, check_keys
 from ..memory.memory import Fields
 from ..methods import METHODS
 from ..observer import Observer
@@ -22,27 +23,43 @@ from .entry import BestSettings
 if TYPE_CHECKING:
     from ..checkpoints import Checkpoints
 
-STATE = dict.fromkeys(("domains", "members"))
+STATE = dict.fromkeys(("domains", "members", "unseen"))
+# The temperatures of which the trained member's is chosen.
+TEMPERATURES = tuple(2 ** (exponent / 2) for exponent in range(-2, 9))
 # Settings that are passed on to the member that is trained by steps.
 PASSED_ON = ("learning_rate", "weight_decay", "batch_size")
 
 
 class AverageOfMembers(nn.Module):
-    """The logarithm of the mean probability."""
+    """The logarithm of the mean probability; the first member has a temperature."""
 
-    def __init__(self, members: Sequence[nn.Module]) -> None:
+    temperature: Tensor
+
+    def __init__(self, members: Sequence[nn.Module], temperature: float) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
+        self.register_buffer("temperature", torch.tensor(temperature))
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Logits [n, classes], normalised."""
-        return average([member(inputs) for member in self.members])
+        return average([member(inputs) for member in self.members], self.temperature)
 
 
-def average(logits: Sequence[Tensor]) -> Tensor:
-    """log 1/K Σ_k softmax(h_k), without the loss of small probabilities."""
-    stacked = torch.stack([each.float().log_softmax(dim=1) for each in logits])
-    return torch.logsumexp(stacked, dim=0) - torch.tensor(float(len(logits))).log()
+def average(logits: Sequence[Tensor], temperature: float | Tensor) -> Tensor:
+    """log 1/K (softmax(h_1 / T) + Σ_k softmax(h_k)), without the loss of small probabilities."""
+    first, *others = (each.float() for each in logits)
+    stacked = torch.stack([each.log_softmax(dim=1) for each in (first / temperature, *others)])
+    return torch.logsumexp(stacked, dim=0) - math.log(len(logits))
+
+
+def losses_by_temperature(logits: Tensor, labels: Tensor) -> Tensor:
+    """The mean log loss of these logits at each of the temperatures."""
+    return torch.stack(
+        [
+            torch.nn.functional.cross_entropy(logits.double() / temperature, labels)
+            for temperature in TEMPERATURES
+        ]
+    ).cpu()
 
 
 class CommitteeSystem(System):
@@ -58,6 +75,15 @@ class CommitteeSystem(System):
             name: SYSTEMS.get(of_member.entry.system)(of_member)
             for name, of_member in setups.items()
         }
+        # The trained member's losses on each domain ahead of learning it, by temperature.
+        self.unseen: dict[str, Tensor] = {}
+
+    @property
+    def temperature(self) -> float:
+        """The temperature with the least loss on domains that were unseen then; 1 without any."""
+        if not self.unseen:
+            return 1.0
+        return TEMPERATURES[int(torch.stack(list(self.unseen.values())).mean(dim=0).argmin())]
 
     @property
     def trained(self) -> System:
@@ -90,7 +116,11 @@ class CommitteeSystem(System):
         )
 
     def learn(self, domain: Domain, *, steps: int, checkpoints: Checkpoints | None = None) -> None:
-        """Every member learns the domain."""
+        """Score the trained member on the domain while it is unseen; then every member learns."""
+        if self.domains:
+            rows = domain.split("train")
+            labels = rows.labels[rows.index].to(self.setup.device)
+            self.unseen[domain.name] = losses_by_temperature(self.trained.logits(rows), labels)
         for member in self.members.values():
             resumable = checkpoints if member is self.trained else None
             member.learn(domain, steps=steps, checkpoints=resumable)
@@ -103,6 +133,7 @@ class CommitteeSystem(System):
         committee.members = {
             name: member.grown(setups[name]) for name, member in self.members.items()
         }
+        committee.unseen = dict(self.unseen)
         return committee
 
     def learn_jointly(self, domains: Sequence[Domain], *, steps: int) -> int:
@@ -112,7 +143,8 @@ class CommitteeSystem(System):
 
     def logits(self, rows: Rows) -> Tensor:
         """The logarithm of the members' mean probability."""
-        return average([member.logits(rows) for member in self.members.values()])
+        logits = [member.logits(rows) for member in self.members.values()]
+        return average(logits, self.temperature)
 
     def features(self, inputs: Tensor) -> Tensor:
         """The features of the trained member."""
@@ -120,12 +152,14 @@ class CommitteeSystem(System):
 
     def predictor(self) -> nn.Module:
         """All members and their average."""
-        return AverageOfMembers([member.predictor() for member in self.members.values()]).eval()
+        predictors = [member.predictor() for member in self.members.values()]
+        return AverageOfMembers(predictors, self.temperature).to(self.setup.device).eval()
 
     def forget(self, domain: str) -> None:
         """Every member forgets the domain; the trained one keeps its weights."""
         for member in self.members.values():
             member.forget(domain)
+        self.unseen.pop(domain, None)
 
     def kept_rows(self) -> dict[str, Fields]:
         """The rows of the trained member."""
@@ -141,9 +175,10 @@ class CommitteeSystem(System):
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """The state of every member."""
+        """The state of every member, and the losses that decide the temperature."""
         return {
             "domains": self.domains,
+            "unseen": dict(self.unseen),
             "members": {name: member.state_dict() for name, member in self.members.items()},
         }
 
@@ -152,6 +187,8 @@ class CommitteeSystem(System):
         """Check the state of every member before anything is allocated for it."""
         check_keys(state, STATE, "the state")
         check_form(state["domains"], NAMES, "domains")
+        losses = Like((len(TEMPERATURES),), torch.float64, finite=True)
+        check_form(state["unseen"], MapOf(losses), "unseen")
         setups = _setups(setup)
         check_keys(state["members"], setups, "members")
         for name, of_member in setups.items():
@@ -160,6 +197,7 @@ class CommitteeSystem(System):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore every member."""
         check_keys(state, STATE, "the state")
+        self.unseen = dict(state["unseen"])
         for name, member in self.members.items():
             member.load_state_dict(state["members"][name])
             if member.domains != list(state["domains"]):
