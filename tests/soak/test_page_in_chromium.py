@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from made_sites import Made, make_sites
 from papers_own import printed_table
 from pictured import SOURCES, result, shown
 from safetensors.torch import save_file
 from sweeping import EXPERIMENTS, swept
 
+import farshore
 from farshore.plan.experiment import make_book, read_experiment
 from farshore.plan.record import record_experiment
 from farshore.plan.select import select_methods
@@ -150,6 +152,30 @@ def opened(browser, file: Path) -> Iterator:
     for context in contexts:
         context.close()
     assert complaints == []
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> farshore.auditing.Audit:
+    """An audit of made sites with a hostile name."""
+    table = make_sites(Made(sites=5, rows=60), seed=1).replace({"site": {"s3": HOSTILE}})
+    runs = tmp_path_factory.mktemp("audited")
+    return farshore.audit(
+        table, domain="site", label="ill", methods=["slda"], orders=["listed"], steps=2, runs=runs
+    )
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_the_page_of_an_audit(opened, audited, tmp_path: Path, width: int) -> None:
+    """Its verdict is that of the findings, all figures are drawn, and nothing is cut off."""
+    tab = opened(audited.report(tmp_path / "audit.html"), width=width)
+    assert tab.locator("h2.headline").inner_text().strip() == audited.verdict
+    questions = tab.locator(".question h3").all_inner_texts()
+    assert questions == list(audited.answers)
+    assert tab.locator("figure .plot svg.main-svg").count() >= 4
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    assert tab.evaluate("window.broken") is None
+    shown = tab.locator("section table tbody tr").all_inner_texts()
+    assert any(HOSTILE in row for row in shown)
 
 
 def until(condition: Callable[[], bool], seconds: float = 10) -> bool:
