@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -60,6 +60,8 @@ class OwnBenchmark(Benchmark):
     own_data = True
     path_options = frozenset({"path"})
     memory = 1000
+    # One replay batch in all: a step costs the same after twenty sites as after two.
+    settings: ClassVar[Mapping[str, Any]] = {"replay_budget": "total"}
 
     @abstractmethod
     def read(self) -> OwnRows:
@@ -162,6 +164,7 @@ class OwnBenchmark(Benchmark):
                 f"{EPOCHS:g} epochs of the mean source, {FEWEST_STEPS} to {MOST_STEPS}",
             ),
             ("memory", f"{cls.memory} rows"),
+            ("replay", "one batch in all past domains (replay_budget total)"),
             ("settings profile", cls.profile),
             ("data", cls.reference),
         ]
@@ -209,6 +212,7 @@ class OwnBenchmark(Benchmark):
             memory=self.memory,
             profile=self.profile,
             seed=seed,
+            settings=self.settings,
             notes=tuple(rows.notes),
             data=self.data_facts(seed),
             preprocessing=rows.preprocessing,
