@@ -1,13 +1,14 @@
 """Which defaults suit own data: steps, replay budget and scaling, with every domain left out.
 
-    python bench/own_defaults.py [--folder own-defaults] [--only heart,zones]
+    python bench/own_defaults.py [--folder own-defaults] [--only heart,zones] [--settings steps]
 
 Each data set is a table, as a user would bring it. Every setting is tried with every domain as the
 target in turn, for er, cl-coral, finetune and ridge; a setting is compared with the usual one by
 the paired difference over targets (the same data set, target, method and seed; each target counts
-once). `zones` needs `farshore prepare covertype-zones`; it is left out otherwise. `heavy
-zones` has the same rows with every measurement z replaced by exp(2 z). Runs are kept in the folder,
-so a bench that was stopped resumes.
+once). The usual setting is 250 steps, scaling by median and standard deviation, and one replay
+batch of each past domain. `zones` needs `farshore prepare covertype-zones`; it is left out
+otherwise. `heavy zones` has the same rows with every measurement z replaced by exp(2 z). Runs are
+kept in the folder, so a bench that was stopped resumes.
 """
 
 from __future__ import annotations
@@ -41,11 +42,17 @@ MEASURED = 10
 ROWS_PER_ZONE = 1000
 # A small network, so that the bench takes minutes.
 WIDTH = 64
+PER_DOMAIN = {"replay_budget": "per-domain"}
 KNOTS = np.linspace(0, 1, 101)
 
 
-class Robust(TablePreprocessing):
-    """Scales by the interquartile range, as wide as a normal distribution's deviation."""
+class Rescaled(TablePreprocessing):
+    """Replaces the deviation of a column by another scale, if that is positive."""
+
+    @staticmethod
+    def scale(values: np.ndarray) -> float:
+        """The scale of a column."""
+        raise NotImplementedError
 
     def learn(self, frame: pd.DataFrame) -> TablePreprocessing:
         """Fit new columns, then replace their deviation."""
@@ -56,10 +63,28 @@ class Robust(TablePreprocessing):
             values = as_numbers(frame[column])
             values = values[np.isfinite(values)]
             if fixed is not None and len(values):
-                low, high = np.quantile(values, [0.25, 0.75])
-                if high > low:
-                    self.numbers[column] = (fixed[0], float(high - low) / 1.349)
+                scale = self.scale(values)
+                self.numbers[column] = (fixed[0], scale if scale > 0 else fixed[1])
         return self
+
+
+class Robust(Rescaled):
+    """Scales by the interquartile range, as wide as a normal distribution's deviation."""
+
+    @staticmethod
+    def scale(values: np.ndarray) -> float:
+        """The interquartile range of a normal distribution is 1.349 deviations."""
+        low, high = np.quantile(values, [0.25, 0.75])
+        return float(high - low) / 1.349
+
+
+class Winsorized(Rescaled):
+    """Scales by the deviation of the values, the outermost 1% on each side set to its edge."""
+
+    @staticmethod
+    def scale(values: np.ndarray) -> float:
+        """The deviation without tails."""
+        return float(np.clip(values, *np.quantile(values, [0.01, 0.99])).std())
 
 
 class Quantile(TablePreprocessing):
@@ -100,14 +125,16 @@ class Candidate:
     name: str
     scaling: type[TablePreprocessing] = TablePreprocessing
     steps: int = 250
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=lambda: PER_DOMAIN)
 
 
 USUAL = Candidate("usual")
 CANDIDATES = (
     Candidate("robust scaling (interquartile range)", scaling=Robust),
+    Candidate("deviation without the outermost 1%", scaling=Winsorized),
     Candidate("quantiles to normal", scaling=Quantile),
     Candidate("one replay batch in all", settings={"replay_budget": "total"}),
+    Candidate("50 steps", steps=50),
     Candidate("100 steps", steps=100),
     Candidate("500 steps", steps=500),
 )
@@ -189,21 +216,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, default=Path("own-defaults"))
     parser.add_argument("--only", default="", help="names of data sets, comma-separated")
+    parser.add_argument("--settings", default="", help="words in the settings to try")
     args = parser.parse_args()
+    tried = [candidate for candidate in CANDIDATES if args.settings in candidate.name]
     only = [name.strip() for name in args.only.split(",") if name.strip()]
     tables = [entry for entry in write_tables(args.folder / "data") if not only or entry[0] in only]
     print(f"| data set | setting | {' | '.join(METHODS)} |")
     print(f"|---|---|{'---|' * len(METHODS)}")
     pooled: dict[str, dict[str, dict[Any, dict[Any, float]]]] = {}
     for name, path, roles in tables:
-        for candidate in (USUAL, *CANDIDATES):
+        for candidate in (USUAL, *tried):
             of_method = scores_of(candidate, path, roles, args.folder)
             for method, scores in of_method.items():
                 into = pooled.setdefault(candidate.name, {}).setdefault(method, {})
                 into |= {(name, *target): dict(runs) for target, runs in scores.items()}
             cells = [_cell(candidate, name, method, pooled) for method in METHODS]
             print(f"| {name} | {candidate.name} | {' | '.join(cells)} |", flush=True)
-    for candidate in CANDIDATES:
+    for candidate in tried:
         cells = [
             difference(pooled[candidate.name][method], pooled[USUAL.name][method])
             for method in METHODS

@@ -213,7 +213,7 @@ def orders_section(benchmark: str) -> str:
             [
                 f"`{name}`",
                 f"{summary.mean:.1f} ± {summary.error or 0.0:.1f}",
-                f"{summary.worst:.1f} ({' '.join(summary.worst_order)})",
+                f"{summary.worst:.1f} ({' '.join(summary.worst_unit)})",
                 interval(to_er),
                 f"{to_er.won} of {to_er.units}" if to_er is not None else "-",
                 interval(to_best),

@@ -33,7 +33,7 @@ def scores(runs: Path) -> pd.DataFrame:
 
 
 def test_a_frame_gives_the_numbers_of_the_command_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     made = farshore.compare(heart_frame(), domain="hospital", label="disease", runs="here", **QUICK)
@@ -51,6 +51,10 @@ def test_a_frame_gives_the_numbers_of_the_command_line(
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code in (0, None)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "3 targets, mean ± standard error over targets" in printed
+    assert "over the targets: accuracy on the unseen target in %" in printed
+    assert "finetune on table.csv, target va, seed 0" in printed
     pd.testing.assert_frame_equal(scores(Path("here")), scores(Path("there")))
 
 

@@ -118,6 +118,10 @@ def test_domains_are_found_as_a_user_types_it(
         ),
         ("farshore run heart.csv er --label num", "--domain is not given"),
         (
+            "farshore run heart.csv er --domain hospital --label num --target each",
+            "is one run per domain: use farshore compare --methods er --target each",
+        ),
+        (
             "farshore run hart.csv er --domain hospital --label num",
             "there is no file or folder 'hart.csv'",
         ),

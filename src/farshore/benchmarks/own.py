@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -75,6 +75,8 @@ class OwnBenchmark(Benchmark):
     own_data = True
     path_options = frozenset({"path"})
     memory = 1000
+    # One replay batch in all: a step costs the same after twenty sites as after two.
+    settings: ClassVar[Mapping[str, Any]] = {"replay_budget": "total"}
 
     @abstractmethod
     def read(self) -> OwnRows:
@@ -177,6 +179,7 @@ class OwnBenchmark(Benchmark):
                 f"{EPOCHS:g} epochs of the mean source, {FEWEST_STEPS} to {MOST_STEPS}",
             ),
             ("memory", f"{cls.memory} rows"),
+            ("replay", "one batch in all past domains (replay_budget total)"),
             ("settings profile", cls.profile),
             ("data", cls.reference),
         ]
@@ -227,6 +230,7 @@ class OwnBenchmark(Benchmark):
             memory=self.memory,
             profile=self.profile,
             seed=seed,
+            settings=self.settings,
             notes=(*rows.notes, *why),
             data=self.data_facts(seed),
             preprocessing=rows.preprocessing,
