@@ -398,7 +398,9 @@ class Learner:
                 f"{what}: {dtype} values, but this learner was started with {self.dtype}"
             )
 
-    def _begin(self, domain: Domain, classes: Sequence[Label] | None, *, weighted: bool) -> None:
+    def _begin(
+        self, domain: Domain, classes: Sequence[Label] | None, *, weighted: bool = False
+    ) -> None:
         """Fix the input shape and the classes by the first domain, and build the system."""
         if self._system is not None:
             return
