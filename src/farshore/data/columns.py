@@ -15,7 +15,7 @@ from .cells import as_numbers, as_texts, is_missing_number, is_number, parse_num
 from .convert import MOST_FRACTIONS
 from .dates import ISO, date_form, part_names
 from .read_table import UNNAMED, read_table, table_suffix
-from .table import TablePreprocessing
+from .table import TablePreprocessing, listed
 
 # A column with at least this share of numbers is taken as numeric; texts in it are mistakes.
 MEANT_AS_NUMBERS = 0.9
@@ -234,35 +234,40 @@ def column_notes(frame: pd.DataFrame, plan: TablePreprocessing) -> list[str]:
         for column in plan.columns
         if column not in constant and column not in plan.dates and _is_identifier(frame, column)
     ]
-    notes = [
-        f"note: column {column!r} has another value in every row and may be an identifier, from "
-        f"which nothing can be learned: leave it out (--drop {column})"
-        for column in identifiers
-    ]
+    notes = []
+    if identifiers:
+        notes.append(
+            f"note: every row has another value in {listed(map(repr, identifiers))}: if that is an "
+            f"identifier, nothing can be learned from it: leave it out (--drop "
+            f"{','.join(identifiers[:5])})"
+        )
     if constant:
         notes.append(
             f"note: the first domain has one value only, or none, in "
-            f"{', '.join(map(repr, constant))}: nothing can be learned from that there"
+            f"{listed(map(repr, constant))}: nothing can be learned from that there"
         )
     if plan.dates:
-        notes.append(
-            f"note: dates become year, month and weekday: {', '.join(map(repr, plan.dates))}"
-        )
+        notes.append(f"note: dates become year, month and weekday: {listed(map(repr, plan.dates))}")
     return notes
 
 
+def _cells(values: pd.Series) -> np.ndarray:
+    """Return cells that can be compared: numbers where the column has only numbers, or texts."""
+    plain = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+    return as_numbers(values) if plain else as_texts(values)
+
+
 def _is_constant(values: pd.Series) -> bool:
-    texts = as_texts(values)
-    return len(texts) > 1 and len(set(texts)) == 1
+    return len(values) > 1 and len(pd.unique(_cells(values))) == 1
 
 
 def _is_identifier(frame: pd.DataFrame, column: str) -> bool:
     """Whether a column numbers its rows, or has a name and values like an identifier."""
-    texts = as_texts(frame[column])
-    if len(texts) < FEWEST_ROWS or pd.isna(texts).any() or len(set(texts)) < len(texts):
+    cells = _cells(frame[column])
+    if len(cells) < FEWEST_ROWS or pd.isna(cells).any() or len(pd.unique(cells)) < len(cells):
         return False
     named = _ID_NAME.fullmatch(column) is not None or _ID_NAME.fullmatch(column.lower()) is not None
-    if not all(map(is_number, texts)):
+    if cells.dtype == object and not all(map(is_number, cells)):
         return named
     numbers = as_numbers(frame[column])
     if not np.isfinite(numbers).all() or (numbers != np.round(numbers)).any():
