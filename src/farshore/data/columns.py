@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pandas as pd
 from ..errors import FarshoreError, unknown
 from .cells import as_numbers, as_texts, is_missing_number, is_number, parse_numbers
 from .convert import MOST_FRACTIONS
-from .dates import ISO, date_form, part_names
+from .dates import ISO, date_form, parse, part_names
 from .read_table import UNNAMED, read_table, table_suffix
 from .table import TablePreprocessing, listed
 
@@ -67,13 +66,13 @@ def need_times(
         return _as_seconds(stamps, need_texts(frame, column, option), column)
     texts = need_texts(frame, column, option)
     if time_format is not None:
-        return _as_seconds(_parse_times(texts, time_format, column), texts, column, time_format)
+        return _as_seconds(parse(_series(texts), time_format), texts, column, time_format)
     if all(map(is_number, texts)):
         times = parse_numbers(texts)
         if not np.isfinite(times).all():
             raise FarshoreError(f"{option} {column} has an infinite time: fix or drop that row")
         return times
-    return _as_seconds(_parse_times(texts, "ISO8601", column), texts, column)
+    return _as_seconds(parse(_series(texts), ISO), texts, column)
 
 
 def need_weights(frame: pd.DataFrame, column: str) -> np.ndarray:
@@ -91,18 +90,6 @@ def _series(texts: np.ndarray) -> pd.Series:
     return pd.Series(texts, dtype=object)
 
 
-def _parse_times(texts: np.ndarray, time_format: str, column: str) -> pd.Series:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return pd.to_datetime(_series(texts), format=time_format, errors="coerce", utc=True)
-        except (ValueError, TypeError, OverflowError, re.error) as error:
-            raise FarshoreError(
-                f"--time-format {time_format!r} cannot be used ({error}): write for example "
-                "%d/%m/%Y"
-            ) from None
-
-
 def _as_seconds(
     times: pd.Series, texts: np.ndarray, column: str, time_format: str | None = None
 ) -> np.ndarray:
@@ -115,9 +102,7 @@ def _as_seconds(
     if time_format is not None:
         raise FarshoreError(f"{start} does not have the form {time_format}: fix or drop that row")
     fitting = [
-        candidate
-        for candidate in _KNOWN_FORMATS
-        if _parse_times(texts, candidate, column).notna().all()
+        candidate for candidate in _KNOWN_FORMATS if parse(_series(texts), candidate).notna().all()
     ]
     if fitting:
         raise FarshoreError(
