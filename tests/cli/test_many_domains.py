@@ -87,6 +87,9 @@ def test_the_target_never_decides_the_metric(tmp_path: Path) -> None:
     made = make_scenario("table", options, target="hospital 2")
     assert made.metric == "macro_f1"
     assert any("class 'c' has 2.5% of the rows of hospital 0" in note for note in made.notes)
+    for target in ("hospital 0", "hospital 1"):  # selection: the left-out target stays unused
+        inner = make_scenario("table", options, target=target, left_out=["hospital 2"])
+        assert inner.metric == made.metric
     given = make_scenario("table", {**options, "metric": "accuracy"}, target="hospital 2")
     assert given.metric == "accuracy"
 
