@@ -45,7 +45,13 @@ def learner(method: str, observer: farshore.Observer | None = None, **settings: 
     early = {key: 2 for key in ("anneal_steps", "warmup_steps") if key in fields}
     chosen = {"batch_size": 8, "learning_rate": 0.005, **early, **settings}
     return Learner(
-        "mlp", method, 18, settings=chosen, network_settings={"width": 12}, observer=observer
+        "mlp",
+        method,
+        18,
+        settings=chosen,
+        network_settings={"width": 12},
+        preprocess="none",
+        observer=observer,
     )
 
 

@@ -14,6 +14,8 @@ from torch import Tensor
 import farshore
 from farshore import Learner, Run, execute
 from farshore.data.domain import Domain
+from farshore.deployment.model import Model, NewModel, learn
+from farshore.deployment.site import Columns
 from farshore.errors import FarshoreError
 from farshore.methods import METHODS
 from farshore.methods.method import empirical_risk
@@ -140,3 +142,31 @@ def test_a_column_of_weights(tmp_path: Path) -> None:
         assert result.target is not None
         weights[name] = result.target.weights
     assert weights["none"] == weights["equal"] != weights["other"]
+
+
+def test_sites_with_weights(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    model = tmp_path / "model"
+    for name, weights in {"a": np.ones(40), "b": np.arange(40) % 3, "c": None}.items():
+        frame = pd.DataFrame({"x": rng.normal(size=40), "y": ["p", "q"] * 20})
+        frame = frame if weights is None else frame.assign(w=weights)
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+        columns = Columns(label="y", weight="w") if name == "a" else Columns()
+        data = tmp_path / f"{name}.csv"
+        learn(model, data, name=name, columns=columns, new=NewModel(), steps=2)
+    kept = Model.open(model).learner.system.kept_rows()
+    assert set(kept["a"]["weights"].flatten().tolist()) == {1.0}
+    assert set(kept["b"]["weights"].flatten().tolist()) == {0.0, 1.0, 2.0}
+    assert set(kept["c"]["weights"].flatten().tolist()) == {1.0}
+    site = Model.open(model).read(tmp_path / "b.csv", labelled=False)
+    assert list(site.inputs.columns) == ["x"]
+    assert not any("w" in note for note in site.notes)
+    other = NewModel(method="agem")
+    with pytest.raises(FarshoreError, match="rows cannot have weights with 'agem'"):
+        learn(
+            tmp_path / "other",
+            tmp_path / "a.csv",
+            name="a",
+            columns=Columns(label="y", weight="w"),
+            new=other,
+        )

@@ -197,8 +197,8 @@ class Learner:
         if self.classes is None:
             check_no_quantity(labels, where=f"the labels of domain {name!r}")
         classes = self.classes if self.classes is not None else find_classes(labels)
-        new = find_classes([label for label in labels if label not in classes])
-        classes = [*classes, *new] if grow_classes else classes
+        new = find_classes(list(set(labels) - set(classes))) if grow_classes else []
+        classes = [*classes, *new]
         encoded = encode_labels(labels, classes, domain=name)
         seed = split_seed(self.seed, name)
         preprocessing = self.preprocessing
@@ -217,8 +217,7 @@ class Learner:
         steps = steps if steps is not None else usual_steps(len(divided.train))
         before = self._system, self.classes
         try:
-            if grow_classes and new:
-                self.grow(new)
+            self.grow(new)
             self.learn_domain(divided, steps=steps, classes=classes, checkpoints=checkpoints)
         except BaseException:
             self._system, self.classes = before
@@ -401,7 +400,9 @@ class Learner:
                 f"{what}: {dtype} values, but this learner was started with {self.dtype}"
             )
 
-    def _begin(self, domain: Domain, classes: Sequence[Label] | None, *, weighted: bool) -> None:
+    def _begin(
+        self, domain: Domain, classes: Sequence[Label] | None, *, weighted: bool = False
+    ) -> None:
         """Fix the input shape and the classes by the first domain, and build the system."""
         if self._system is not None:
             return

@@ -247,7 +247,7 @@ class Trainer(System):
         state, larger = self.state_dict(), Trainer(setup)
         network, own = larger.method.network, self.method.network
         weights = {
-            name: widened(state["network"][name], fresh.cpu().to(state["network"][name].device))
+            name: widened(state["network"][name], fresh)
             for name, fresh in network.state_dict().items()
         }
         network.load_state_dict(weights)
@@ -258,9 +258,10 @@ class Trainer(System):
         if state["memory"] is not None:
             for fields in state["memory"]["rows"]:
                 if "logits" in fields:
-                    with torch.inference_mode():
-                        fresh = network.eval()(fields["inputs"]).float().clone()
-                    fields["logits"] = widened(fields["logits"], fresh)
+                    parts = fields["inputs"].split(EVALUATION_ROWS)
+                    with torch.no_grad():
+                        logits = torch.cat([network.eval()(part).float() for part in parts])
+                    fields["logits"] = widened(fields["logits"], logits)
         larger.load_state_dict(state)
         larger.seconds, larger.notes = self.seconds, self.notes
         return larger

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from farshore import Result
+from farshore.benchmarks.source import make_benchmark, make_scenario
 from farshore.cli.app import main
-from farshore.plan.comparison import make_comparison
 
 
 def type_in(line: str, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -67,10 +67,11 @@ def test_rare_classes_are_measured_by_macro_f1(
     monkeypatch.chdir(tmp_path)
     write_sites(tmp_path / "t.csv", 3, rare)
     options = {"path": "t.csv", "domain": "site", "label": "y"}
-    for target in ("hospital 2", "hospital 1"):
-        data = {"benchmark": "table", "options": options}
-        made = make_comparison(data, ["er"], seeds=[0], orders=["listed"], target=target)
-        assert made.parts[0].benchmarks[0]["table"]["metric"] == metric
+    for target in ("hospital 2", "hospital 1", None):
+        assert make_benchmark("table", options).settled_options(target) == {"metric": metric}
+    for order in (["hospital 0", "hospital 1"], ["hospital 1", "hospital 0"]):
+        made = make_scenario("table", options, target="hospital 2", order=order)
+        assert made.metric == metric
     frame = pd.read_csv("t.csv")
     frame[frame["site"] == "hospital 0"].drop(columns="site").to_csv("one.csv", index=False)
     assert (
@@ -81,13 +82,14 @@ def test_rare_classes_are_measured_by_macro_f1(
 
 def test_the_target_never_decides_the_metric(tmp_path: Path) -> None:
     write_sites(tmp_path / "t.csv", 3, rare=1)
-    from farshore.benchmarks.source import make_scenario
-
     options = {"path": str(tmp_path / "t.csv"), "domain": "site", "label": "y"}
     assert make_scenario("table", options, target="hospital 0").metric == "accuracy"
     made = make_scenario("table", options, target="hospital 2")
     assert made.metric == "macro_f1"
     assert any("class 'c' has 2.5% of the rows of hospital 0" in note for note in made.notes)
+    for target in ("hospital 0", "hospital 1"):  # selection: the left-out target stays unused
+        inner = make_scenario("table", options, target=target, left_out=["hospital 2"])
+        assert inner.metric == made.metric
     given = make_scenario("table", {**options, "metric": "accuracy"}, target="hospital 2")
     assert given.metric == "accuracy"
 

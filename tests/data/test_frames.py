@@ -85,6 +85,17 @@ def test_frames_of_numbers_after_arrays_need_the_same_columns() -> None:
     raw.learn(frame, y, steps=1)
     assert raw.preprocessing is None
     assert np.array_equal(raw.predict(frame), raw.predict(x))
+    with pytest.raises(FarshoreError, match='preprocess="columns"'):
+        raw.predict(frame.assign(ward="A"))
+
+
+def test_an_own_network_gets_rows_as_they_are_unless_asked_otherwise() -> None:
+    x, y = np.random.default_rng(0).normal(size=(20, 3)) * 1000, [0, 1] * 10
+    for width, options in ((3, {}), (6, {"preprocess": "columns"})):
+        network = farshore.Network(torch.nn.Linear(width, 4), torch.nn.Linear(4, 2))
+        learner = Learner(network, memory=5, **options)
+        learner.learn(x, y, steps=1)
+        assert learner.shape == (width,)
 
 
 class Pictures(Dataset):

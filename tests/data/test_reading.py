@@ -248,6 +248,7 @@ def test_feather_files(tmp_path: Path) -> None:
     [
         ("a;b\n1;2\n", {"separator": ":"}, "--separator ':' is not allowed"),
         ("a;b\n1;2\n", {"encoding": "utf-9"}, "--encoding 'utf-9' is unknown"),
+        ("a;b\n1;2\n", {"encoding": "hex"}, "--encoding 'hex' is unknown"),
         ("a;b\n1;2\n", {"decimal": "'"}, "--decimal"),
         ("a;b\ncafé;2\n", {"encoding": "ascii"}, "not in --encoding ascii"),
         ("a,b\n1,2\n", {"decimal": ","}, "--decimal , cannot be read"),

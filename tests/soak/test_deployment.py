@@ -155,7 +155,7 @@ def test_a_thousand_mutated_folders_are_refused_or_predict_as_before(
     )
     learn(model, data, name="b", columns=Columns(), new=NewModel(), steps=20)
     other, _ = model_and_next_site(tmp_path / "y", method="er")
-    inputs = torch.randn(30, 4, generator=torch.Generator().manual_seed(0))
+    inputs = torch.randn(30, 2, generator=torch.Generator().manual_seed(0))
     expected = load(model).predict_proba(inputs)
     chance = random.Random(seed)
     refused = 0
@@ -201,7 +201,7 @@ def test_edits_with_matching_checksums_are_refused_or_load(tmp_path: Path, seed:
         }
         (copy / "manifest.json").write_text(json.dumps(manifest))
         start = time.perf_counter()
-        predicted, message = attempt(lambda copy=copy: load(copy).predict_proba(torch.zeros(3, 4)))
+        predicted, message = attempt(lambda copy=copy: load(copy).predict_proba(torch.zeros(3, 2)))
         assert predicted is not None or len(message) > 10
         assert time.perf_counter() - start < 5
         shutil.rmtree(copy)

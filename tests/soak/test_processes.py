@@ -27,7 +27,7 @@ data = torch.load(f"{folder}/data{number}.pt")
 for method, settings in json.load(open(f"{folder}/settings.json")).items():
     model = f"{folder}/{method}"
     learner = farshore.load(model) if number else farshore.Learner(
-        "mlp", method, 18, settings=settings, network_settings={"width": 16})
+        "mlp", method, 18, settings=settings, network_settings={"width": 16}, preprocess="none")
     learner.learn(data["x"], data["y"], domain=f"d{number}", steps=8)
     learner.save(model)
 """

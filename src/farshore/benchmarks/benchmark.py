@@ -104,7 +104,10 @@ class Benchmark(ABC):
         return self.steps
 
     def settled_options(self, target: str | None) -> dict[str, Any]:
-        """Return options that the data decide, and that all runs of a comparison must share."""
+        """Return options that the data decide, for runs with several targets that must share them.
+
+        `target` is never used to decide them; None if every domain is a target in turn.
+        """
         return {}
 
     # ---- the scenario ----------------------------------------------------------------------------

@@ -253,7 +253,7 @@ class OwnBenchmark(Benchmark):
         return domains, make_target, tuple(rows.notes)
 
     def settled_options(self, target: str | None) -> dict[str, Any]:
-        """Return the metric: it must be the same for all orders and targets of a comparison."""
+        """Return the metric, which another first source could decide in another way."""
         if self.options.metric is not None or self.options.domain_by is not None:
             return {}
         facts = self.read_facts()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
@@ -13,9 +12,9 @@ import pandas as pd
 from ..errors import FarshoreError, unknown
 from .cells import as_numbers, as_texts, is_missing_number, is_number, parse_numbers
 from .convert import MOST_FRACTIONS
-from .dates import ISO, date_form, part_names
+from .dates import ISO, date_form, parse, part_names
 from .read_table import UNNAMED, read_table, table_suffix
-from .table import TablePreprocessing
+from .table import TablePreprocessing, listed
 
 # A column with at least this share of numbers is taken as numeric; texts in it are mistakes.
 MEANT_AS_NUMBERS = 0.9
@@ -67,13 +66,13 @@ def need_times(
         return _as_seconds(stamps, need_texts(frame, column, option), column)
     texts = need_texts(frame, column, option)
     if time_format is not None:
-        return _as_seconds(_parse_times(texts, time_format, column), texts, column, time_format)
+        return _as_seconds(parse(_series(texts), time_format), texts, column, time_format)
     if all(map(is_number, texts)):
         times = parse_numbers(texts)
         if not np.isfinite(times).all():
             raise FarshoreError(f"{option} {column} has an infinite time: fix or drop that row")
         return times
-    return _as_seconds(_parse_times(texts, "ISO8601", column), texts, column)
+    return _as_seconds(parse(_series(texts), ISO), texts, column)
 
 
 def need_weights(frame: pd.DataFrame, column: str) -> np.ndarray:
@@ -91,18 +90,6 @@ def _series(texts: np.ndarray) -> pd.Series:
     return pd.Series(texts, dtype=object)
 
 
-def _parse_times(texts: np.ndarray, time_format: str, column: str) -> pd.Series:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return pd.to_datetime(_series(texts), format=time_format, errors="coerce", utc=True)
-        except (ValueError, TypeError, OverflowError, re.error) as error:
-            raise FarshoreError(
-                f"--time-format {time_format!r} cannot be used ({error}): write for example "
-                "%d/%m/%Y"
-            ) from None
-
-
 def _as_seconds(
     times: pd.Series, texts: np.ndarray, column: str, time_format: str | None = None
 ) -> np.ndarray:
@@ -115,9 +102,7 @@ def _as_seconds(
     if time_format is not None:
         raise FarshoreError(f"{start} does not have the form {time_format}: fix or drop that row")
     fitting = [
-        candidate
-        for candidate in _KNOWN_FORMATS
-        if _parse_times(texts, candidate, column).notna().all()
+        candidate for candidate in _KNOWN_FORMATS if parse(_series(texts), candidate).notna().all()
     ]
     if fitting:
         raise FarshoreError(
@@ -234,35 +219,40 @@ def column_notes(frame: pd.DataFrame, plan: TablePreprocessing) -> list[str]:
         for column in plan.columns
         if column not in constant and column not in plan.dates and _is_identifier(frame, column)
     ]
-    notes = [
-        f"note: column {column!r} has another value in every row and may be an identifier, from "
-        f"which nothing can be learned: leave it out (--drop {column})"
-        for column in identifiers
-    ]
+    notes = []
+    if identifiers:
+        notes.append(
+            f"note: every row has another value in {listed(map(repr, identifiers))}: if that is an "
+            f"identifier, nothing can be learned from it: leave it out (--drop "
+            f"{','.join(identifiers[:5])})"
+        )
     if constant:
         notes.append(
             f"note: the first domain has one value only, or none, in "
-            f"{', '.join(map(repr, constant))}: nothing can be learned from that there"
+            f"{listed(map(repr, constant))}: nothing can be learned from that there"
         )
     if plan.dates:
-        notes.append(
-            f"note: dates become year, month and weekday: {', '.join(map(repr, plan.dates))}"
-        )
+        notes.append(f"note: dates become year, month and weekday: {listed(map(repr, plan.dates))}")
     return notes
 
 
+def _cells(values: pd.Series) -> np.ndarray:
+    """Return cells that can be compared: numbers where the column has only numbers, or texts."""
+    plain = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+    return as_numbers(values) if plain else as_texts(values)
+
+
 def _is_constant(values: pd.Series) -> bool:
-    texts = as_texts(values)
-    return len(texts) > 1 and len(set(texts)) == 1
+    return len(values) > 1 and len(pd.unique(_cells(values))) == 1
 
 
 def _is_identifier(frame: pd.DataFrame, column: str) -> bool:
     """Whether a column numbers its rows, or has a name and values like an identifier."""
-    texts = as_texts(frame[column])
-    if len(texts) < FEWEST_ROWS or pd.isna(texts).any() or len(set(texts)) < len(texts):
+    cells = _cells(frame[column])
+    if len(cells) < FEWEST_ROWS or pd.isna(cells).any() or len(pd.unique(cells)) < len(cells):
         return False
     named = _ID_NAME.fullmatch(column) is not None or _ID_NAME.fullmatch(column.lower()) is not None
-    if not all(map(is_number, texts)):
+    if cells.dtype == object and not all(map(is_number, cells)):
         return named
     numbers = as_numbers(frame[column])
     if not np.isfinite(numbers).all() or (numbers != np.round(numbers)).any():

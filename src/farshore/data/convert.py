@@ -26,7 +26,7 @@ def as_inputs(values: Any, *, where: str = "the inputs") -> Tensor:
         if array.dtype.kind not in "buif":
             raise FarshoreError(
                 f"{where} contain {array.dtype.name} values: give numbers, or encode the columns "
-                "first"
+                'first, as preprocess="columns" does'
             )
         tensor = torch.from_numpy(np.ascontiguousarray(array))
     if tensor.ndim < 2:

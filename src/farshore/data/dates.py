@@ -37,7 +37,12 @@ def parse(texts: pd.Series, form: str) -> pd.Series:
     """Return times in UTC, NaT where a text does not have this form."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return pd.to_datetime(texts, format=form, errors="coerce", utc=True)
+        try:
+            return pd.to_datetime(texts, format=form, errors="coerce", utc=True)
+        except (ValueError, TypeError, OverflowError, re.error) as error:
+            raise FarshoreError(
+                f"--time-format {form!r} cannot be used ({error}): write for example %d/%m/%Y"
+            ) from None
 
 
 def expand(values: pd.Series, form: str) -> dict[str, pd.Series]:

@@ -20,6 +20,7 @@ from ..files import TABLE_SUFFIXES
 from .cells import MISSING_NUMBER, as_texts
 
 UNNAMED = "Unnamed: "
+LONGEST_HEADER = 1000  # lines
 PARQUET, ARROW = (".parquet", ".pq"), (".feather", ".arrow")
 _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 # How a separator is typed, where the character itself is hard to type.
@@ -60,9 +61,12 @@ class TextForm(BaseModel):
     @field_validator("encoding")
     @classmethod
     def _known_encoding(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
         try:
-            return value if value is None else codecs.lookup(value).name
-        except LookupError:
+            "".encode(value)  # other codecs, such as zip, are not for text
+            return codecs.lookup(value).name
+        except (LookupError, UnicodeError):
             raise FarshoreError(
                 f"--encoding {value!r} is unknown: give for example utf-8, cp1252 or latin-1"
             ) from None
@@ -237,13 +241,16 @@ def _find_separator(path: Path, suffix: str, encoding: str) -> str:
     """Return the separator by the header alone: no row of the data may decide it."""
     if suffix == ".tsv":
         return "\t"
-    header = ""
+    lines, quotes = [], 0
     with _open(path, encoding) as file:
         for line in file:
-            header += line
-            if header.strip() and header.count('"') % 2 == 0:  # a name in quotes may have lines
+            lines.append(line)
+            quotes += line.count('"')
+            if line.strip() and quotes % 2 == 0:  # a name in quotes may have several lines
                 break
-    outside_quotes = re.sub(r'"[^"]*"', "", header)
+            if len(lines) > LONGEST_HEADER:
+                break
+    outside_quotes = re.sub(r'"[^"]*"', "", "".join(lines))
     present = [mark for mark in _SEPARATORS if mark in outside_quotes]
     if len(present) > 1:
         names = " and ".join(_SEPARATORS[mark] for mark in present)

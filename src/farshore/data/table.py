@@ -201,16 +201,16 @@ def check_columns(needed: Sequence[str], given: Sequence[str], what: str) -> Non
         guess = next((name for name in extra if name.lower() == column.lower()), None)
         guess = guess or nearest(column, extra)
         hints.append(repr(column) + (f" (is it {guess!r}?)" if guess else ""))
-    others = f"; it has columns that are not known: {_listed(map(repr, extra))}" if extra else ""
+    others = f"; it has columns that are not known: {listed(map(repr, extra))}" if extra else ""
     raise FarshoreError(
-        f"{what} has no column {_listed(hints)}{others}; rename columns, or add the missing ones "
+        f"{what} has no column {listed(hints)}{others}; rename columns, or add the missing ones "
         "with empty cells where nothing was measured"
     )
 
 
-def _listed(names: Iterable[str]) -> str:
-    """The first 20 names, and how many more there are."""
-    texts = list(names)
+def listed(names: Iterable[object]) -> str:
+    """Return the first 20 names, and how many more there are."""
+    texts = [str(name) for name in names]
     return ", ".join(texts[:20]) + (f" and {len(texts) - 20} more" if len(texts) > 20 else "")
 
 

@@ -88,6 +88,8 @@ class NewModel:
             classes=self.classes,
             seed=self.seed if self.seed is not None else 0,
             metric=self.metric or usual_metric(site),
+            # Later sites may have other weights, even if those of the first one are all equal.
+            weighted=True if site.weights is not None else None,
             device=device,
             observer=observer,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,7 +29,7 @@ from ..data.image_folder import (
 )
 from ..data.preprocessing import Preprocessing
 from ..data.read_table import TextForm, read_table
-from ..data.table import TablePreprocessing, check_columns
+from ..data.table import TablePreprocessing, check_columns, listed
 from ..errors import FarshoreError, unknown
 
 SIZE = 32
@@ -129,7 +128,7 @@ def _read_file(
         if columns.label is None:
             raise FarshoreError(
                 f"--label is not given: name the column of {path.name} with the class, one of "
-                f"{_some(frame.columns)}"
+                f"{listed(frame.columns)}"
             )
         labels = need_texts(frame, columns.label, "--label")
         check_class_labels(labels, columns.label)
@@ -150,7 +149,7 @@ def _read_file(
         extra = [column for column in given if column not in used]
         if extra:
             site.notes.append(
-                f"note: columns that this model does not know are ignored: {_some(extra)}"
+                f"note: columns that this model does not know are ignored: {listed(extra)}"
             )
         site.inputs, site.preprocessing = frame[used], known
         known.check(site.inputs)
@@ -215,9 +214,3 @@ def _most(sentences: list[str]) -> list[str]:
     """The first 10 sentences, and how many more there are."""
     hidden = len(sentences) - 10
     return sentences[:10] + ([f"and {hidden} more columns differ"] if hidden > 0 else [])
-
-
-def _some(names: Iterable[object]) -> str:
-    """The first 20 names, and how many more there are."""
-    texts = [str(name) for name in names]
-    return ", ".join(texts[:20]) + (f" and {len(texts) - 20} more" if len(texts) > 20 else "")

@@ -74,8 +74,6 @@ def make_comparison(
         target = None
     if target != EACH and benchmark.options.domain_by is None:
         benchmark.listed(benchmark.choose_target(target))  # refuses a target that does not exist
-    options |= benchmark.settled_options(target)
-    benchmark = make_benchmark(name, options)
     words = _distinct_orders(benchmark, orders, target, scenario_seed)
     for method in methods:
         settings = typed_settings(method, settings)
