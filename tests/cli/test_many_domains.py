@@ -67,8 +67,7 @@ def test_rare_classes_are_measured_by_macro_f1(
     monkeypatch.chdir(tmp_path)
     write_sites(tmp_path / "t.csv", 3, rare)
     options = {"path": "t.csv", "domain": "site", "label": "y"}
-    for target in ("hospital 2", "hospital 1", None):
-        assert make_benchmark("table", options).settled_options(target) == {"metric": metric}
+    assert make_benchmark("table", options).settled_options() == {"metric": metric}
     for order in (["hospital 0", "hospital 1"], ["hospital 1", "hospital 0"]):
         made = make_scenario("table", options, target="hospital 2", order=order)
         assert made.metric == metric
@@ -88,8 +87,12 @@ def test_the_target_never_decides_the_metric(tmp_path: Path) -> None:
     assert made.metric == "macro_f1"
     assert any("class 'c' has 2.5% of the rows of hospital 0" in note for note in made.notes)
     for target in ("hospital 0", "hospital 1"):  # selection: the left-out target stays unused
-        inner = make_scenario("table", options, target=target, left_out=["hospital 2"])
+        inner = make_scenario(
+            "table", options, target=target, left_out=["hospital 2"], held_out=True
+        )
         assert inner.metric == made.metric
+    earlier = make_scenario("table", options, target="hospital 0", left_out=["hospital 2"])
+    assert earlier.metric == "accuracy"  # a target whose later domains are left out is unseen too
     given = make_scenario("table", {**options, "metric": "accuracy"}, target="hospital 2")
     assert given.metric == "accuracy"
 

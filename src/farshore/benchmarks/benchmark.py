@@ -103,11 +103,8 @@ class Benchmark(ABC):
         """Return the training steps per domain; own data derive them from their rows."""
         return self.steps
 
-    def settled_options(self, target: str | None) -> dict[str, Any]:
-        """Return options that the data decide, for runs with several targets that must share them.
-
-        `target` is never used to decide them; None if every domain is a target in turn.
-        """
+    def settled_options(self) -> dict[str, Any]:
+        """Return options that the data decide and that runs with different targets must share."""
         return {}
 
     # ---- the scenario ----------------------------------------------------------------------------

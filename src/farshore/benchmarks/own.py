@@ -252,12 +252,11 @@ class OwnBenchmark(Benchmark):
         domains, make_target = self._divide(rows, sources, target, seed)
         return domains, make_target, tuple(rows.notes)
 
-    def settled_options(self, target: str | None) -> dict[str, Any]:
-        """Return the metric, which another first source could decide in another way."""
+    def settled_options(self) -> dict[str, Any]:
+        """Return the metric that the first domain decides, for a table over all targets."""
         if self.options.metric is not None or self.options.domain_by is not None:
             return {}
-        facts = self.read_facts()
-        return {"metric": self._choose_metric(facts, [target] if target is not None else [])[0]}
+        return {"metric": self._choose_metric(self.read_facts(), [])[0]}
 
     def _choose_metric(
         self, facts: pd.DataFrame, hidden: Sequence[str]

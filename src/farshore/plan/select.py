@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -57,12 +58,14 @@ class Aim:
     target: its name; None is the usual target of the benchmark.
     in_turn: whether it is one of several targets, because every domain is one in turn.
     in_time: whether, in addition, the sources keep the order of time.
+    settled: options of the benchmark that all these targets share, such as the metric.
     """
 
     target: str | None = None
     left_out: tuple[str, ...] = ()
     in_turn: bool = False
     in_time: bool = False
+    settled: tuple[tuple[str, Any], ...] = ()
 
     @property
     def name(self) -> str:
@@ -74,8 +77,9 @@ def select_targets(benchmark: Benchmark, target: str | None) -> list[Aim]:
     """The targets that this word stands for: one domain, or with `each` every one in turn."""
     if target != EACH:
         return [Aim(target)]
+    settled = tuple(benchmark.settled_options().items())
     return [
-        Aim(name, left_out, True, benchmark.ordered_by_time)
+        Aim(name, left_out, True, benchmark.ordered_by_time, settled)
         for name, left_out in benchmark.each_target().items()
     ]
 

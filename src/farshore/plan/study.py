@@ -134,7 +134,7 @@ def part_run(
     """A run under the conditions of a part."""
     return Run.build(
         benchmark=data.benchmark,
-        options=part.options_of(data),
+        options={**part.options_of(data), **dict(aim.settled)},
         network=part.network,
         network_settings=part.network_settings,
         method=method,
