@@ -42,7 +42,13 @@ def output_of(
 
 
 @pytest.mark.parametrize(
-    ("document", "min_blocks"), [("own-data.md", 10), ("deployment.md", 8), ("report.md", 3)]
+    ("document", "min_blocks"),
+    [
+        ("own-data.md", 10),
+        ("deployment.md", 8),
+        ("report.md", 3),
+        pytest.param("audit.md", 3, marks=pytest.mark.soak),
+    ],
 )
 def test_commands_print_what_the_document_shows(
     document: str,
