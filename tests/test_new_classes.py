@@ -20,7 +20,7 @@ from farshore.errors import FarshoreError
 from farshore.methods import METHODS
 from farshore.testing import differences, toy_learner, toy_rows
 
-GROWING = ["er", "er-kd", "cl-coral", "naive-cl-coral", "ridge", "slda", "trees"]
+GROWING = ["er", "cl-coral", "naive-cl-coral", "ridge", "trees"]
 
 
 def grown(method: str, **options: object) -> tuple[Learner, Learner]:
@@ -41,7 +41,7 @@ def test_nothing_about_the_known_classes_changes(method: str, tmp_path: Path) ->
     assert torch.equal(large.logits(inputs)[:, :2], small.logits(inputs))
     assert torch.isfinite(large.logits(inputs)).all()
     before, after = small.state_dict()["system"], large.state_dict()["system"]
-    if method not in ("ridge", "slda", "trees"):
+    if method not in ("ridge", "trees"):
         for name, weight in before["network"].items():
             grown_weight = after["network"][name]
             assert torch.equal(grown_weight[: len(weight)], weight), name
