@@ -22,13 +22,14 @@ from farshore.testing import differences
 SETTINGS = {"batch_size": 8, "learning_rate": 0.01}
 STEPS = 5
 NUMBERS = ["age", "dose", "pulse"]
+SOURCES = ("north", "south", "west")
 
 
 def make_table() -> pd.DataFrame:
-    """Two sources and a target: numbers of very different sizes, gaps, and a category."""
+    """Three sources and a target: numbers of very different sizes, gaps, and a category."""
     rng = np.random.default_rng(3)
     parts = []
-    for number, site in enumerate(("north", "south", "new")):
+    for number, site in enumerate((*SOURCES, "new")):
         ill = rng.random(40) < 0.5
         part = pd.DataFrame(
             {
@@ -62,7 +63,7 @@ def by_run(table: pd.DataFrame, folder: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def by_learn(table: pd.DataFrame, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Learner:
-    for site in ("north", "south"):
+    for site in SOURCES:
         table[table["site"] == site].drop(columns="site").to_csv(folder / "one.csv", index=False)
         new = ["--memory=20", "--network-set=width=8", *SET] if site == "north" else []
         line = ["learn", "model", "one.csv", "--label=outcome", f"--name={site}"]
@@ -75,7 +76,7 @@ def in_turn(
 ) -> Learner:
     """A learner that gets each source in this form."""
     learner = Learner(memory=20, settings=SETTINGS, network_settings={"width": 8})
-    for site in ("north", "south"):
+    for site in SOURCES:
         rows = table[table["site"] == site]
         x, y = form(rows.drop(columns=["site", "outcome"]), rows["outcome"].to_numpy())
         learner.learn(x, y, domain=site, steps=STEPS)

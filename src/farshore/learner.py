@@ -55,6 +55,9 @@ from .system import SYSTEMS, Setup, System
 
 METRICS = ("accuracy", "macro_f1")
 MOST_ROWS = 10**9
+# Own data: a domain costs the same to learn, however many there were before it. Runs on benchmarks
+# give the paper's budget, one batch of each past domain.
+USUAL_RUN = {"replay_budget": "total"}
 STATE = dict.fromkeys(("config", "domains", "shape", "dtype", "preprocessing", "system"))
 CONFIG: dict[str, Any] = {
     "network": Maybe(""),
@@ -111,7 +114,7 @@ class Learner:
         self.method_type: type[Entry] = METHODS.get(method)
         for_method, for_run = divide(settings or {}, self.method_type.Settings)
         self.method_type.Settings.build(for_method)  # refuse bad values now, not at the first step
-        self.run = RunSettings.build(for_run)
+        self.run = RunSettings.build({**USUAL_RUN, **for_run})
         if self.run.class_weight != "none" and not self.method_type.weighs_classes:
             raise FarshoreError(
                 f"class_weight = {self.run.class_weight!r} is not allowed for {method!r}: its loss "
@@ -449,7 +452,7 @@ class Learner:
             "network": self._network if isinstance(self._network, str) else None,
             "method": self.method_type.name,
             "memory": self.capacity,
-            "settings": {**self._method_settings, **self.run.model_dump(exclude_defaults=True)},
+            "settings": {**self._method_settings, **self._run_settings()},
             "network_settings": self.network_settings,
             "classes": self.classes,
             "metric": self.metric,
@@ -458,6 +461,12 @@ class Learner:
             "seed": self.seed,
             "profile": self.profile,
         }
+
+    def _run_settings(self) -> dict[str, Any]:
+        """The settings of the run that are not usual, and those in which a learner has its own."""
+        run = self.run.model_dump()
+        changed = self.run.model_dump(exclude_defaults=True)
+        return {**{name: run[name] for name in USUAL_RUN}, **changed}
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that learning needs to continue exactly."""

@@ -383,7 +383,7 @@ def make_learner(
         network=run.network or scenario.network,
         method=source.method,
         memory=capacity,
-        settings=source.settings,
+        settings={"replay_budget": RunSettings().replay_budget, **source.settings},
         network_settings=network_settings(run, scenario),
         classes=scenario.classes,
         metric=scenario.metric,

@@ -155,7 +155,7 @@ class OwnBenchmark(Benchmark):
             if self.ordered_by_time
             else dict.fromkeys(names, ())
         )
-        check_each(facts, targets)
+        check_each(facts, targets, known_elsewhere=self.options.classes is not None)
         return targets
 
     def missing(self, seed: int = 0, *, plan_only: bool = False) -> str | None:

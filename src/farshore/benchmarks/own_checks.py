@@ -53,11 +53,17 @@ def check_domain(
     )
 
 
-def check_each(facts: pd.DataFrame, targets: Mapping[str, Collection[str]]) -> None:
-    """Refuse what a run with one of these targets would refuse; each leaves some domains out."""
+def check_each(
+    facts: pd.DataFrame, targets: Mapping[str, Collection[str]], *, known_elsewhere: bool
+) -> None:
+    """Refuse what a run with one of these targets would refuse; each leaves some domains out.
+
+    With `known_elsewhere` a target may have classes that its sources do not have.
+    """
     domain = facts["domain"]
     for target, left_out in targets.items():
-        check_classes(facts[~domain.isin(list(left_out))], target)
+        used = facts[~domain.isin(list(left_out))]
+        check_classes(used, target, known_elsewhere=known_elsewhere)
     sources = {
         str(name)
         for target, left_out in targets.items()

@@ -212,12 +212,14 @@ def print_tables(console: Console, results: Sequence[Result], plan: Plan) -> Non
 
     from ..benchmarks.source import make_benchmark
     from ..evaluation.over_units import FEWEST_UNITS
+    from ..report.names import several
 
     runs = [(planned.condition, planned.run) for planned in plan.unique().values()]
     targets = {condition.target for condition, _ in runs} - {""}
     # Several targets have several sources: the orders of the first one count.
     orders = {run.order for condition, run in runs if condition.target == runs[0][0].target}
-    counts = [f"{len({run.seed for _, run in runs})} seeds x {len(orders)} orders"]
+    seeds = len({run.seed for _, run in runs})
+    counts = [f"{several(seeds, 'seed')} x {several(len(orders), 'order')}"]
     counts += [f"{len(targets)} targets, mean ± standard error over targets"] if targets else []
     counts += [] if targets else ["mean ± standard error"]
     planned = Counter(run.method for _, run in runs)

@@ -82,8 +82,7 @@ class NewModel:
             network=self.network or ("cnn" if images else "mlp"),
             method=self.method or "er",
             memory=self.memory if self.memory is not None else 1000,
-            # A site costs the same to learn, however many there were before it.
-            settings={"replay_budget": "total", **self.settings},
+            settings=self.settings,
             network_settings=self.network_settings,
             classes=self.classes,
             seed=self.seed if self.seed is not None else 0,

@@ -11,6 +11,7 @@ import pandas as pd
 from .. import __version__
 from ..findings.found import Findings
 from ..findings.words import answers, percent, verdict
+from .names import several
 from .page import drawn, figure_data, needed, page_file, page_templates, plotly_script
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def conditions(findings: Findings) -> str:
     how = (
         "each predicted from the sites before it"
         if findings.in_time
-        else f"each left out in turn, {_count(findings.orders, 'order')} of the others"
+        else f"each left out in turn, {several(findings.orders, 'order')} of the others"
     )
     majority = (
         f", most frequent class {percent(findings.majority)}%"
@@ -72,13 +73,9 @@ def conditions(findings: Findings) -> str:
     )
     return (
         f"{len(findings.scores)} sites with {sum(findings.sites.values()):,} rows, {how}, "
-        f"{_count(findings.seeds, 'seed')}; {findings.metric.replace('_', ' ')}, "
+        f"{several(findings.seeds, 'seed')}; {findings.metric.replace('_', ' ')}, "
         f"{len(findings.classes)} classes, chance {percent(1 / len(findings.classes))}%{majority}."
     )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _method_table(findings: Findings) -> PlainTable:

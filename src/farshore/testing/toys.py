@@ -78,7 +78,7 @@ def toy_learner(method: str, *, settings: dict[str, Any] | None = None, **option
         "network_settings": {"width": 16},
         "preprocess": "none",
     }
-    chosen = {**toy_settings(method), **(settings or {})}
+    chosen = {"replay_budget": "per-domain", **toy_settings(method), **(settings or {})}
     return Learner(**{**usual, "method": method, "settings": chosen, **options})
 
 
