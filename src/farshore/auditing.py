@@ -22,7 +22,7 @@ from .errors import FarshoreError
 from .files import write_output
 from .findings.candidates import plan_audit, usual_methods
 from .findings.found import Findings, TooFew, check_enough, find_all
-from .findings.unlike import compare_sites, read_sites
+from .findings.unlike import read_sites
 from .findings.words import answers, too_few, verdict
 from .optimization import choose_device
 from .plan.comparison import plan_comparison
@@ -161,5 +161,4 @@ def carry_out_audit(
             f"{len(names) - len(results)} of {len(names)} runs have no result, and an audit needs "
             "all of them: the same command tries them again"
         )
-    shifts = compare_sites(sites)
-    return Audit(benchmark.title, find_all(results, shifts, in_time=benchmark.ordered_by_time))
+    return Audit(benchmark.title, find_all(results, sites, in_time=benchmark.ordered_by_time))

@@ -11,6 +11,7 @@ from farshore.findings.choice import choose, make_choice
 from farshore.findings.curve import Point, fit_curve
 from farshore.findings.expectation import expect
 from farshore.findings.found import check_enough
+from farshore.findings.rows import gain_of_rows
 from farshore.findings.unlike import SiteRows, compare_sites
 
 SITES = [(name,) for name in "abcdef"]
@@ -115,8 +116,9 @@ def made_rows(strange: str | None) -> SiteRows:
     inputs = {name: draws.normal(size=(120, 3)) for name in "abcd"}
     if strange is not None:
         inputs[strange][:, 1] += 3
+    labels = {name: (rows[:, 0] > 0).astype(int) for name, rows in inputs.items()}
     columns = ["age", "dose", "dose missing"]
-    return SiteRows(inputs, {name: len(rows) for name, rows in inputs.items()}, columns)
+    return SiteRows(inputs, labels, {name: len(rows) for name, rows in inputs.items()}, columns)
 
 
 def test_the_strange_site_and_its_column_are_named() -> None:
@@ -148,3 +150,26 @@ def test_too_few_data_are_refused_with_a_reason(sites: dict[str, int], enough: b
     if few is not None:
         assert few.plain()["status"] == "too few data"
         assert all(any(char.isdigit() for char in reason) for reason in few.reasons)
+
+
+def test_more_rows_help_where_there_are_few() -> None:
+    """Many columns and few rows: a doubling helps. Few columns and many rows: it does not."""
+
+    names_of_sites = "abcdefghijklmnop"
+
+    def made(rows: int, columns: int) -> SiteRows:
+        draws = np.random.default_rng(4)
+        inputs = {name: draws.normal(size=(rows, columns)) for name in names_of_sites}
+        labels = {
+            name: (x[:, 0] + x[:, 1] + 0.3 * draws.normal(size=rows) > 0).astype(int)
+            for name, x in inputs.items()
+        }
+        names = [f"x{number}" for number in range(columns)]
+        return SiteRows(inputs, labels, dict.fromkeys(inputs, rows), names)
+
+    few = gain_of_rows(made(10, 60), list(names_of_sites))
+    many = gain_of_rows(made(300, 2), list(names_of_sites))
+    assert few is not None
+    assert many is not None
+    assert few.mean > 0.02
+    assert abs(many.mean) < 0.01

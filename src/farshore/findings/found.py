@@ -17,7 +17,8 @@ from .candidates import JOINT, MAJORITY, RECOMMENDED
 from .choice import Choice, early_scores, make_choice
 from .curve import Curve, fit_curve, points
 from .expectation import FEWEST_SITES, Expectation, expect
-from .unlike import SiteShift
+from .rows import gain_of_rows
+from .unlike import SiteRows, SiteShift, compare_sites
 
 # Sites with fewer rows are too small to be judged by.
 FEWEST_ROWS = 20
@@ -81,6 +82,7 @@ class Findings:
     order_range: float | None
     unprotected_order_range: float | None
     curve: Curve | None
+    more_rows: Difference | None
     majority: float | None
 
     def plain(self) -> dict[str, Any]:
@@ -142,10 +144,8 @@ def check_enough(title: str, sites: Mapping[str, int], judged: Sequence[str]) ->
     return TooFew(title, dict(sites), tuple(reasons)) if reasons else None
 
 
-def find_all(
-    results: Sequence[Result], shifts: Sequence[SiteShift], *, in_time: bool = False
-) -> Findings:
-    """Everything that the results of an audit say."""
+def find_all(results: Sequence[Result], sites: SiteRows, *, in_time: bool = False) -> Findings:
+    """Everything that the results of an audit and the rows of its sites say."""
     results = [result for result in results if result.status == "done" and result.target]
     scores = scores_by_target(results)
     ranked = {name: of for name, of in scores.items() if find(name).kind == "continual"}
@@ -177,12 +177,13 @@ def find_all(
         log_loss=mean([target.scores.get("log_loss") for target in targets]),
         source_score=sources,
         loss=sources - own,
-        shifts=tuple(shifts),
+        shifts=tuple(compare_sites(sites)),
         forgetting=_against(scores, JOINT, choice.method),
         unprotected=_against(scores, JOINT, "finetune"),
         order_range=_order_range(of_chosen),
         unprotected_order_range=_order_range([r for r in results if r.run.method == "finetune"]),
         curve=fit_curve(points(of_chosen)),
+        more_rows=gain_of_rows(sites, list(judged)),
         majority=_mean_over_sites(scores[MAJORITY]) if MAJORITY in scores else None,
     )
 

@@ -39,6 +39,7 @@ class SiteRows:
     """
 
     inputs: dict[str, np.ndarray]
+    labels: dict[str, np.ndarray]
     counts: dict[str, int]
     columns: list[str]
 
@@ -79,7 +80,9 @@ def read_sites(benchmark: str, options: Mapping[str, object], seed: int = 0) -> 
     second = source.scenario(target=names[1], seed=seed)
     domains = {domain.name: domain for domain in (*second.sources, *first.sources)}
     preprocessing = first.preprocessing
-    inputs = {name: _as_numbers(domains[name], seed) for name in names}
+    chosen = {name: _sample(domains[name], seed) for name in names}
+    inputs = {name: _as_numbers(domains[name], chosen[name]) for name in names}
+    labels = {name: domains[name].labels.numpy()[chosen[name]] for name in names}
     width = next(iter(inputs.values())).shape[1]
     named = isinstance(preprocessing, TablePreprocessing) and len(preprocessing.features) == width
     columns = (
@@ -87,17 +90,23 @@ def read_sites(benchmark: str, options: Mapping[str, object], seed: int = 0) -> 
         if named and isinstance(preprocessing, TablePreprocessing)
         else [f"input {number + 1}" for number in range(width)]
     )
-    return SiteRows(inputs, {name: len(domains[name]) for name in names}, columns)
+    counts = {name: len(domains[name]) for name in names}
+    return SiteRows(inputs, labels, counts, columns)
 
 
-def _as_numbers(domain: Domain, seed: int) -> np.ndarray:
-    """At most `MOST_ROWS` rows of a domain; images as a coarse grid of grey values."""
+def _sample(domain: Domain, seed: int) -> np.ndarray:
+    """The positions of at most `MOST_ROWS` rows of a domain."""
     count = len(domain)
-    chosen = np.arange(count)
-    if count > MOST_ROWS:
-        draws = np.random.default_rng(derive(seed, "audit", domain.name))
-        chosen = np.sort(draws.choice(count, MOST_ROWS, replace=False))
-    rows = np.asarray(domain.inputs)[chosen].astype(np.float32)
+    if count <= MOST_ROWS:
+        return np.arange(count)
+    draws = np.random.default_rng(derive(seed, "audit", domain.name))
+    chosen: np.ndarray = np.sort(draws.choice(count, MOST_ROWS, replace=False))
+    return chosen
+
+
+def _as_numbers(domain: Domain, chosen: np.ndarray) -> np.ndarray:
+    """Rows of a domain as vectors; images as a coarse grid of grey values."""
+    rows: np.ndarray = np.asarray(domain.inputs)[chosen].astype(np.float32)
     if rows.ndim == 4:
         rows = rows.mean(axis=1)
         parts = [np.array_split(np.arange(side), min(GRID, side)) for side in rows.shape[1:]]
