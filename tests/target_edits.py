@@ -29,7 +29,7 @@ REFUSED = (
     "exists only in the target",
     "neither a number nor an ISO date",
     "cannot be read",
-    "whose point is not read",
+    "a point is not allowed",
     "is not an ISO date",
 )
 QUICK = {"steps": 1, "memory": 12, "network_settings": {"width": 8}}

@@ -74,7 +74,7 @@ def test_what_cannot_grow_says_so_and_stays() -> None:
     learner = toy_learner("ewc")
     learner.learn(*toy_rows(0), domain="a", steps=2)
     before = learner.state_dict()
-    with pytest.raises(FarshoreError, match="'ewc' cannot take further classes later"):
+    with pytest.raises(FarshoreError, match="'ewc' cannot add classes later"):
         learner.learn(*toy_rows(1, classes=3), domain="b", steps=2, grow_classes=True)
     assert differences(before, learner.state_dict()) == []
     averaged = toy_learner("er", settings={"average": "ema"})
@@ -103,7 +103,7 @@ def test_every_tailored_notion_grows_or_says_that_it_cannot() -> None:
     assert outcomes["cl-coral"] == ""
     refused = {name: message for name, message in outcomes.items() if message}
     for name, message in refused.items():
-        assert f"{name!r} cannot take further classes" in message
+        assert f"{name!r} cannot add classes" in message
 
 
 def type_in(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:

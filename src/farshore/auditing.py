@@ -1,7 +1,7 @@
-"""`farshore.audit`: what to expect at a site that nobody has seen, and which method to take.
+"""`farshore.audit`: what to expect at a site that nobody has seen, and which method to use.
 
 It plans, carries out and records the same runs as `farshore audit`, which are those of a comparison
-with every domain as the target in turn: all three resume each other.
+with every domain as the target in turn: each of the three can resume the runs of the others.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FORMS = (".html", ".json")
 
 @dataclass(frozen=True)
 class Audit:
-    """A finished audit; `findings` are the numbers, or why the data are too few for any."""
+    """A finished audit; `findings` are the numbers, or why there is too little data for any."""
 
     title: str
     findings: Findings | TooFew
@@ -48,7 +48,7 @@ class Audit:
 
     @property
     def answers(self) -> dict[str, str]:
-        """The answers by question; empty if the data are too few."""
+        """The answers by question; empty if there is too little data."""
         if isinstance(self.findings, TooFew):
             return {}
         return {answer.question: answer.text for answer in answers(self.findings)}
@@ -87,7 +87,7 @@ def audit(
     progress: bool = False,
     **options: Any,
 ) -> Audit:
-    """Say what to expect at a new site, and which method to take there.
+    """Say what to expect at a new site, and which method to use there.
 
     Every domain is left out in turn. Runs that are already in the folder `runs` are not repeated.
 
@@ -95,8 +95,8 @@ def audit(
     domain, label: the columns of a table with the site and with the class.
     methods: candidates; majority and joint are added for reference. By default `finetune`, `er`,
         two tailored methods, `ridge`, `trees` and `best`.
-    orders: orders of the sources in the words of `farshore compare --orders`; by default listed and
-        reversed, or the order of time if there is a time column.
+    orders: orders of the sources, written as for `farshore compare --orders`; by default listed and
+        reversed, or chronological if there is a time column.
     seeds, steps, memory, workers, name, progress, options: as for `farshore.compare`.
     """
     folder = Path(runs)
@@ -130,7 +130,7 @@ def carry_out_audit(
     device: str,
     **conditions: Any,
 ) -> Audit:
-    """Plan the runs of an audit, have them carried out by `perform`, and find what they say.
+    """Plan the runs of an audit, have `perform` carry them out, and compute the findings.
 
     data: the fields of a run that choose benchmark, options and network.
     """
@@ -139,7 +139,7 @@ def carry_out_audit(
     absent = benchmark.missing()
     if absent is not None:
         raise FarshoreError(f"{benchmark.title} is not available here: {absent}")
-    if isinstance(benchmark, OwnBenchmark):  # small data are told so, not refused by a detail
+    if isinstance(benchmark, OwnBenchmark):  # first: other checks would hide this reason
         named = benchmark.read_facts()["domain"].value_counts()
         counts = {str(site): int(count) for site, count in named.items()}
         few = check_enough(benchmark.title, counts, list(counts))
@@ -158,7 +158,7 @@ def carry_out_audit(
     results = [store.read(each) for each in names if store.folder(each).finished()]
     if len(results) < len(names):
         raise FarshoreError(
-            f"{len(names) - len(results)} of {len(names)} runs have no result, and an audit needs "
-            "all of them: the same command tries them again"
+            f"{len(names) - len(results)} of {len(names)} runs have no result, but an audit needs "
+            "all of them: run the same audit again to retry them"
         )
     return Audit(benchmark.title, find_all(results, sites, in_time=benchmark.ordered_by_time))

@@ -1,7 +1,7 @@
-"""`farshore.compare`: methods side by side on one's own data or on a benchmark, in Python.
+"""`farshore.compare`: compare methods on your own data or on a benchmark, in Python.
 
-It plans, carries out and records the same runs as `farshore compare`: both resume each other, and
-give the same numbers for the same data.
+It plans, carries out and records the same runs as `farshore compare`: each can resume the
+other's runs, and both give the same numbers for the same data.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ USUAL_METHODS = ("finetune", "er", "cl-coral", "ridge")
 class Comparison:
     """A finished comparison.
 
-    name: the name of its record in the folder `runs`, to which `farshore report` refers.
+    name: the name of its record in the folder `runs`, for `farshore report --experiment`.
     results: the result of every finished run.
-    failures: one line per run that failed; calling `compare` again tries them again.
+    failures: one line per run that failed; calling `compare` again retries them.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Comparison:
 
         `score` and `error` are the mean and its standard error over targets; with a single target,
         over its runs. `worst` is the score at the `worst_target`. `difference` is paired with
-        `reference`: the same target, order and seed; `low` and `high` are its 95% interval over
+        `reference` by target, order and seed; `low` and `high` are its 95% interval over
         targets, or over orders if there is one target. Scores are fractions.
         """
         units: dict[str, Scores] = dict(scores_by_target(self.results))
@@ -154,13 +154,13 @@ def compare(
         frame is written as a table into the folder `runs`, under `name` and a hash of its contents.
     domain, label: the columns of a table with the domain and with the class.
     methods: names of methods and groups.
-    target: the domain that stays unseen, or `each`: every domain in turn. By default that of the
-        benchmark, and each domain of own data.
-    orders: orders of the sources in the words of `farshore compare --orders`.
+    target: the domain that stays unseen, or `each`: every domain in turn. The default is the
+        benchmark's own target, and `each` for your own data.
+    orders: orders of the sources, written as for `farshore compare --orders`.
     seeds: number of run seeds, counted from 0.
-    workers: number of runs at a time, each in a process of its own; 1 runs them in this process.
+    workers: number of runs at a time, each in its own process; 1 runs them in this process.
     device: cpu, cuda, or auto: cuda if there is a GPU, otherwise cpu.
-    progress: print a line per run to the standard error.
+    progress: print a line per run to standard error.
     options: further options of the benchmark, for example `time`, `group` or `drop`.
     """
     folder = Path(runs)
@@ -216,7 +216,7 @@ def find_data(
 def _text_columns(frame: pd.DataFrame, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options, with every column of text among the `categories`.
 
-    A file does not tell the text "1" from the number 1; a frame does.
+    A file does not distinguish the text "1" from the number 1; a frame does.
     """
     roles = {options.get(key) for key in ("domain", "label", "time", "group")}
     dropped, declared = (_names(options.get(key, ())) for key in ("drop", "categories"))
@@ -235,7 +235,7 @@ def _names(value: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _save(frame: pd.DataFrame, runs: Path, name: str) -> Path:
-    """Write a frame into the folder of runs; equal contents are one file."""
+    """Write a frame into the folder of runs; frames with equal contents share one file."""
     contents = frame.to_csv(index=False).encode()
     path = runs / "data" / f"{name}-{hashlib.sha256(contents).hexdigest()[:12]}.csv"
     if not path.is_file():

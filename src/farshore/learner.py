@@ -240,14 +240,18 @@ class Learner:
         name = self.method_type.name
         chosen = check_classes([*(self.classes or []), *classes])
         if not self.method_type.grows or self.run.average != "none":
-            why = "its settings average the weights" if self.method_type.grows else "its state"
+            why = (
+                "its settings average the weights"
+                if self.method_type.grows
+                else "its state is fixed"
+            )
             raise FarshoreError(
-                f"method {name!r} cannot take further classes later ({why}): name all classes at "
+                f"method {name!r} cannot add classes later ({why}): name all classes at "
                 "the start, classes=[...] (--classes)"
             )
         if not isinstance(self._network, str):
             raise FarshoreError(
-                "your own network has one output per class and cannot take further ones: name all "
+                "your own network has one output per class and cannot add more: name all "
                 "classes at the start, classes=[...]"
             )
         if self._system is not None:
@@ -256,7 +260,7 @@ class Learner:
                 self._system = self._system.grown(self._setup(self.shape, chosen))
             except FormError as error:
                 raise FarshoreError(
-                    f"method {name!r} cannot take further classes later ({error}): name all "
+                    f"method {name!r} cannot add classes later ({error}): name all "
                     "classes at the start, classes=[...] (--classes)"
                 ) from None
         self.classes = chosen
@@ -572,7 +576,7 @@ def check_classes(classes: Sequence[Label]) -> list[Label]:
 
 def _cannot_weigh(method: str) -> FarshoreError:
     return FarshoreError(
-        f"rows cannot have weights with {method!r}, whose loss has no place for them: use another "
+        f"rows cannot have weights with {method!r}, whose loss does not support them: use another "
         "method, for example er, or leave the weights out"
     )
 

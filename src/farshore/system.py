@@ -115,7 +115,7 @@ class System(ABC):
 
         What it predicts about the known classes is the same to the last bit.
         """
-        raise FarshoreError("this system cannot take further classes")
+        raise FarshoreError("this system cannot add classes")
 
     @abstractmethod
     def logits(self, rows: Rows) -> Tensor:

@@ -171,5 +171,5 @@ def test_further_classes_and_weights_reach_every_member() -> None:
 def test_members_that_cannot_weigh_rows_are_named() -> None:
     rows, labels = toy_rows(0)
     learner = Learner("mlp", "best", 12, settings={"members": "ewc+ridge"})
-    with pytest.raises(FarshoreError, match="the member 'ewc'"):
+    with pytest.raises(FarshoreError, match="member 'ewc' does not support weights of rows"):
         learner.learn(rows, labels, domain="d0", steps=3, weights=torch.arange(len(rows)) + 1.0)

@@ -251,7 +251,7 @@ def test_feather_files(tmp_path: Path) -> None:
         ("a;b\n1;2\n", {"encoding": "hex"}, "--encoding 'hex' is unknown"),
         ("a;b\n1;2\n", {"decimal": "'"}, "--decimal"),
         ("a;b\ncafé;2\n", {"encoding": "ascii"}, "not in --encoding ascii"),
-        ("a,b\n1,2\n", {"decimal": ","}, "--decimal , cannot be read"),
+        ("a,b\n1,2\n", {"decimal": ","}, "--decimal , is ambiguous"),
         ("a;b\n1,5;2\n1.234;3\n", {"decimal": ","}, "column 'a' has '1.234'"),
     ],
 )

@@ -45,7 +45,7 @@ def test_every_question_has_an_answer_with_the_numbers_of_the_findings(done) -> 
     assert found.unlike is not None
     assert found.unlike.site == "s2"
     assert found.unlike.columns[0].column == "scanner"
-    assert "s2: a classifier recognises" in done.answers["Which site is unlike the others?"]
+    assert "s2: shown one of its rows" in done.answers["Which site is unlike the others?"]
 
 
 def test_scores_are_those_of_the_method_chosen_without_the_site(done, runs: Path) -> None:
@@ -78,7 +78,7 @@ def test_thirty_rows_are_too_few_to_say(tmp_path: Path) -> None:
     few = make_sites(Made(sites=4, rows=6), seed=3)
     assert len(few) == 30
     done = farshore.audit(few, domain="site", label="ill", runs=tmp_path, **QUICK)
-    assert "too few to say" in done.verdict
+    assert "too little data to say" in done.verdict
     assert done.answers == {}
     assert not (tmp_path / "experiments").exists(), "nothing is trained"
     assert json.loads(done.report(tmp_path / "few.json").read_text())["status"] == "too few data"
@@ -91,4 +91,4 @@ def test_sites_in_time_are_predicted_from_those_before(tmp_path: Path) -> None:
     dated = made.assign(year=2000 + made["site"].str[1:].astype(int))
     done = farshore.audit(dated, domain="site", label="ill", time="year", runs=tmp_path, **QUICK)
     assert list(done.findings.scores) == ["s2", "s3", "s4", "s5", "s6"]
-    assert "order of time" in done.answers["How much does the order of the sites matter?"]
+    assert "chronological order" in done.answers["How much does the order of the sites matter?"]

@@ -89,12 +89,12 @@ def test_in_time_a_target_is_predicted_from_the_domains_before_it(tmp_path: Path
 def test_in_time_the_order_of_time_is_kept(tmp_path: Path, sites: str, words: list[str]) -> None:
     benchmark = make_benchmark("table", table(tmp_path, sites))
     for aim in select_targets(benchmark, "each"):
-        with pytest.raises(FarshoreError, match="in the order of time; use listed"):
+        with pytest.raises(FarshoreError, match="in chronological order; use listed"):
             arrange_sources(benchmark, words, aim, 0)
 
 
 def test_what_a_later_run_would_refuse_is_refused_first(tmp_path: Path) -> None:
-    for sites, message in (("ab", "at least 3 domains, and sites.csv has 2"), ("abc", "")):
+    for sites, message in (("ab", "at least 3 domains, but sites.csv has 2"), ("abc", "")):
         benchmark = make_benchmark("table", table(tmp_path, sites))
         if message:
             with pytest.raises(FarshoreError, match=message):
@@ -111,7 +111,7 @@ def test_what_a_later_run_would_refuse_is_refused_first(tmp_path: Path) -> None:
     with pytest.raises(FarshoreError, match="domain 'b' has one class only"):
         select_targets(make_benchmark("table", options), "each")
     constructed = make_benchmark("table", {**options, "domain": "auto"})
-    with pytest.raises(FarshoreError, match="--target each needs domains with names"):
+    with pytest.raises(FarshoreError, match="--target each needs named domains"):
         select_targets(constructed, "each")
 
 

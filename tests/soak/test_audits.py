@@ -67,7 +67,7 @@ def test_a_strange_site_is_named(tmp_path: Path, strange: str) -> None:
         table, domain="site", label="ill", methods=["slda"], runs=tmp_path, **QUICK
     )
     assert isinstance(done.findings, Findings)
-    assert done.findings.odd == strange
+    assert done.findings.outlier == strange
     assert f"At {strange} the score is" in done.answers["Which site is unlike the others?"]
 
 
@@ -78,7 +78,7 @@ def test_data_without_shift_are_called_so(tmp_path: Path) -> None:
             table, domain="site", label="ill", methods=["slda"], runs=tmp_path / str(seed), **QUICK
         )
         assert isinstance(done.findings, Findings)
-        assert done.findings.odd is None
+        assert done.findings.outlier is None
         assert done.answers["Which site is unlike the others?"].startswith("None")
 
 

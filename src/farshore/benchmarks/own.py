@@ -132,7 +132,7 @@ class OwnBenchmark(Benchmark):
         return target
 
     def each_target(self) -> dict[str, tuple[str, ...]]:
-        """Return every domain with no domain left out, or as the order of time allows.
+        """Return every domain with no domain left out, or as chronological order allows.
 
         With a time column, a domain is predicted from those that began before it: later ones are
         left out, and the first two domains are sources only. What any of these runs would refuse is
@@ -140,14 +140,14 @@ class OwnBenchmark(Benchmark):
         """
         if self.options.domain_by is not None:
             raise FarshoreError(
-                "--target each needs domains with names: with --domain auto, the target is last or "
+                "--target each needs named domains: with --domain auto, the target must be last or "
                 "COLUMN=VALUE"
             )
         facts = self.read_facts()
         names = in_order(facts)
         if len(names) <= FEWEST_SOURCES:
             raise FarshoreError(
-                f"--target each needs at least {FEWEST_SOURCES + 1} domains, and {self.title} has "
+                f"--target each needs at least {FEWEST_SOURCES + 1} domains, but {self.title} has "
                 f"{len(names)} ({', '.join(names)}): name one target"
             )
         targets: dict[str, tuple[str, ...]] = (

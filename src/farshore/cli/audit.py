@@ -1,4 +1,4 @@
-"""`farshore audit`: what to expect at a new site, and which method to take."""
+"""`farshore audit`: what to expect at a new site, and which method to use."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def audit(
         str | None,
         typer.Option(
             help="orders of the sources, as for compare [default: listed,reversed; with --time "
-            "the order of time]"
+            "chronological]"
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(help="number of run seeds, counted from 0")] = 1,
@@ -100,13 +100,14 @@ def audit(
     device: DeviceOption = "auto",
     root: RootOption = None,
 ) -> None:
-    """Say what to expect at a new site, and which method to take.
+    """Say what to expect at a new site, and which method to use.
 
     Every site (domain) is left out in turn and predicted by models that never saw it. The answers
-    are printed, written as a page, and as JSON beside it: the expected score with an interval, the
-    method to take and how sure that is, sensitivity and specificity, calibration, the site that is
-    unlike the others, what forgetting and the order cost, and whether more sites would help. Runs
-    that are already in the folder are not repeated, and the same command resumes.
+    are printed and written to a page, with a JSON file next to it: the expected score with an
+    interval, the method to use and how certain that choice is, sensitivity and specificity,
+    calibration, the site that is unlike the others, what forgetting and the order cost, and whether
+    more sites would help. Runs that are already in the folder are not repeated, and the same
+    command resumes an audit that was stopped.
 
     Example: farshore audit heart.csv --domain hospital --label num
     """
@@ -163,7 +164,7 @@ def print_answers(console: Console, done: Audit) -> None:
 
 
 def write_findings(done: Audit, page: Path) -> str:
-    """Write the page and the numbers beside it; return where they are."""
+    """Write the page, and the numbers next to it; return where they are."""
     numbers = done.report(page.with_suffix(".json"))
     try:
         return f"the page is {done.report(page)}, the numbers are {numbers}"

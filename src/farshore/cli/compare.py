@@ -61,14 +61,14 @@ HEADER = [
     "s per run",
     "rows per step",
 ]
-# A table with a column per order has at most this many.
+# A table with a column per order has at most this many columns.
 MOST_COLUMNS = 4
 ONE_ORDER = (
     "these results are for one order of the sources ({order}). Another order may rank the methods "
     "differently: compare with --orders all or --orders balanced:k"
 )
 IN_TIME = (
-    "every target was predicted from the domains before it, in the order of time; later domains "
+    "every target was predicted from the domains before it, in chronological order; later domains "
     "were left out"
 )
 # Headings above the rows that are not ranked.
@@ -101,15 +101,15 @@ def compare(
         str,
         typer.Option(
             help="orders of the sources, comma-separated: listed, reversed, random1, random2, ..., "
-            "all, balanced:8 (each source equally often at every place), or names: 45/30/0/15"
+            "all, balanced:8 (each source equally often in every position), or names: 45/30/0/15"
         ),
     ] = "listed",
     target: Annotated[
         str | None,
         typer.Option(
             help="the unseen domain; the others are sources. each: every domain in turn (with "
-            "--time: every domain from the third on, learned from those before it) [default: that "
-            "of the benchmark; each for own data]"
+            "--time: every domain from the third on, learned from those before it) [default: the "
+            "benchmark's own; each for your own data]"
         ),
     ] = None,
     scenario_seed: Annotated[int, typer.Option(help="seed of the data")] = 0,
@@ -159,7 +159,7 @@ def compare(
     folder are not repeated, and the same command resumes a comparison that was stopped.
 
     With --target each, every domain is left out in turn, and every target counts once: the mean,
-    its error and the paired differences are taken over targets.
+    its error and the paired differences are computed over targets.
 
     All methods see the same data and take the same number of steps. Compare only methods with equal
     rows per step. Methods that learn all sources at once, or adapt to the target's inputs, are
@@ -279,7 +279,7 @@ def table(results: Sequence[Result], planned: Mapping[str, int], counts: str) ->
 
 
 def table_over_units(results: Sequence[Result], unit: Literal["target", "order"]) -> Table:
-    """Mean over targets or orders, the worst one, and the paired difference to a reference."""
+    """Mean over targets or orders, the worst one, and the paired difference from a reference."""
     from ..evaluation.over_units import over_units, paired_difference
     from ..store.ranking import choose_reference, rank, scores_by_order, scores_by_target
     from .run import percent
@@ -317,7 +317,7 @@ def table_over_units(results: Sequence[Result], unit: Literal["target", "order"]
         ("targets", "at the target") if unit == "target" else ("orders of the sources", "in order")
     )
     return plain_table(
-        f"over the {over}: {results[0].metric} on the unseen target in %, paired difference to "
+        f"over the {over}: {results[0].metric} on the unseen target in %, paired difference from "
         f"{reference} with 95% interval over the {unit}s",
         ["method", "mean", "worst", where, "best", f"minus {reference}", "better in"],
         rows,

@@ -45,7 +45,7 @@ WeightFlag = Annotated[
 SeparatorFlag = Annotated[
     str | None,
     typer.Option(
-        help="text file: character between fields, ',' ';' '|' or tab [default: header's]"
+        help="text file: character between fields, ',' ';' '|' or tab [default: as in the header]"
     ),
 ]
 EncodingFlag = Annotated[

@@ -14,8 +14,8 @@ CLOSED_FORMS = ("ridge", "slda", "ncm")
 
 
 class BestSettings(MethodSettings):
-    """Step size, weight decay and batch size are those of the member that is trained by steps; all
-    its other settings, and those of the closed forms, are their defaults.
+    """Step size, weight decay and batch size apply to the member that is trained by steps. All its
+    other settings, and those of the closed forms, keep their defaults.
     """
 
     members: str = setting(
@@ -48,7 +48,7 @@ def check_members(names: list[str]) -> None:
         or not set(closed) <= set(CLOSED_FORMS)
     ):
         raise ValueError(
-            "a method that is trained by steps, then different names out of "
+            "a method that is trained by steps, then different names from "
             f"{', '.join(CLOSED_FORMS)}, joined by +, such as er-kd+ridge"
         )
 
@@ -58,18 +58,19 @@ class Best(Entry):
 
     Equation: p(c | x) = 1/K (softmax(h_1(x) / T)_c + Σ_k softmax(h_k(x))_c), with the logits h_k of
     the K members, the trained one first; the committee's logits are log p. Each member learns every
-    domain as it would alone, with the same memory, steps and seed. T is the one of 11 temperatures
-    from 0.5 to 16 with the least log loss of h_1 on each domain's training rows, taken before the
-    domain is learned, as a mean over domains: a network that is sure of itself at sites that it has
-    not seen, and wrong, has less say. The weights are equal: nothing is fitted to choose them.
-    Paper: none of its own. Averaging of different learners is in Dietterich, "Ensemble Methods in
-    Machine Learning", MCS 2000; the members are `er-kd`, `ridge` and `slda`.
+    domain as it would alone, with the same memory, steps and seed. T is one of 11 temperatures from
+    0.5 to 16: the one at which the log loss of h_1 is lowest, measured on each domain's training
+    rows before the domain is learned and averaged over domains. A network that is confident but
+    wrong on domains that it has not seen thus has less influence. The weights are equal: nothing is
+    fitted to choose them.
+    Paper: none of its own. Averaging different learners is described in Dietterich, "Ensemble
+    Methods in Machine Learning", MCS 2000; the members are `er-kd`, `ridge` and `slda`.
 
-    The members fail differently: the network follows the newest domain and bends with it, the
-    closed forms do not depend on the order but know only fixed features. Choosing one of them by
-    its score on sources that it had not learned yet was tried and is worse than the average: a few
-    sources cannot tell close methods apart, and a wrong choice costs more than an equal share. The
-    closed forms are calibrated on left-out sources already.
+    The members fail differently: the network leans towards the newest domain, while the closed
+    forms do not depend on the order but use only fixed features. Choosing one of them by its score
+    on sources that it had not learned yet was tried and is worse than the average: a few sources
+    cannot rank similar methods reliably, and a wrong choice costs more than an equal share. The
+    closed forms are already calibrated on left-out sources.
     Readings: closed forms keep no rows, so the committee keeps as many rows as its trained member.
     `forget` is exact for the closed forms; the trained member keeps its weights, as it would alone.
     """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..checkpoints import Checkpoints
 
 STATE = dict.fromkeys(("domains", "members", "unseen"))
-# The temperatures of which the trained member's is chosen.
+# The trained member's temperature is chosen from these.
 TEMPERATURES = tuple(2 ** (exponent / 2) for exponent in range(-2, 9))
 # Settings that are passed on to the member that is trained by steps.
 PASSED_ON = ("learning_rate", "weight_decay", "batch_size")
@@ -46,7 +46,7 @@ class AverageOfMembers(nn.Module):
 
 
 def average(logits: Sequence[Tensor], temperature: float | Tensor) -> Tensor:
-    """log 1/K (softmax(h_1 / T) + Σ_k softmax(h_k)), without the loss of small probabilities."""
+    """log 1/K (softmax(h_1 / T) + Σ_k softmax(h_k)), computed without underflow."""
     first, *others = (each.float() for each in logits)
     stacked = torch.stack([each.log_softmax(dim=1) for each in (first / temperature, *others)])
     return torch.logsumexp(stacked, dim=0) - math.log(len(logits))
@@ -75,12 +75,12 @@ class CommitteeSystem(System):
             name: SYSTEMS.get(of_member.entry.system)(of_member)
             for name, of_member in setups.items()
         }
-        # The trained member's losses on each domain ahead of learning it, by temperature.
+        # The trained member's losses on each domain before learning it, by temperature.
         self.unseen: dict[str, Tensor] = {}
 
     @property
     def temperature(self) -> float:
-        """The temperature with the least loss on domains that were unseen then; 1 without any."""
+        """The temperature with the lowest loss on domains before they were learned; at first 1."""
         if not self.unseen:
             return 1.0
         return TEMPERATURES[int(torch.stack(list(self.unseen.values())).mean(dim=0).argmin())]
@@ -116,7 +116,7 @@ class CommitteeSystem(System):
         )
 
     def learn(self, domain: Domain, *, steps: int, checkpoints: Checkpoints | None = None) -> None:
-        """Score the trained member on the domain while it is unseen; then every member learns."""
+        """Score the trained member on the still unseen domain; then every member learns it."""
         if self.domains:
             rows = domain.split("train")
             labels = rows.labels[rows.index].to(self.setup.device)
@@ -126,8 +126,8 @@ class CommitteeSystem(System):
             member.learn(domain, steps=steps, checkpoints=resumable)
 
     def grown(self, setup: Setup) -> CommitteeSystem:
-        """Every member with the further classes."""
-        _check_members(self.settings.members, "grows", "further classes")
+        """Every member with the additional classes."""
+        _check_members(self.settings.members, "grows", "additional classes")
         committee = CommitteeSystem(setup)
         setups = _setups(setup)
         committee.members = {
@@ -201,7 +201,7 @@ class CommitteeSystem(System):
         for name, member in self.members.items():
             member.load_state_dict(state["members"][name])
             if member.domains != list(state["domains"]):
-                raise FormError(f"the member {name} has learned other domains")
+                raise FormError(f"the member {name} has learned different domains")
 
 
 def _settings(setup: Setup) -> BestSettings:
@@ -212,10 +212,10 @@ def _settings(setup: Setup) -> BestSettings:
 
 
 def _check_members(members: str, ability: str, what: str) -> None:
-    """Refuse what a member cannot take."""
+    """Refuse what a member does not support."""
     for name in members.split("+"):
         if not getattr(METHODS.get(name), ability):
-            raise FarshoreError(f"{what} are not allowed for the member {name!r}: choose another")
+            raise FarshoreError(f"member {name!r} does not support {what}: choose another member")
 
 
 def _setups(setup: Setup) -> dict[str, Setup]:

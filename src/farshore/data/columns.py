@@ -76,12 +76,12 @@ def need_times(
 
 
 def need_weights(frame: pd.DataFrame, column: str) -> np.ndarray:
-    """Return the weights of all rows: numbers from 0, none missing."""
-    weights = as_numbers(_need(frame, column, "--weight"), "a weight is a number from 0")
+    """Return the weights of all rows: numbers of 0 or more, none missing."""
+    weights = as_numbers(_need(frame, column, "--weight"), "a weight must be a number, 0 or more")
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(wrong):
         raise FarshoreError(
-            f"--weight {column}, row {wrong[0]}: a weight must be a number from 0: fix or drop it"
+            f"--weight {column}, row {wrong[0]}: a weight must be 0 or more: fix or drop the row"
         )
     return weights
 

@@ -108,7 +108,7 @@ def _batch(value: Any) -> Tensor:
     if isinstance(value, np.ndarray):
         return torch.from_numpy(np.ascontiguousarray(value))
     raise FarshoreError(
-        f"the torch DataLoader gives batches of {type(value).__name__}: let collate_fn return "
+        f"the torch DataLoader gives batches of {type(value).__name__}: make collate_fn return "
         "(inputs, labels), with the inputs as one tensor"
     )
 

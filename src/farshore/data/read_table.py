@@ -144,7 +144,7 @@ def _read_text_file(
     separator = form.separator or _find_separator(path, suffix, encoding)
     if separator == form.decimal:
         raise FarshoreError(
-            f"{path.name} has a comma between its fields, so that --decimal , cannot be read: "
+            f"{path.name} has a comma between its fields, so --decimal , is ambiguous: "
             "leave it out, or say --separator"
         )
     names, rows = _check_fields(path, separator, encoding)
@@ -199,8 +199,8 @@ def _with_points(cells: np.ndarray, column: str) -> np.ndarray:
     for text in distinct:
         if _DECIMAL_POINT.fullmatch(text):
             raise FarshoreError(
-                f"column {column!r} has {text!r}, whose point is not read with --decimal , : write "
-                f"it without, declare the column as text (--categories {column}), or leave it out "
+                f"column {column!r} has {text!r}, but with --decimal , a point is not allowed: "
+                f"remove it, declare the column as text (--categories {column}), or leave it out "
                 f"(--drop {column})"
             )
     points = [
@@ -256,7 +256,7 @@ def _find_separator(path: Path, suffix: str, encoding: str) -> str:
         names = " and ".join(_SEPARATORS[mark] for mark in present)
         flags = " or ".join(f"--separator {_flag(mark)}" for mark in present)
         raise FarshoreError(
-            f"{path}: the header has {names}, so that it can be read in several ways: say {flags}"
+            f"{path}: the header has {names}, so it can be read in several ways: say {flags}"
         )
     return present[0] if present else ","
 

@@ -11,7 +11,7 @@ from ..plan.comparison import make_comparison
 from ..plan.experiment import Experiment
 from ..plan.select import EACH
 
-# The method that is taken unless another one is clearly better.
+# The method that is chosen unless another one is clearly better.
 RECOMMENDED = "best"
 # What a candidate is measured against: the most frequent class, and all sources at once.
 MAJORITY, JOINT = "majority", "joint"

@@ -1,9 +1,9 @@
-"""Which method to take, decided without the site at which it is judged.
+"""Which method to use, chosen without the site where it is scored.
 
-The recommended method is taken unless another one is better by more than one standard error of
-their paired difference over sites. To know what this rule is worth, it is also applied without each
-site: to the runs in which the site was left out, where the model of every stage is scored on the
-sources that it has not learned yet. The method so chosen is then judged at the site.
+The recommended method is chosen unless another one is better by more than one standard error of
+their paired difference over sites. To measure how good this rule is, it is also applied without
+each site: it sees only the runs in which that site was left out, where the model of every stage is
+scored on the sources that it has not learned yet. The chosen method is then scored at the site.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ ByMethod = Mapping[str, Scores]
 
 @dataclass(frozen=True)
 class Choice:
-    """The method to take.
+    """The method to use.
 
-    ties: methods that are not more than one standard error behind it.
+    ties: methods that are at most one standard error behind it.
     certainty: the share of resampled sets of sites for which the same method is chosen.
-    without: the method that is chosen without each site.
+    without: for each site, the method that is chosen without it.
     """
 
     method: str
@@ -79,7 +79,7 @@ def make_choice(scores: ByMethod, early: Mapping[str, ByMethod], preferred: str)
 def early_scores(
     results: Sequence[Result],
 ) -> dict[str, dict[str, dict[tuple[str, ...], dict[object, float]]]]:
-    """For each left-out site and method: scores of unfinished models at sources still unseen.
+    """For each left-out site and method: scores of unfinished models at sources not yet learned.
 
     All of them come from runs that never saw the site.
     """

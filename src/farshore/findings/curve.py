@@ -1,8 +1,9 @@
 """The learning curve over sites: what one more site would add.
 
-Every run gives a point per stage: after k sites, the score at each source that is still unseen, and
-after the last one the score at the target. Unseen sites differ, so the points are fitted with an
-effect for each site: score = a_site + β log k, by least squares. The interval of β resamples sites.
+Every run gives points after each stage: after k sites, the score at each source not learned yet,
+and after the last one the score at the target. Unseen sites differ, so the points are fitted with
+an effect for each site: score = a_site + β log k, by least squares. The interval of β comes from
+resampling sites.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ FEWEST_STAGES = 2
 
 @dataclass(frozen=True)
 class Point:
-    """A score at an unseen site after `learned` sites."""
+    """A score at an unseen site after learning `learned` sites."""
 
     learned: int
     site: str
@@ -43,11 +44,11 @@ class Curve:
 
     @property
     def rising(self) -> bool:
-        """Whether more sites help beyond doubt."""
+        """Whether the whole interval is above zero."""
         return self.low > 0
 
     def gain(self, sites: int, more: int) -> float:
-        """The expected gain of `more` sites beside the present ones."""
+        """The expected gain from `more` sites in addition to the present ones."""
         return self.doubling * math.log2((sites + more) / sites)
 
 
@@ -99,7 +100,7 @@ def fit_curve(scored: Sequence[Point]) -> Curve | None:
 
 
 def _slope(by_site: Sequence[np.ndarray]) -> float:
-    """β of score = a_site + β log2 k: the regression of what is left after each site's means."""
+    """β of score = a_site + β log2 k: the regression after subtracting each site's means."""
     centred = np.concatenate([rows - rows.mean(axis=0) for rows in by_site])
     variance = float((centred[:, 0] ** 2).sum())
     return float((centred[:, 0] * centred[:, 1]).sum() / variance) if variance else math.nan

@@ -1,14 +1,14 @@
 """What score to expect at a new site: a prediction interval from the sites that were left out.
 
-The score y_i at site i is the mean of m runs (orders and seeds). Sites are taken as a sample of the
-sites that exist. With the mean ȳ over n sites, the variance b² between them and the variance w² of
-the runs at one site, a single model at a new site scores
+The score y_i at site i is the mean of m runs (orders and seeds). Sites are treated as a sample of
+all sites that exist. With the mean ȳ over n sites, the variance b² between them and the variance w²
+of the runs at one site, a single model at a new site scores
 
     ȳ ± t(n - 1) · √(b² (1 + 1/n) + w² (1 - 1/m)),
 
-Student's prediction interval. b² contains w²/m and the chance of the rows that a site happens to
-have, so the interval is for the score that will be measured at a site with about as many rows as
-these. The second term is what one model varies more than a mean of m.
+Student's prediction interval. b² contains w²/m and the variation due to the rows that a site
+happens to have, so the interval is for the score that will be measured at a site with about as many
+rows as these. The second term is there because one model varies more than a mean of m.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from scipy import stats
 
 LEVEL = 0.9
-# With fewer sites there is no interval: Student's factor alone would exceed the scale.
+# With fewer sites there is no interval: Student's factor alone would make it wider than the scale.
 FEWEST_SITES = 4
 
 
@@ -39,7 +39,7 @@ class Expectation:
 
     @property
     def width(self) -> float:
-        """From the lower to the upper end."""
+        """The distance from the lower to the upper end."""
         return self.high - self.low
 
 

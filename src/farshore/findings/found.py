@@ -20,7 +20,7 @@ from .expectation import FEWEST_SITES, Expectation, expect
 from .rows import gain_of_rows
 from .unlike import SiteRows, SiteShift, compare_sites
 
-# Sites with fewer rows are too small to be judged by.
+# A score at a site with fewer rows is mostly chance.
 FEWEST_ROWS = 20
 # A class needs this many rows at a site for its sensitivity there.
 FEWEST_OF_CLASS = 5
@@ -28,7 +28,7 @@ FEWEST_OF_CLASS = 5
 
 @dataclass(frozen=True)
 class MethodFinding:
-    """A method over the left-out sites, and against the chosen one."""
+    """The scores of a method at the left-out sites, and its difference from the chosen one."""
 
     method: str
     ranked: bool
@@ -57,7 +57,7 @@ class ClassFinding:
 class Findings:
     """What an audit found. Scores are fractions.
 
-    scores: at each site, of the method that was chosen without it.
+    scores: the score at each site, by the method that was chosen without that site.
     expectation: None if there are too few sites.
     """
 
@@ -91,7 +91,7 @@ class Findings:
 
     @property
     def chosen(self) -> MethodFinding:
-        """The method to take."""
+        """The scores of the chosen method."""
         return next(each for each in self.methods if each.method == self.choice.method)
 
     @property
@@ -100,10 +100,10 @@ class Findings:
         return next((shift for shift in self.shifts if shift.different), None)
 
     @property
-    def odd(self) -> str | None:
-        """The site at which the score is far below all others, if there is one.
+    def outlier(self) -> str | None:
+        """The site where the score is far below the others, if there is one.
 
-        Far: outside the interval that the other sites give for a new one.
+        Far means below the interval that the other sites predict for a new one.
         """
         for site, score in sorted(self.scores.items(), key=lambda item: item[1]):
             others = {name: [value] for name, value in self.scores.items() if name != site}
@@ -115,7 +115,7 @@ class Findings:
 
 @dataclass(frozen=True)
 class TooFew:
-    """Why the data are too few to say anything."""
+    """Why there is too little data to say anything."""
 
     title: str
     sites: dict[str, int]
@@ -127,11 +127,11 @@ class TooFew:
 
 
 def check_enough(title: str, sites: Mapping[str, int], judged: Sequence[str]) -> TooFew | None:
-    """Say why the data are too few, before any run; None if they are enough."""
+    """Say why there is too little data, before any run; None if there is enough."""
     reasons = []
     if len(judged) < FEWEST_SITES:
         reasons.append(
-            f"{len(judged)} sites can be left out, and an interval for a new site needs at least "
+            f"{len(judged)} sites can be left out, but an interval for a new site needs at least "
             f"{FEWEST_SITES}"
         )
     small = [site for site in judged if sites[site] < FEWEST_ROWS]
@@ -206,7 +206,7 @@ def _against(scores: Mapping[str, Any], first: str, second: str) -> Difference |
 def _methods(
     results: Sequence[Result], scores: Mapping[str, Any], chosen: str
 ) -> tuple[MethodFinding, ...]:
-    """All methods, the best mean first; references last."""
+    """All methods, sorted by mean score with the best first; references come last."""
     methods = []
     for method, of_method in scores.items():
         summary = over_units(of_method)

@@ -1,9 +1,10 @@
 """How the inputs of the sites differ: a classifier that tells each site from the others.
 
-A random forest is fitted to the rows of a site and as many rows of the others. Its out-of-bag
-votes, which no row had a part in itself, order the rows; the area under the ROC curve is the
-probability that a row of the site is recognised. 0.5 means that the site is like the others. By
-chance the area varies with standard error √((n + m + 1) / (12 n m)) (Mann and Whitney, 1947).
+A random forest is fitted to the rows of a site and as many rows of the others. The
+rows are ranked by its out-of-bag votes, which come only from trees that were not fitted to the row.
+The area under the ROC curve is the probability that a row of the site ranks above a row of another
+site; 0.5 means that the site is like the others. By chance, the area has the standard error
+√((n + m + 1) / (12 n m)) (Mann and Whitney, 1947).
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ from ..data.domain import Domain
 from ..data.table import TablePreprocessing
 from ..randomness import derive
 
-# Rows of a site, and of all others together, that the classifier sees at most.
+# The classifier sees at most this many rows of a site, and of all others together.
 MOST_ROWS = 1000
 TREES = 100
-# Sides of the grid to which images are averaged.
+# Images are averaged to a grid with this many cells per side.
 GRID = 8
-# The chance that a site is called different although none is.
+# The probability of calling some site different although none is.
 RISK = 0.01
-# Columns that are named for a site.
+# At most this many columns are named for a site.
 MOST_COLUMNS = 5
 
 
 @dataclass(frozen=True)
 class SiteRows:
-    """Rows of all sites as numbers, a sample of large sites, with names of the columns.
+    """Rows of all sites as numbers (a sample if a site is large), with the names of the columns.
 
     counts: how many rows each site really has.
     """
@@ -56,9 +57,9 @@ class ColumnShift:
 class SiteShift:
     """How a site differs from the others.
 
-    area: how well its rows are told from those of the others, 0.5 to 1.
-    different: whether chance does not explain the area.
-    columns: the columns that differ most, with the largest gap of their distribution functions.
+    area: how well a classifier separates its rows from the others; 0.5 is chance, 1 is perfect.
+    different: whether the area is larger than chance explains.
+    columns: the columns that differ most, by the largest gap between distribution functions.
     """
 
     site: str
@@ -147,10 +148,10 @@ def _area(own: np.ndarray, rest: np.ndarray, seed: int) -> float:
     if len(own) < 2:
         return 0.5
     forest = RandomForestClassifier(TREES, min_samples_leaf=2, oob_score=True, random_state=seed)
-    told = np.repeat([1, 0], [len(own), len(rest)])
-    forest.fit(np.concatenate([own, rest]), told)
+    is_own = np.repeat([1, 0], [len(own), len(rest)])
+    forest.fit(np.concatenate([own, rest]), is_own)
     votes = np.nan_to_num(forest.oob_decision_function_[:, 1], nan=0.5)
-    return float(roc_auc_score(told, votes))
+    return float(roc_auc_score(is_own, votes))
 
 
 def _columns(own: np.ndarray, rest: np.ndarray, names: Sequence[str]) -> tuple[ColumnShift, ...]:

@@ -11,9 +11,9 @@ from .found import Findings, TooFew
 SMALL_LOSS = 0.02
 LARGE_CALIBRATION_ERROR = 0.05
 FEW_SITES = 8
-# A method that wins in fewer resampled sets of sites is not a sure choice.
+# A method that wins in fewer resampled sets of sites is an uncertain choice.
 SURE = 0.8
-# An interval wider than this says nothing that a user could act on.
+# An interval wider than this is too wide to act on.
 USELESS = 0.5
 
 
@@ -36,14 +36,15 @@ def verdict(findings: Findings) -> str:
     expected = findings.expectation
     if expected is None:
         return (
-            f"{method} is the method to take; with {len(findings.scores)} sites no interval for a "
-            "new site can be given."
+            f"Use {method}; {len(findings.scores)} sites are too few for an interval that predicts "
+            "the score at a new site."
         )
     if expected.width > USELESS:
         return (
-            f"What to expect at a new site cannot be said: with {method} the {expected.sites} "
+            f"The score at a new site cannot be predicted: with {method}, the {expected.sites} "
             f"left-out sites range from {percent(min(findings.scores.values()))}% to "
-            f"{percent(max(findings.scores.values()))}% {name}, too far apart for an interval."
+            f"{percent(max(findings.scores.values()))}% {name}, too far apart for a useful "
+            "interval."
         )
     return (
         f"Expect {percent(expected.mean)}% {name} at a new site with {method}: between "
@@ -56,9 +57,9 @@ def answers(findings: Findings) -> list[Answer]:
     """The answer to each question, in the order of the page."""
     return [
         Answer("What score should I expect at a new site?", _expected(findings)),
-        Answer("Which method should I take, and how sure is that?", _method(findings)),
-        Answer("How much is lost against the sites that were learned?", _loss(findings)),
-        Answer("How good is it for each class?", _classes(findings)),
+        Answer("Which method should I use, and how certain is that choice?", _method(findings)),
+        Answer("How much worse is it at new sites than at known ones?", _loss(findings)),
+        Answer("How well does it recognise each class?", _classes(findings)),
         Answer("Can the probabilities be trusted?", _calibration(findings)),
         Answer("Which site is unlike the others?", _unlike(findings)),
         Answer("What does learning site by site cost?", _forgetting(findings)),
@@ -70,7 +71,7 @@ def answers(findings: Findings) -> list[Answer]:
 def too_few(found: TooFew) -> str:
     """Why the audit cannot say anything, and what would help."""
     return (
-        "The data are too few to say what to expect at a new site: "
+        "There is too little data to say what to expect at a new site: "
         f"{'; '.join(found.reasons)}. Add sites first, then rows per site."
     )
 
@@ -81,13 +82,13 @@ def _expected(findings: Findings) -> str:
     text = (
         f"{len(findings.scores)} sites were left out in turn: the lowest score was "
         f"{percent(findings.scores[lowest])}% at {lowest}, the highest "
-        f"{percent(findings.scores[highest])}% at {highest}. At each site the method was chosen "
-        "without it."
+        f"{percent(findings.scores[highest])}% at {highest}. The method scored at a site was "
+        "chosen without using that site."
     )
     if len(findings.scores) < FEW_SITES:
         text += (
-            f" The interval rests on {len(findings.scores)} sites only; it is wide because a few "
-            "sites say little about the next one."
+            f" The interval is based on only {len(findings.scores)} sites; it is wide because so "
+            "few sites say little about the next one."
         )
     if findings.majority is not None and findings.expectation is not None:
         text += f" Always predicting the most frequent class scores {percent(findings.majority)}%."
@@ -100,37 +101,37 @@ def _method(findings: Findings) -> str:
     choice = findings.choice
     picked = {site: method for site, method in choice.without.items() if method != choice.method}
     text = (
-        f"{choice.method}: {percent(findings.chosen.mean)}% on average over the left-out sites. If "
-        f"other sites had been drawn, it would have been chosen in {100 * choice.certainty:.0f} of "
+        f"{choice.method}: {percent(findings.chosen.mean)}% on average over the left-out sites. "
+        f"When the sites are resampled at random, it is chosen in {100 * choice.certainty:.0f} of "
         "100 cases."
     )
     if choice.certainty < SURE:
-        text += " That is not sure."
+        text += " The choice is uncertain."
     if picked:
         others = ", ".join(f"{method} without {site}" for site, method in picked.items())
-        text += f" Without one site, the choice would change: {others}."
+        text += f" Leaving out one site can change the choice: {others}."
     else:
-        text += " Without any single site, the choice is the same."
+        text += " Leaving out any single site does not change the choice."
     if choice.ties:
-        several = len(choice.ties) > 1
         text += (
-            f" {', '.join(choice.ties)} {'are' if several else 'is'} not told apart from it "
-            "(within one standard error)."
+            f" It is not clearly better than {' or '.join(choice.ties)} (the difference is within "
+            "one standard error)."
         )
     constant = [each.method for each in findings.methods if each.constant and each.ranked]
     if constant:
-        text += f" Predicting nearly always the same class: {', '.join(constant)}."
+        text += f" Almost always predicting the same class: {', '.join(constant)}."
     return text
 
 
 def _loss(findings: Findings) -> str:
     text = (
-        f"On held-out rows of learned sites the model scores {percent(findings.source_score)}%, at "
-        f"sites that it never saw {percent(findings.chosen.mean)}%: "
+        "On held-out rows of the sites that it learned, the model scores "
+        f"{percent(findings.source_score)}%; at sites that it never saw, "
+        f"{percent(findings.chosen.mean)}%. "
     )
     if findings.loss < SMALL_LOSS:
-        return text + "no loss to speak of."
-    return text + f"a score measured on known sites is {percent(findings.loss)} points too high."
+        return text + "There is no loss to speak of."
+    return text + f"A score measured at known sites is {percent(findings.loss)} points too high."
 
 
 def _classes(findings: Findings) -> str:
@@ -140,27 +141,28 @@ def _classes(findings: Findings) -> str:
             sentences.append(f"{each.name}: too few rows at any site.")
             continue
         sentences.append(
-            f"{each.name}: {percent(each.sensitivity)}% of its rows are found (lowest "
+            f"{each.name}: {percent(each.sensitivity)}% of its rows are recognised (lowest: "
             f"{percent(each.lowest_sensitivity)}% at {each.lowest_at}), and "
-            f"{percent(each.specificity)}% of the other rows are not taken for it."
+            f"{percent(each.specificity)}% of the rows of other classes are not mistaken "
+            "for it."
         )
     return " ".join(sentences)
 
 
 def _calibration(findings: Findings) -> str:
     if findings.calibration_error is None:
-        return "That is not known."
+        return "This is unknown."
     text = (
         f"At left-out sites the stated confidence is off by {percent(findings.calibration_error)} "
         f"points on average (log loss {findings.log_loss:.3f}). "
     )
     if findings.calibration_error > LARGE_CALIBRATION_ERROR:
         return text + "Do not use the probabilities as they are at a new site."
-    return text + "They can be used."
+    return text + "They can be used at a new site."
 
 
 def _unlike(findings: Findings) -> str:
-    unlike, odd = findings.unlike, findings.odd
+    unlike, outlier = findings.unlike, findings.outlier
     if unlike is None:
         text = "None: a classifier cannot tell the inputs of any site from those of the others."
     else:
@@ -169,31 +171,30 @@ def _unlike(findings: Findings) -> str:
         )
         different = [shift.site for shift in findings.shifts if shift.different]
         text = (
-            f"{unlike.site}: a classifier recognises its rows with probability {unlike.area:.2f} "
-            f"(0.50 is chance), most by {columns}."
+            f"{unlike.site}: shown one of its rows and one from another site, a classifier tells "
+            f"which is which with probability {unlike.area:.2f} (0.50 is chance). The columns that "
+            f"differ most are {columns}."
         )
         if len(different) > 1:
             text += f" {len(different)} of {len(findings.shifts)} sites differ from the others."
-    if odd is not None:
+    if outlier is not None:
         text += (
-            f" At {odd} the score is {percent(findings.scores[odd])}%, far below what the other "
-            "sites would let expect: check its rows and labels."
+            f" At {outlier} the score is {percent(findings.scores[outlier])}%, far below what the "
+            "other sites suggest: check its rows and labels."
         )
     return text
 
 
 def _forgetting(findings: Findings) -> str:
     if findings.forgetting is None:
-        return "That was not measured: joint was left out."
+        return "This was not measured, because joint was left out."
     text = (
-        "One network trained on all sites at once, which needs all data together, scores "
-        f"{_difference(findings.forgetting, findings.choice.method)} at new sites."
+        "At new sites, a single network trained on all sites at once (which needs all the data "
+        f"together) scores {_difference(findings.forgetting, findings.choice.method)}."
     )
     if findings.unprotected is not None and findings.choice.method != "finetune":
-        text += (
-            f" It scores {_difference(findings.unprotected, 'plain fine-tuning')}, which protects "
-            "nothing."
-        )
+        unprotected = "plain fine-tuning, which does nothing against forgetting"
+        text += f" It scores {_difference(findings.unprotected, unprotected)}."
     return text
 
 
@@ -203,7 +204,7 @@ def _difference(difference: Difference, other: str) -> str:
     text = f"{percent(abs(difference.mean))} points {word} than {other}"
     if difference.low is None or difference.high is None:
         return text
-    doubt = "" if difference.certain else "; the difference may be chance"
+    doubt = "" if difference.certain else "; the difference may be due to chance"
     return (
         f"{text} (95% interval {100 * difference.low:+.1f} to {100 * difference.high:+.1f}{doubt})"
     )
@@ -211,15 +212,15 @@ def _difference(difference: Difference, other: str) -> str:
 
 def _order(findings: Findings) -> str:
     if findings.in_time:
-        return "The sites were learned in the order of time; no other order makes sense."
+        return "The sites were learned in chronological order; no other order makes sense."
     if findings.order_range is None:
         return "Only one order was tried: add --orders listed,reversed."
     text = (
-        f"Between the best and the worst of {findings.orders} orders lie "
+        f"The best and the worst of {findings.orders} orders differ by "
         f"{percent(findings.order_range)} points on average"
     )
     if findings.unprotected_order_range is not None:
-        text += f"; for fine-tuning {percent(findings.unprotected_order_range)}"
+        text += f"; for fine-tuning, by {percent(findings.unprotected_order_range)}"
     return text + "."
 
 
@@ -229,12 +230,12 @@ def _more(findings: Findings) -> str:
         return "There are too few sites for a learning curve."
     count = max(curve.means)
     doubled = (
-        f"twice as many sites as now would add {100 * curve.doubling:+.1f} points "
+        f"twice as many sites would change the score by {100 * curve.doubling:+.1f} points "
         f"({100 * curve.level:.0f}% interval {100 * curve.low:+.1f} to {100 * curve.high:+.1f})"
     )
     if curve.rising:
         return (
-            f"Yes: {doubled}, and one more site about "
-            f"{100 * curve.gain(count + 1, 1):+.1f}, if the trend continues."
+            f"Yes: if the trend continues, {doubled}, and one more site by about "
+            f"{100 * curve.gain(count + 1, 1):+.1f}."
         )
-    return f"That is not certain: {doubled}, if the trend continues."
+    return f"This is not certain: if the trend continues, {doubled}."

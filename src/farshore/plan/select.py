@@ -57,7 +57,7 @@ class Aim:
 
     target: its name; None is the usual target of the benchmark.
     in_turn: whether it is one of several targets, because every domain is one in turn.
-    in_time: whether, in addition, the sources keep the order of time.
+    in_time: whether, in addition, the sources stay in chronological order.
     settled: options of the benchmark that all these targets share, such as the metric.
     """
 
@@ -96,7 +96,7 @@ def arrange_sources(
     if list(words) != ["listed"] and aim.in_time:
         raise FarshoreError(
             f"orders {', '.join(words)} cannot be used with target each and a time column: a "
-            "target is predicted from the domains before it, in the order of time; use listed"
+            "target is predicted from the domains before it, in chronological order; use listed"
         )
     if list(words) in (["listed"], [DRAWN]):
         return {words[0]: None}

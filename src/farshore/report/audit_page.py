@@ -90,8 +90,8 @@ def _method_table(findings: Findings) -> PlainTable:
             )
         error = f" ± {percent(each.error)}" if each.error is not None else ""
         notes = [] if each.ranked else ["reference"]
-        notes += ["nearly constant"] if each.constant else []
-        notes += ["taken"] if each.method == findings.choice.method else []
+        notes += ["almost always predicts one class"] if each.constant else []
+        notes += ["chosen"] if each.method == findings.choice.method else []
         rows.append(
             [
                 each.method,
@@ -128,8 +128,9 @@ def _class_table(findings: Findings) -> PlainTable:
         f"Classes at left-out sites, {findings.choice.method}",
         ["class", "rows", "sensitivity", "lowest", "specificity"],
         rows,
-        "In %. Sensitivity: the share of the class that is found. Specificity: the share of other "
-        "rows that is not taken for it. Means over sites with at least 5 such rows.",
+        "In %. Sensitivity: the share of the class's rows that are recognised. Specificity: the "
+        "share of the rows of other classes that are not mistaken for it. Means over sites with at "
+        "least 5 such rows.",
     )
 
 
@@ -147,11 +148,11 @@ def _site_table(findings: Findings) -> PlainTable:
     ]
     return PlainTable(
         "Sites",
-        ["site", "rows", "score", "chosen without it", "told apart", "by"],
+        ["site", "rows", "score", "chosen without it", "separation", "columns that differ most"],
         rows,
-        "Score in % at the site by the method chosen without it. Told apart: the probability that "
-        "a classifier recognises a row of the site, 0.50 is chance; by: the columns with the "
-        "largest gaps between their distribution functions.",
+        "Score: in %, by the method chosen without the site. Separation: how well a classifier "
+        "tells rows of the site from rows of other sites, as the area under the ROC curve; 0.50 is "
+        "chance. Columns: with the largest gap between their distribution functions.",
     )
 
 
@@ -189,8 +190,9 @@ def _sites(findings: Findings) -> Drawing:
     return Drawing(
         "sites",
         "What to expect at a new site",
-        "One dot per left-out site, by the method that was chosen without it. The band is the "
-        "interval for one more site, the line its middle; dotted: the most frequent class.",
+        "One dot per left-out site: the score of the method chosen without it. The band is the "
+        "interval for a new site, the solid line the expected score, and the dotted line the score "
+        "of always predicting the most frequent class.",
         [View("", figure)],
         pd.DataFrame({"site": ordered, "score": [findings.scores[site] for site in ordered]}),
     )
@@ -234,7 +236,7 @@ def _methods(findings: Findings) -> Drawing:
         "methods",
         "Methods at left-out sites",
         "Diamonds: mean over sites with its standard error; dots: one per site. The chosen method "
-        "is coloured.",
+        "is blue.",
         [View("", figure)],
         pd.DataFrame({"method": [e.method for e in methods], "mean": [e.mean for e in methods]}),
     )
@@ -261,8 +263,8 @@ def _curve(findings: Findings) -> Drawing | None:
     return Drawing(
         "curve",
         "Would more sites help?",
-        f"Mean score of {findings.choice.method} at sites that it had not learned, by the number "
-        "of sites that it had.",
+        f"Mean score of {findings.choice.method} at sites that it had not learned yet, by the "
+        "number of sites learned so far.",
         [View("", figure)],
         pd.DataFrame({"learned": list(curve.means), "score": list(curve.means.values())}),
     )
@@ -274,9 +276,7 @@ def _shifts(findings: Findings) -> Drawing | None:
     if not findings.shifts:
         return None
     shifts = findings.shifts[::-1]
-    figure = canvas(
-        x="probability that a row is recognised", y="", height=140 + 26 * len(shifts), legend=False
-    )
+    figure = canvas(x="area under the ROC curve", y="", height=140 + 26 * len(shifts), legend=False)
     figure.add_bar(
         x=[shift.area - 0.5 for shift in shifts],
         base=0.5,
@@ -291,7 +291,7 @@ def _shifts(findings: Findings) -> Drawing | None:
     return Drawing(
         "unlike",
         "Which site is unlike the others?",
-        "How well a classifier tells each site from the others; 0.5 is chance. Coloured: more than "
+        "How well a classifier tells each site from the others; 0.5 is chance. Orange: more than "
         "chance explains.",
         [View("", figure)],
         pd.DataFrame({"site": [s.site for s in shifts], "area": [s.area for s in shifts]}),

@@ -66,7 +66,7 @@ def add_unit_columns(
         names = {
             "mean": f"{label}, mean over {len(groups)} {unit}s",
             "worst": f"{label}, worst {unit}",
-            "difference": f"{label}, paired difference to {overlay.label(reference)} "
+            "difference": f"{label}, paired difference from {overlay.label(reference)} "
             "± half of its 95% interval",
         }
         added += [
