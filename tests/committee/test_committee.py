@@ -148,6 +148,7 @@ def test_interrupted_training_resumes_bit_for_bit(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.predict_proba(rows), straight.predict_proba(rows))
 
 
+@pytest.mark.soak
 def test_a_committee_is_exported(tmp_path: Path) -> None:
     pytest.importorskip("onnx")
     session = pytest.importorskip("onnxruntime").InferenceSession

@@ -44,7 +44,7 @@ def output_of(
 @pytest.mark.parametrize(
     ("document", "min_blocks"),
     [
-        ("own-data.md", 10),
+        pytest.param("own-data.md", 10, marks=pytest.mark.soak),
         ("deployment.md", 8),
         ("report.md", 3),
         pytest.param("audit.md", 3, marks=pytest.mark.soak),

@@ -86,6 +86,7 @@ def test_thirty_rows_are_too_few_to_say(tmp_path: Path) -> None:
         done.report(tmp_path / "few.html")
 
 
+@pytest.mark.soak
 def test_sites_in_time_are_predicted_from_those_before(tmp_path: Path) -> None:
     made = make_sites(Made(sites=6, rows=60), seed=2)
     dated = made.assign(year=2000 + made["site"].str[1:].astype(int))

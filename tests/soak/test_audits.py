@@ -113,4 +113,4 @@ def test_the_command_writes_a_page_and_the_numbers(tmp_path: Path, monkeypatch, 
     assert numbers["status"] == "done"
     assert f"{100 * numbers['expectation']['low']:.1f}%" in printed
     page = (tmp_path / "runs" / "audit-sites.csv.html").read_text()
-    assert "Would more sites help?" in page
+    assert "Would more sites or rows help?" in page

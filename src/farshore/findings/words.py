@@ -15,6 +15,8 @@ FEW_SITES = 8
 SURE = 0.8
 # An interval wider than this is too wide to act on.
 USELESS = 0.5
+# A gain below this is not worth collecting rows for.
+WORTHWHILE = 0.01
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def answers(findings: Findings) -> list[Answer]:
         Answer("Which site is unlike the others?", _unlike(findings)),
         Answer("What does learning site by site cost?", _forgetting(findings)),
         Answer("How much does the order of the sites matter?", _order(findings)),
-        Answer("Would more sites help?", _more(findings)),
+        Answer("Would more sites or rows help?", _more(findings)),
     ]
 
 
@@ -93,7 +95,7 @@ def _expected(findings: Findings) -> str:
     if findings.majority is not None and findings.expectation is not None:
         text += f" Always predicting the most frequent class scores {percent(findings.majority)}%."
         if findings.expectation.mean <= findings.majority:
-            text += " No method is better than that: do not deploy a model trained on these data."
+            text += " The expected score is no better: do not deploy a model trained on these data."
     return text
 
 
@@ -225,6 +227,10 @@ def _order(findings: Findings) -> str:
 
 
 def _more(findings: Findings) -> str:
+    return f"{_more_sites(findings)} {_more_rows(findings)}".strip()
+
+
+def _more_sites(findings: Findings) -> str:
     curve = findings.curve
     if curve is None:
         return "There are too few sites for a learning curve."
@@ -235,7 +241,21 @@ def _more(findings: Findings) -> str:
     )
     if curve.rising:
         return (
-            f"Yes: if the trend continues, {doubled}, and one more site by about "
+            f"More sites: yes. If the trend continues, {doubled}, and one more site by about "
             f"{100 * curve.gain(count + 1, 1):+.1f}."
         )
-    return f"This is not certain: if the trend continues, {doubled}."
+    return f"More sites: this is not certain. If the trend continues, {doubled}."
+
+
+def _more_rows(findings: Findings) -> str:
+    gain = findings.more_rows
+    if gain is None or gain.low is None or gain.high is None:
+        return ""
+    answer = "yes" if gain.certain and gain.mean > 0 else "probably not"
+    if gain.mean > WORTHWHILE and not gain.certain:
+        answer = "this is not certain"
+    return (
+        f"More rows per site: {answer}. For a linear classifier, twice as many rows per site "
+        f"changed the score by {100 * gain.mean:+.1f} points (95% interval {100 * gain.low:+.1f} "
+        f"to {100 * gain.high:+.1f})."
+    )
