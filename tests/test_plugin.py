@@ -79,7 +79,9 @@ def test_its_names_are_listed_and_explained(environment: dict[str, str]) -> None
     assert "standard deviation of the points" in described
 
 
-@pytest.mark.parametrize("method", ["cl-irm", "newest-replay"])
+@pytest.mark.parametrize(
+    "method", ["cl-irm", pytest.param("newest-replay", marks=pytest.mark.soak)]
+)
 def test_all_four_are_run_from_the_command_line(
     method: str, environment: dict[str, str], tmp_path: Path
 ) -> None:

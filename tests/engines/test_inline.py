@@ -83,6 +83,7 @@ def test_what_is_kept_beside_the_result(tmp_path: Path) -> None:
     assert not (tmp_path / "result" / name / "model").exists()
 
 
+@pytest.mark.soak
 def test_workers_give_the_numbers_of_this_process(tmp_path: Path) -> None:
     runs = [
         RUN.model_copy(update={"method": name, "seed": seed})

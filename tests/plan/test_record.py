@@ -68,6 +68,7 @@ def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
         record_experiment(experiment(), tmp_path, BOOK)
 
 
+@pytest.mark.soak
 def test_a_narrowed_sweep_records_the_whole_experiment(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     call = [
