@@ -497,6 +497,8 @@ class Learner:
                 raise FormError("domains were learned, but there is no model")
             return
         kind = SYSTEMS.get(self.method_type.system)
+        if len(self.classes or []) < 2:
+            raise FormError("there is a model, but it has fewer than two classes")
         shape = _check_shape(state["shape"])
         if state["dtype"] not in ("float32", "uint8"):
             raise FormError(f"dtype is {str(state['dtype'])[:40]!r}, not float32 or uint8")

@@ -15,6 +15,8 @@ from farshore.methods import continual
 from farshore.testing import differences, toy_learned
 from farshore.testing.toys import toy_settings
 
+# That of a toy learner.
+BUDGET = {"replay_budget": "per-domain"}
 pytestmark = pytest.mark.soak
 
 # One process learns the next domain with every method, so that torch is imported three times in all
@@ -35,7 +37,7 @@ for method, settings in json.load(open(f"{folder}/settings.json")).items():
 
 def test_three_processes_equal_one(blobs, tmp_path: Path) -> None:
     (tmp_path / "settings.json").write_text(
-        json.dumps({method: toy_settings(method) for method in continual()})
+        json.dumps({method: {**BUDGET, **toy_settings(method)} for method in continual()})
     )
     for number in range(3):
         x, y = blobs(number)
