@@ -82,6 +82,7 @@ def test_images(method: str, network: str, pictures, tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("method", ["er", "cope", "sarl"])
 def test_resnet18(method: str, tmp_path: Path) -> None:
     """Colour images with ImageNet's scaling, BatchNorm and shortcuts."""

@@ -128,7 +128,18 @@ def few(methods: list[str]) -> list[str]:
     return wanted[:2] or methods[:1]
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in (*READ, *READERS)])
+# Those with many conditions.
+SLOW = ("readings", "orders_ablated")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.soak if name in SLOW else ())
+        for name in NAMES
+        if name not in (*READ, *READERS)
+    ],
+)
 def test_every_file_runs_through_at_tiny_scale(name: str, tmp_path: Path) -> None:
     carry_out_tiny(name, tmp_path, least=True)
 
