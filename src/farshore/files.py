@@ -77,7 +77,7 @@ def write_output(path: Path, data: bytes) -> None:
 def print_output(text: str) -> None:
     """Write text to the standard output; a full disk is an error of one line.
 
-    A reader that closes the pipe, as `head` does, has all that it wants: nothing is said.
+    A reader that closes the pipe early, as `head` does, is not an error.
     """
     try:
         sys.stdout.write(text)

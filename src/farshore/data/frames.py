@@ -22,7 +22,7 @@ from .table import TablePreprocessing
 # Whether tables are scaled and encoded column by column, or taken as they are.
 Preprocess = Literal["columns", "none"]
 PREPROCESS: tuple[Preprocess, ...] = ("columns", "none")
-# How many channels an image may have, if nothing else is said.
+# How many channels an image may have by default.
 CHANNELS = (1, 3, 4)
 
 
