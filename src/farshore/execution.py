@@ -15,7 +15,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
@@ -23,6 +23,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.utils.checkpoint import checkpoint
 
 from .errors import FarshoreError
 from .methods.method import Terms
@@ -276,14 +277,87 @@ def match_layout(parameter: Tensor, state: dict[str, Any]) -> None:
 # ---- the feature extractor -----------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class StepChanges:
+    """What differs in the features of a training step from those in evaluation.
+
+    augment: changes images at random, after mean and deviation.
+    micro_batch: rows that go through the features at once. What they computed in between is
+        computed again for the gradient, so that the memory holds it for these rows only; unlike
+        summed gradients of small batches this is exact for every loss. BatchNorm has the statistics
+        of these rows.
+    """
+
+    augment: Callable[[Tensor], Tensor] | None = None
+    micro_batch: int | None = None
+
+
+NO_CHANGES = StepChanges()
+
+
+def _in_parts(network: Network, changes: StepChanges) -> Callable[[Tensor], Tensor]:
+    """The features of a step: augmented images, and a few rows at a time."""
+    # Drawing the same numbers again reads the generator's state, which a recording cannot.
+    draws = any(isinstance(module, nn.Dropout) and module.p > 0 for module in network.modules())
+
+    def features(prepared: Tensor) -> Tensor:
+        if network.channels_last and prepared.ndim == 4:
+            prepared = prepared.contiguous(memory_format=torch.channels_last)
+        out: Tensor = network.features(prepared)
+        return out
+
+    def extract(inputs: Tensor) -> Tensor:
+        prepared = network.inputs(inputs)
+        if changes.augment is not None and network.training:
+            prepared = changes.augment(prepared)
+        size = changes.micro_batch
+        if size is None or len(prepared) <= size or not torch.is_grad_enabled():
+            return features(prepared)
+        parts = [
+            checkpoint(
+                features,
+                part,
+                use_reentrant=False,
+                preserve_rng_state=draws,
+                context_fn=lambda: (nullcontext(), _again(network)),
+            )
+            for part in prepared.split(size)
+        ]
+        return torch.cat(parts)
+
+    return extract
+
+
+@contextmanager
+def _again(network: Network) -> Iterator[None]:
+    """Inside, BatchNorm computes as before, without counting the batch a second time."""
+    layers = network.batchnorms()
+    tracked = [layer.track_running_stats for layer in layers]
+    for layer in layers:
+        layer.track_running_stats = layer.track_running_stats and not layer.training
+    try:
+        yield
+    finally:
+        for layer, before in zip(layers, tracked, strict=True):
+            layer.track_running_stats = before
+
+
 @contextmanager
 def extraction(
-    network: Network, way: Way, device: torch.device, note: Callable[[str], None]
+    network: Network,
+    way: Way,
+    device: torch.device,
+    note: Callable[[str], None],
+    changes: StepChanges = NO_CHANGES,
 ) -> Iterator[None]:
     """Compute features with the compiled extractor and in the way's precision.
 
     Everything else stays in float32.
     """
+    if changes != NO_CHANGES:
+        with _changed(network, way, device, changes):
+            yield
+        return
     half, compiled = way.precision == "bf16", way.execution == "compiled"
     run, verified = compiled_features() if compiled else _features, not compiled
 
@@ -313,6 +387,25 @@ def extraction(
                 return run(network, inputs).float()
 
     network.extractor = extract if half or compiled else None
+    try:
+        yield
+    finally:
+        network.extractor = None
+
+
+@contextmanager
+def _changed(
+    network: Network, way: Way, device: torch.device, changes: StepChanges
+) -> Iterator[None]:
+    """Compute features as in `extraction`, without compiling, with the changes of the step."""
+    run = _in_parts(network, changes)
+
+    def extract(inputs: Tensor) -> Tensor:
+        half = way.precision == "bf16"
+        with torch.autocast(device.type, torch.bfloat16, enabled=half, cache_enabled=False):
+            return run(inputs).float()
+
+    network.extractor = extract
     try:
         yield
     finally:

@@ -111,7 +111,7 @@ def export_model(learner: Learner, file: str | Path) -> dict[str, Any]:
         raise FarshoreError(f"there is no folder {str(file.parent)!r} to write {file.name} into")
     preprocessing = learner.preprocessing
     table = TableInputs(preprocessing) if isinstance(preprocessing, TablePreprocessing) else None
-    model = Exported(deepcopy(learner.system.predictor()).cpu(), table).eval()
+    model = Exported(deepcopy(learner.predictor()).cpu(), table).eval()
     trial = trial_inputs(learner)
     facts = describe(learner, list(trial))
     with torch.no_grad():

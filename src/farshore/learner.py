@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .checkpoints import Checkpoints
 from .data.convert import (
@@ -43,13 +44,24 @@ from .entry import Entry
 from .errors import FarshoreError, StateError, unknown
 from .evaluation.scores import score
 from .execution import check_way
-from .forms import FormError, ListOf, MapOf, Maybe, check_form, check_keys
+from .features import Extraction, FeatureCache, features_of, with_features
+from .forms import FormError, Like, ListOf, MapOf, Maybe, check_form, check_keys
 from .methods import METHODS
-from .networks.build import check_network
+from .networks.build import (
+    build_network,
+    check_network,
+    is_pretrained,
+    settle_network,
+)
+from .networks.form import Settled
+from .networks.freezing import Frozen, Parts, Train, divide, frozen_shape
 from .networks.network import Network
+from .networks.own_module import is_own_module
 from .observer import Observer
 from .optimization import find_device
-from .settings import RunSettings, divide
+from .randomness import generator, seeded
+from .settings import RunSettings
+from .settings import divide as divide_settings
 from .state import load_state, save_state
 from .system import SYSTEMS, Setup, System
 
@@ -57,8 +69,10 @@ METRICS = ("accuracy", "macro_f1")
 MOST_ROWS = 10**9
 # Own data: a domain costs the same to learn, however many there were before it. Runs on benchmarks
 # give the paper's budget, one batch of each past domain.
-USUAL_RUN = {"replay_budget": "total"}
+USUAL_RUN = {"replay_budget": "total", "train": "auto"}
 STATE = dict.fromkeys(("config", "domains", "shape", "dtype", "preprocessing", "system"))
+# The weights of the frozen part, if there is one.
+FROZEN = "frozen"
 CONFIG: dict[str, Any] = {
     "network": Maybe(""),
     "method": "",
@@ -78,8 +92,9 @@ LARGEST_INPUT = 1 << 28
 class Learner:
     """One classifier that learns one domain after another.
 
-    network: a name ("mlp", "cnn", "resnet18") or your own `farshore.Network`, which is copied and
-        never changed.
+    network: a name ("mlp", "cnn", "resnet18", "hf:facebook/dinov2-small", "timm:NAME",
+        "torchvision:NAME", "module.py:factory") or your own `farshore.Network`, which is copied
+        and never changed.
     method: a name; `farshore methods` lists them.
     memory: how many rows of all past domains are kept in total.
     settings: settings of the method and of the run by name, for example {"learning_rate": 1e-3}.
@@ -91,7 +106,8 @@ class Learner:
     weighted: whether rows have weights. By default the first domain decides: whether its weights
         differ.
     profile: the name of a settings profile, which determines the defaults; if not given,
-        `large-data` for images and `default` for tables.
+        `default` for tables, `frozen-features` for a classifier on a frozen backbone, and for
+        images `large-data` if the network is pretrained and `images-from-scratch` if not.
     """
 
     def __init__(
@@ -112,7 +128,7 @@ class Learner:
         observer: Observer | None = None,
     ) -> None:
         self.method_type: type[Entry] = METHODS.get(method)
-        for_method, for_run = divide(settings or {}, self.method_type.Settings)
+        for_method, for_run = divide_settings(settings or {}, self.method_type.Settings)
         self.method_type.Settings.build(for_method)  # refuse bad values now, not at the first step
         self.run = RunSettings.build({**USUAL_RUN, **for_run})
         if self.run.class_weight != "none" and not self.method_type.weighs_classes:
@@ -139,6 +155,9 @@ class Learner:
         self._method_settings = for_method
         self._network = network
         self.network_settings = dict(network_settings or {})
+        self.train: Train = resolve_train(self.run, network, self.network_settings)
+        self.run = self.run.model_copy(update={"train": self.train})
+        _check_training(self.run, self.train, self.method_type, network, self.network_settings)
         self.metric = metric
         self.preprocess: Preprocess = preprocess or (
             "columns" if isinstance(network, str) else "none"
@@ -157,6 +176,9 @@ class Learner:
         # How raw rows become inputs, if the first domain was a table or raw files.
         self.preprocessing: Preprocessing | None = None
         self._system: System | None = None
+        # The part of the network that stays as it is, and the form of the inputs that it takes.
+        self._frozen: Frozen | None = None
+        self._raw_form: tuple[tuple[int, ...], torch.dtype] | None = None
 
     @property
     def system(self) -> System:
@@ -221,6 +243,7 @@ class Learner:
         before = self._system, self.classes
         try:
             self.grow(new)
+            divided = self.prepared(divided)
             self.learn_domain(divided, steps=steps, classes=classes, checkpoints=checkpoints)
         except BaseException:
             self._system, self.classes = before
@@ -274,7 +297,10 @@ class Learner:
         classes: Sequence[Label] | None = None,
         checkpoints: Checkpoints | None = None,
     ) -> None:
-        """Learn a Domain with class numbers as labels, after a check ahead of the first step."""
+        """Learn a Domain with class numbers as labels, after a check ahead of the first step.
+
+        With a frozen backbone its inputs are features, as `prepared` makes them.
+        """
         if self.method_type.kind == "offline":
             raise FarshoreError(
                 f"method {self.method_type.name!r} learns all its domains at once, not in turn: "
@@ -342,7 +368,74 @@ class Learner:
                 "the inputs contain NaN or infinite values: fill or drop those rows first"
             )
         no_labels = torch.zeros(len(inputs), dtype=torch.long)
-        return system.logits(Rows(inputs, no_labels, torch.arange(len(inputs))))
+        inside = self._inside(inputs)
+        return system.logits(Rows(inside, no_labels, torch.arange(len(inputs))))
+
+    def features(self, inputs: Tensor) -> Tensor:
+        """Features of raw inputs, as the classifier receives them, [n, d]."""
+        return self.system.features(self._inside(inputs))
+
+    def predictor(self) -> nn.Module:
+        """The module from raw inputs to logits: the frozen part and what was trained."""
+        predictor = self.system.predictor()
+        return predictor if self._frozen is None else nn.Sequential(self._frozen, predictor)
+
+    # ---- the frozen part -------------------------------------------------------------------------
+
+    def prepared(self, domain: Domain, cache: FeatureCache | None = None) -> Domain:
+        """The domain as the system learns it: with the features of a frozen backbone as inputs.
+
+        Without one, it is the domain itself. `cache`: where features are kept for other runs.
+        """
+        if self.train == "all":
+            return domain
+        self._open_backbone(tuple(domain.inputs.shape[1:]), _dtype(domain))
+        if self._frozen is None:
+            return domain
+        assert self._raw_form is not None
+        form = tuple(domain.inputs.shape[1:]), _dtype(domain)
+        if form != self._raw_form:
+            raise FarshoreError(
+                f"domain {domain.name!r}: rows of shape {list(form[0])}, but this learner was "
+                f"started with {list(self._raw_form[0])}"
+            )
+        return with_features(domain, self._extraction(copies=self.run.augment_copies), cache)
+
+    def _inside(self, inputs: Tensor) -> Tensor:
+        """Raw inputs as the system takes them."""
+        return inputs if self._frozen is None else features_of(inputs, self._extraction())
+
+    def _extraction(self, copies: int = 0) -> Extraction:
+        assert self._frozen is not None
+        run = self.run
+        # Copies depend on the seed of the augmentation alone: runs of other seeds share them.
+        return Extraction(
+            self._frozen, self.device, run.augment, run.augment_flip, copies, 0, self.observer
+        )
+
+    def settled(self) -> Settled:
+        """The network's settings with what its own configuration decides filled in."""
+        if not isinstance(self._network, str):
+            return Settled(self.network_settings)
+        return settle_network(self._network, self.network_settings)
+
+    def _open_backbone(self, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+        """Build the frozen part, once the shape of the inputs is known."""
+        if self._raw_form is not None:
+            return
+        self._frozen = self._divided(shape, 2).frozen
+        self._raw_form = shape, dtype
+
+    def _divided(self, shape: tuple[int, ...], classes: int, *, restored: bool = False) -> Parts:
+        """The network in two parts; the classifier is drawn from the learner's seed."""
+        with seeded(generator(self.seed, "init")):
+            if isinstance(self._network, str):
+                whole = build_network(
+                    self._network, shape, classes, self.network_settings, restored=restored
+                )
+            else:
+                whole = deepcopy(self._network)
+            return divide(whole, self.train, augmented=self.run.augment != "none")
 
     def score(self, rows: Rows) -> float:
         """The learner's metric on these rows."""
@@ -391,7 +484,7 @@ class Learner:
             )
         if len(domain.train) == 0:
             raise FarshoreError(f"domain {domain.name!r} has no training rows")
-        if self.shape is not None:
+        if self.shape is not None and self._frozen is None:
             self._check_form(
                 tuple(domain.inputs.shape[1:]), _dtype(domain), f"domain {domain.name!r}"
             )
@@ -419,17 +512,29 @@ class Learner:
                 f"the first domain has one class only ({chosen}): give classes=[...] "
                 "with all labels that may occur"
             )
-        shape = tuple(domain.inputs.shape[1:])
+        form = self._raw_form or (tuple(domain.inputs.shape[1:]), _dtype(domain))
         self.weighted = weighted if self.weighted is None else self.weighted
-        setup = self._setup(shape, chosen)
+        setup = self._setup(form[0], chosen)
         self._system = SYSTEMS.get(self.method_type.system)(setup)
-        self.shape, self.dtype, self.classes = shape, _dtype(domain), chosen
+        self.shape, self.dtype, self.classes = *form, chosen
 
     def _setup(
         self, shape: tuple[int, ...], classes: Sequence[Label], *, restored: bool = False
     ) -> Setup:
         if self.profile is None:
-            self.profile = "large-data" if len(shape) == 3 else "default"
+            self.profile = usual_profile(shape, self.train, self._network, self.network_settings)
+        network: str | Network = self._network
+        settings = self.network_settings
+        if self._frozen is not None:
+            dtype = self._raw_form[1] if self._raw_form is not None else self.dtype
+            inside = frozen_shape(self._frozen, shape, dtype)
+            if self.train == "head":
+                network, settings = "head", {"width": self.run.head_width}
+            else:
+                network = self._divided(shape, len(classes), restored=restored).rest
+            shape = inside
+        elif self.train == "last-block":
+            network = self._divided(shape, len(classes), restored=restored).rest
         return Setup(
             entry=self.method_type,
             settings=self._method_settings,
@@ -437,8 +542,8 @@ class Learner:
             run=self.run,
             shape=shape,
             classes=len(classes),
-            network=self._network,
-            network_settings=self.network_settings,
+            network=network,
+            network_settings=settings,
             capacity=self.capacity,
             seed=self.seed,
             device=self.device,
@@ -457,7 +562,7 @@ class Learner:
             "method": self.method_type.name,
             "memory": self.capacity,
             "settings": {**self._method_settings, **self._run_settings()},
-            "network_settings": self.network_settings,
+            "network_settings": self._stored_settings(),
             "classes": self.classes,
             "metric": self.metric,
             "preprocess": self.preprocess,
@@ -465,6 +570,12 @@ class Learner:
             "seed": self.seed,
             "profile": self.profile,
         }
+
+    def _stored_settings(self) -> dict[str, Any]:
+        """Settings that build the network again where its library's files are not at hand."""
+        if isinstance(self._network, str) and ":" in self._network and self.shape is not None:
+            return dict(self.settled().settings)
+        return self.network_settings
 
     def _run_settings(self) -> dict[str, Any]:
         """The settings of the run that are not usual, and those in which a learner has its own."""
@@ -484,11 +595,14 @@ class Learner:
         }
         if self.preprocessing is not None:
             state["preprocessing"] = self.preprocessing.state_dict()
+        if self._frozen is not None:
+            state[FROZEN] = dict(self._frozen.state_dict())
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state from `state_dict` in a learner of the same configuration."""
-        check_keys(state, STATE, "the state")
+        frozen = {FROZEN: None} if FROZEN in state else {}
+        check_keys(state, STATE | frozen, "the state")
         check_form(state["domains"], ListOf({"name": "", "rows": 0, "steps": 0}), "domains")
         self.domains = [dict(domain) for domain in state["domains"]]
         self.preprocessing = from_state(state["preprocessing"])
@@ -505,22 +619,47 @@ class Learner:
         if state["dtype"] == "uint8" and len(shape) != 3 and isinstance(self._network, str):
             raise FormError("dtype is uint8, but the rows are no images")
         _check_preprocessing(self.preprocessing, shape, state["dtype"])
+        dtype = getattr(torch, state["dtype"])
+        self._load_frozen(state.get(FROZEN), shape, dtype)
         setup = self._setup(shape, self.classes or [], restored=True)
         kind.check_state(setup, state["system"])
         self._system = kind(setup)
         self._system.load_state_dict(state["system"])
-        self.shape, self.dtype = shape, getattr(torch, state["dtype"])
+        self.shape, self.dtype = shape, dtype
         if self._system.domains != [domain["name"] for domain in self.domains]:
             raise FormError("domains are not those of the model")
         for rows in self._system.kept_rows().values():
-            if rows["inputs"].dtype != self.dtype:
-                raise FormError(f"the kept rows are not {state['dtype']}")
+            kept = dtype if self._frozen is None else torch.float32
+            if rows["inputs"].dtype != kept:
+                raise FormError(f"the kept rows are not {kept}")
+
+    def _load_frozen(self, stored: Any, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+        """Restore the frozen part, after a check of its sizes ahead of any allocation."""
+        if self.train == "all":
+            if stored is not None:
+                raise FormError("there is a frozen part, but all of the network is trained")
+            return
+        with torch.device("meta"):
+            expected = self._divided(shape, 2, restored=True).frozen
+        if expected is None:
+            if stored is not None:
+                raise FormError("there is a frozen part, but this network has none")
+            return
+        forms = {
+            name: Like(tuple(value.shape), value.dtype, finite=value.is_floating_point())
+            for name, value in expected.state_dict().items()
+        }
+        check_form(stored, forms, FROZEN)
+        self._frozen = self._divided(shape, 2, restored=True).frozen
+        assert self._frozen is not None
+        self._frozen.load_state_dict(stored)
+        self._raw_form = shape, dtype
 
 
 def load(
     folder: str | Path,
     *,
-    network: Network | None = None,
+    network: str | Network | None = None,
     device: str = "cpu",
     observer: Observer | None = None,
 ) -> Learner:
@@ -533,7 +672,7 @@ def from_state_dict(
     state: Mapping[str, Any],
     folder: str | Path,
     *,
-    network: Network | None = None,
+    network: str | Network | None = None,
     device: str = "cpu",
     observer: Observer | None = None,
 ) -> Learner:
@@ -548,6 +687,8 @@ def from_state_dict(
                     "with the same modules"
                 )
             config["network"] = network
+        elif is_own_module(config["network"]):
+            config["network"] = _own_module_again(config["network"], network, folder)
         learner = Learner(**config, device=device, observer=observer)
         learner.load_state_dict(state)
     except (
@@ -562,6 +703,85 @@ def from_state_dict(
         reason = " ".join(str(error).split())[:500]
         raise StateError(f"{folder} does not contain a complete learner: {reason}") from error
     return learner
+
+
+def _own_module_again(saved: str, network: str | Network | None, folder: str | Path) -> str:
+    """The file and function that the caller names; the saved name never leads to an import."""
+    if not isinstance(network, str) or not is_own_module(network):
+        raise FarshoreError(
+            f"{folder} was saved with the backbone {saved!r}, and loading a model runs no code: "
+            f"name it again, network={saved!r} (--network {saved})"
+        )
+    return network
+
+
+def resolve_train(run: RunSettings, network: str | Network, settings: Mapping[str, Any]) -> Train:
+    """What is trained: as the run says, or by the rule of `auto`."""
+    if run.train != "auto":
+        return run.train
+    return "head" if isinstance(network, str) and is_pretrained(network, settings) else "all"
+
+
+def usual_profile(
+    shape: tuple[int, ...], train: Train, network: str | Network, settings: Mapping[str, Any]
+) -> str:
+    """The settings profile of users' own data."""
+    if train == "head":
+        return "frozen-features"
+    if len(shape) != 3:
+        return "default"
+    pretrained = not isinstance(network, str) or is_pretrained(network, settings)
+    return "large-data" if pretrained else "images-from-scratch"
+
+
+def _check_training(
+    run: RunSettings,
+    train: Train,
+    method: type[Entry],
+    network: str | Network,
+    settings: Mapping[str, Any],
+) -> None:
+    """Refuse settings of training that do not go together."""
+    if train != "all" and isinstance(network, str) and not is_pretrained(network, settings):
+        raise FarshoreError(
+            f"train = {train!r} is not allowed for {network!r}, whose features start from random "
+            "numbers: use train=all, or pretrained weights"
+        )
+    if train == "last-block" and method.system in ("closed-form", "trees"):
+        raise FarshoreError(
+            f"train = 'last-block' is not allowed for {method.name!r}, which trains no block: use "
+            "train=head"
+        )
+    if run.store == "features" and train != "head":
+        raise FarshoreError(
+            f"store = 'features' is not allowed with train = {train!r}: the memory keeps features "
+            "only where the backbone is frozen; use train=head"
+        )
+    if run.augment != "none" and train == "head" and not run.augment_copies:
+        raise FarshoreError(
+            f"augment = {run.augment!r} is not allowed with train = 'head', whose features are "
+            "computed once: ask for several augmented copies (augment_copies=4), or use "
+            "train=last-block or all"
+        )
+    if run.augment != "none" and isinstance(network, str) and network == "mlp":
+        raise FarshoreError(
+            f"augment = {run.augment!r} is not allowed for 'mlp': it is for networks of images"
+        )
+    if run.augment_copies and (train != "head" or run.augment == "none"):
+        raise FarshoreError(
+            f"augment_copies = {run.augment_copies} is not allowed here: it is for train=head with "
+            "augment=standard or strong"
+        )
+    if run.augment != "none" and train != "head" and method.system != "gradient":
+        raise FarshoreError(
+            f"augment = {run.augment!r} is not allowed for {method.name!r}, which reads every "
+            "image once: use train=head with augment_copies"
+        )
+    if run.head_width and train != "head":
+        raise FarshoreError(
+            f"head_width = {run.head_width} is not allowed with train = {train!r}: it is for "
+            "train=head"
+        )
 
 
 def check_classes(classes: Sequence[Label]) -> list[Label]:

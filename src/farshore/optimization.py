@@ -27,15 +27,33 @@ MOMENTS: dict[type[Optimizer], dict[str, None]] = {
 
 
 def make_optimizer(
-    run: RunSettings, parameters: Iterable[nn.Parameter], *, rate: float, decay: float
+    run: RunSettings,
+    parameters: Iterable[nn.Parameter],
+    *,
+    rate: float,
+    decay: float,
+    backbone: Iterable[nn.Parameter] = (),
 ) -> Optimizer:
-    """Create the run's optimiser, fused over all parameters; on a GPU its step can be captured."""
+    """Create the run's optimiser, fused over all parameters; on a GPU its step can be captured.
+
+    backbone: those of the parameters that have the step size `backbone_rate`, if it is set.
+    """
     parameters = list(parameters)
+    device = parameters[0].device
+    groups: list[Any] = parameters
+    if run.backbone_rate is not None:
+        slow = {id(parameter) for parameter in backbone}
+        parts = [
+            [value for value in parameters if (id(value) in slow) is own] for own in (False, True)
+        ]
+        rates = (rate, run.backbone_rate)
+        groups = [
+            {"params": part, "lr": each} for part, each in zip(parts, rates, strict=True) if part
+        ]
     if run.optimizer == "sgd":
-        return SGD(parameters, lr=rate, momentum=run.momentum, weight_decay=decay, fused=True)
-    capturable = parameters[0].device.type == "cuda"
+        return SGD(groups, lr=rate, momentum=run.momentum, weight_decay=decay, fused=True)
     return (Adam if run.optimizer == "adam" else AdamW)(
-        parameters, lr=rate, weight_decay=decay, fused=True, capturable=capturable
+        groups, lr=rate, weight_decay=decay, fused=True, capturable=device.type == "cuda"
     )
 
 

@@ -21,9 +21,12 @@ from torch import Tensor
 
 from . import catalog
 from .benchmarks import BENCHMARKS
+from .benchmarks.benchmark import Benchmark
+from .benchmarks.own_images import OwnImages
 from .benchmarks.source import make_scenario
 from .data.domain import Domain
 from .data.inputs import Inputs
+from .data.progress import Follow, following
 from .data.scenario import Scenario
 from .data.seal import FrozenModel, training
 from .entry import AtTarget, Kind, Sources, SourceTraining
@@ -31,9 +34,10 @@ from .errors import DivergedError, FarshoreError, StateError, unknown
 from .evaluation.scores import all_scores, confusion_matrix
 from .evaluation.transfer import backward_transfer, forgetting, source_performance
 from .execution import cpu_threads, usual_threads, warm_up
+from .features import FeatureCache
 from .files import write_atomic
-from .learner import Learner
-from .networks.build import plain_network_settings
+from .learner import Learner, resolve_train, usual_profile
+from .networks.build import plain_network_settings, settle_network
 from .networks.network import Network
 from .observer import Observer
 from .optimization import choose_device
@@ -102,6 +106,7 @@ class Run(BaseModel):
         """
         kind = BENCHMARKS.get(self.benchmark)
         entry = catalog.find(self.method)
+        network, network_settings, options = _normal_network(self, kind)
         try:
             for_method, for_run = divide(self.settings, entry.Settings)
             plain = entry.Settings.plain(for_method) | RunSettings.plain(for_run)
@@ -110,13 +115,38 @@ class Run(BaseModel):
         return self.model_copy(
             update={
                 "device": choose_device(self.device),
-                "options": kind.Options.build(self.options, self.benchmark).plain(),
+                "options": kind.Options.build(options, self.benchmark).plain(),
                 "settings": {name: plain[name] for name in self.settings},
-                "network_settings": plain_network_settings(
-                    self.network or kind.network, self.network_settings
-                ),
+                "network": network,
+                "network_settings": network_settings,
             }
         )
+
+
+def _normal_network(
+    run: Run, kind: type[Benchmark]
+) -> tuple[str | None, dict[str, Any], dict[str, Any]]:
+    """The run's network, its settings, and the benchmark's options.
+
+    For own images all of it is written out: which network is usual depends on the weights at hand,
+    and the size of the images on the network.
+    """
+    options = dict(run.options)
+    if not issubclass(kind, OwnImages):
+        name = run.network or kind.usual_network()
+        return run.network, plain_network_settings(name, run.network_settings), options
+    network = run.network
+    if network is None:
+        chosen = run.network_settings.get("weights", "none")
+        network = kind.usual_network() if chosen == "none" else "resnet18"
+    settings = plain_network_settings(network, run.network_settings)
+    wanted = kind.Options.build(options, kind.name)
+    if wanted.size is None or wanted.interpolation is None:  # type: ignore[attr-defined]
+        form = settle_network(network, settings).form
+        options = {"size": form.size, "interpolation": form.interpolation} | {
+            name: value for name, value in options.items() if value is not None
+        }
+    return network, settings, options
 
 
 class TargetScores(BaseModel):
@@ -266,22 +296,26 @@ def execute(
     run = run.normal()
     warm_up(run.device)
     began = time.perf_counter()  # after the imports: times exclude the start of the interpreter
-    scenario = make_scenario(
-        run.benchmark,
-        run.options,
-        target=run.target,
-        order=run.order,
-        left_out=run.left_out,
-        held_out=run.held_out,
-        seed=run.scenario_seed,
-        network=run.network,
-    )
+    with following(_follow(observer or Observer())):
+        scenario = make_scenario(
+            run.benchmark,
+            run.options,
+            target=run.target,
+            order=run.order,
+            left_out=run.left_out,
+            held_out=run.held_out,
+            seed=run.scenario_seed,
+            network=run.network,
+        )
+    scenario = replace(scenario, profile=_profile(run, scenario))
     for note in scenario.notes:
         (observer or Observer()).note(note)
     settings = entry_settings(run, scenario)
     adaptation = entry.at_target(settings)
     source = entry.source_training({**scenario.settings, **run.settings})
     learner = make_learner(run, scenario, source, observer)
+    origin = learner.settled().origin
+    scenario = _prepare(learner, scenario)
     scenario = replace(
         scenario, sources=tuple(domain.to(learner.device) for domain in scenario.sources)
     )
@@ -326,7 +360,11 @@ def execute(
         sources=[domain.name for domain in scenario.sources],
         settings=settings.model_dump(),
         run_settings=learner.run.model_dump(),
-        network={"name": run.network or scenario.network, **network_settings(run, scenario)},
+        network={
+            "name": run.network or scenario.network,
+            **network_settings(run, scenario),
+            **({"origin": origin} if origin else {}),
+        },
         execution=usage.execution,
         precision=usage.precision,
         steps=steps,
@@ -383,7 +421,11 @@ def make_learner(
         network=run.network or scenario.network,
         method=source.method,
         memory=capacity,
-        settings={"replay_budget": RunSettings().replay_budget, **source.settings},
+        settings={
+            "replay_budget": RunSettings().replay_budget,
+            "train": RunSettings().train,
+            **source.settings,
+        },
         network_settings=network_settings(run, scenario),
         classes=scenario.classes,
         metric=scenario.metric,
@@ -401,6 +443,48 @@ def network_settings(run: Run, scenario: Scenario) -> dict[str, Any]:
     if run.network is not None:
         return dict(run.network_settings)
     return {**scenario.network_settings, **run.network_settings}
+
+
+def _profile(run: Run, scenario: Scenario) -> str:
+    """The settings profile: the benchmark's own, unless only a classifier is trained.
+
+    For own images it also depends on whether the network is pretrained.
+    """
+    values = {**scenario.settings, **run.settings}
+    settings = RunSettings(train=values.get("train", RunSettings().train))
+    network, of_network = run.network or scenario.network, network_settings(run, scenario)
+    train = resolve_train(settings, network, of_network)
+    own = issubclass(BENCHMARKS.get(run.benchmark), OwnImages)
+    if train != "head" and not own:
+        return scenario.profile
+    shape = tuple(scenario.sources[0].inputs.shape[1:])
+    return usual_profile(shape, train, network, of_network)
+
+
+def _follow(observer: Observer) -> Follow:
+    """Show the progress of reading data as the steps of a domain."""
+
+    def follow(what: str, done: int, total: int) -> None:
+        if done == 1:
+            observer.start(what, total)
+        observer.step(what, done - 1, {})
+
+    return follow
+
+
+def _prepare(learner: Learner, scenario: Scenario) -> Scenario:
+    """The scenario as the learner sees it: with a frozen backbone, features instead of inputs.
+
+    Those of the target are computed when it is opened, not earlier.
+    """
+    if learner.train == "all":
+        return scenario
+    cache = FeatureCache()
+    return replace(
+        scenario,
+        sources=tuple(learner.prepared(domain, cache) for domain in scenario.sources),
+        target=scenario.target.then(lambda target: learner.prepared(target, cache)),
+    )
 
 
 class _Pruned(Exception):
@@ -504,7 +588,7 @@ def _measure_target(
             Inputs(source.inputs, source.validation, learner.device) for source in learned
         ]
         adaptation.prepare(cast(Network, predictor), validation)
-    frozen = FrozenModel(predictor)
+    frozen = FrozenModel(learner.predictor())
     opened_at = datetime.now(UTC).isoformat(timespec="seconds")
     target: Domain = scenario.target.open(frozen)
     if adaptation is None:

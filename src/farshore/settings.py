@@ -305,6 +305,45 @@ class RunSettings(Settings):
         help="precision of matrix products in training; auto: float32 on a CPU; on a GPU bf16 for "
         "convolutional features, tf32 otherwise",
     )
+    train: Literal["auto", "head", "last-block", "all"] = setting(
+        "all",
+        help="what is trained: the classifier on frozen features, also the last block, or all; "
+        "auto (the default for own data): head for a pretrained network, otherwise all",
+    )
+    backbone_rate: float | None = setting(
+        None, gt=0, help="step size for the features; default: learning_rate, as for the classifier"
+    )
+    head_width: int = setting(
+        0,
+        ge=0,
+        le=65536,
+        help="with train=head: hidden units between the frozen features and the classifier",
+    )
+    store: Literal["auto", "features"] = setting(
+        "auto",
+        help="features: refuse to train unless the memory keeps features of a frozen backbone "
+        "instead of raw inputs, as it does with train=head",
+    )
+    augment: Literal["none", "standard", "strong"] = setting(
+        "none",
+        help="change training images at random: standard: crop and flip; strong: also colours; "
+        "never in evaluation",
+    )
+    augment_flip: bool = setting(
+        True, help="false: augment never exchanges left and right, where they matter"
+    )
+    augment_copies: int = setting(
+        0,
+        ge=0,
+        le=100,
+        help="with train=head: augmented copies of every training image, whose features are kept",
+    )
+    micro_batch: int | None = setting(
+        None,
+        ge=1,
+        help="rows that go through the network at once; the gradient is that of the whole batch, "
+        "with less memory and about a third more work",
+    )
     threads: int | None = setting(
         None,
         ge=1,

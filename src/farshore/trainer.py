@@ -20,13 +20,22 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from .allocation import check_fits, explain_shortage
+from .augmentation import Augmentation
 from .averaging import WeightAverage
 from .batch import Batch
 from .checkpoints import Checkpoints, load_optimizers
 from .data.domain import Domain, Rows
 from .data.seal import training
 from .errors import FarshoreError
-from .execution import arithmetic, choose_way, evaluation, extraction, laid_out, steps_of
+from .execution import (
+    StepChanges,
+    arithmetic,
+    choose_way,
+    evaluation,
+    extraction,
+    laid_out,
+    steps_of,
+)
 from .forms import NAMES, FormError, Like, MapOf, check_form, check_keys, is_count
 from .memory import MEMORIES
 from .memory.memory import Fields, Memory, RowForm
@@ -91,6 +100,16 @@ class Trainer(System):
             memory = MEMORIES.get(kind.replay.memory)
             self.memory = memory.build(setup.capacity, setup.classes, setup.run)
         self.method.attach(network, self.memory, self.generators.method, self._make_optimizer)
+        if self.run.backbone_rate is not None and not any(
+            group["lr"] == self.run.backbone_rate
+            for optimizer in self.method.opts
+            for group in optimizer.param_groups
+        ):
+            raise FarshoreError(
+                f"backbone_rate = {self.run.backbone_rate:g} is not allowed here: method "
+                f"{kind.name!r} on this network has no features that the run's optimiser trains; "
+                "leave it out"
+            )
         self.average: WeightAverage | None = None
         if self.run.average != "none":
             self.average = WeightAverage(self.run, network)
@@ -171,7 +190,7 @@ class Trainer(System):
                 self.average.cancel()
             raise
         self.choose_way(steps, batches.parts)
-        shortage = explain_shortage(f"a step on {self.rows_per_step:,} rows", "lower batch_size")
+        shortage = explain_shortage(f"a step on {self.rows_per_step:,} rows", self._smaller_steps())
         with shortage, self.arithmetic():
             with self.carrying_out(lambda: self.step(batches)) as carry_out:
                 for step in range(first, steps):
@@ -195,6 +214,19 @@ class Trainer(System):
         """Refuse a batch whose inputs alone exceed the machine's memory."""
         values = self.rows_per_step * math.prod(self.setup.shape)
         check_fits(4 * values, f"a step on {self.rows_per_step:,} rows", "lower batch_size")
+
+    def _smaller_steps(self) -> str:
+        """What to set if a step does not fit into the memory."""
+        if len(self.setup.shape) != 3:
+            return "lower batch_size"
+        rows = self.run.micro_batch or self.rows_per_step
+        smaller = max(1, min(rows // 2, 32))
+        advice = "train=head or smaller images (--size)"
+        if self.device.type == "cuda" and self.way.precision != "bf16":
+            advice = f"precision=bf16, {advice}"
+        if rows == 1:
+            return advice
+        return f"set micro_batch={smaller} (the same gradient, with less memory); else {advice}"
 
     def step(self, batches: Batches) -> Terms:
         """The work of a step on the device: draw, update, observe. It reads no value back."""
@@ -235,7 +267,11 @@ class Trainer(System):
     def _make_optimizer(self, parameters: Iterable[nn.Parameter]) -> Optimizer:
         settings = self.method.settings
         return make_optimizer(
-            self.run, parameters, rate=settings.learning_rate, decay=settings.weight_decay
+            self.run,
+            parameters,
+            rate=settings.learning_rate,
+            decay=settings.weight_decay,
+            backbone=self.method.network.features.parameters(),
         )
 
     def grown(self, setup: Setup) -> Trainer:
@@ -280,10 +316,16 @@ class Trainer(System):
             method.network,
             steps,
             uncaptured=reason,
-            uncompiled=method.uncompiled,
+            uncompiled=method.uncompiled or self._uncompiled(),
         )
         for text in self.way.notes:
             self._note(text)
+
+    def _uncompiled(self) -> str:
+        """Why the run's settings keep the features from being compiled; empty if they do not."""
+        if self.run.micro_batch is not None:
+            return "micro_batch computes features in parts"
+        return "images are augmented in the step" if self.run.augment != "none" else ""
 
     def _note(self, text: str) -> None:
         """Report a note once, and keep it for the result."""
@@ -310,7 +352,7 @@ class Trainer(System):
         with (
             network.batchnorm("frozen" if self.run.freeze_batchnorm else "train"),
             laid_out(network, method.opts, self.way),
-            extraction(network, self.way, self.device, self._note),
+            extraction(network, self.way, self.device, self._note, self._changes()),
             steps_of(self.way, self.device, step, phase, drawn, self._note) as steps,
         ):
             if self.average is not None:
@@ -318,6 +360,13 @@ class Trainer(System):
             yield steps
             self._wait()
         network.eval()
+
+    def _changes(self) -> StepChanges:
+        """What differs in the features of a step from those in evaluation."""
+        run, augment = self.run, None
+        if run.augment != "none" and len(self.setup.shape) == 3:
+            augment = Augmentation(run.augment, self.generators.data, flip=run.augment_flip)
+        return StepChanges(augment, run.micro_batch)
 
     def _wait(self) -> None:
         """Wait for the device, so that times measure finished work."""

@@ -36,5 +36,7 @@ BENCHMARKS: Registry[type[Benchmark]] = Registry(
         "camelyon17-extended": "farshore.benchmarks.camelyon17:Camelyon17Extended",
         "table": "farshore.benchmarks.table:Table",
         "image-folder": "farshore.benchmarks.image_folder:ImageFolder",
+        "image-table": "farshore.benchmarks.image_table:ImageTable",
+        "hf-dataset": "farshore.benchmarks.hf_dataset:HFDataset",
     },
 )

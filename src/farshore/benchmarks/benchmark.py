@@ -70,6 +70,11 @@ class Benchmark(ABC):
         """The name of the data in results and tables."""
         return self.name
 
+    @classmethod
+    def usual_network(cls) -> str:
+        """Return the network that is used if no other is named."""
+        return cls.network
+
     def domain_names(self) -> tuple[str, ...]:
         """Return all domains in their usual order."""
         return self.domains

@@ -4,40 +4,34 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import pandas as pd
 from pydantic import Field
 
-from ..data.image_folder import list_images
+from ..data.image_folder import ImageSource, list_images
 from ..data.public_files import known_checksum
 from ..errors import FarshoreError
 from .options import BenchmarkOptions
-from .own import OwnBenchmark, OwnOptions
-from .own_rows import ImageRows
+from .own import OwnOptions
+from .own_images import ImageOptions, OwnImages
 
 
-class ImageFolderOptions(OwnOptions):
+class ImageFolderOptions(ImageOptions, OwnOptions):
     """Options for reading images; the folder layout provides domains and classes."""
 
     path: str = Field(description="a folder of images: domain/class/file")
-    channels: Literal[1, 3] | None = Field(
-        None, description="1 (grey) or 3 (colour) [default: colour if the first domain has any]"
-    )
-    size: int = Field(32, ge=1, le=1024, description="pixels per side that images are resized to")
 
 
-class ImageFolder(OwnBenchmark):
+class ImageFolder(OwnImages):
     """Images of any size; they are grey if all images of the first domain are."""
 
     name = "image-folder"
     summary = "a folder of images: domain/class/file"
     Options: ClassVar[type[BenchmarkOptions]] = ImageFolderOptions
     options: ImageFolderOptions
-    network = "cnn"
-    profile = "large-data"
 
-    def data_digest(self) -> str:
+    def contents(self) -> str:
         """Return a sha256 of the images' relative names and contents."""
         files, _ = self._list()
         digest = hashlib.sha256()
@@ -47,23 +41,12 @@ class ImageFolder(OwnBenchmark):
             digest.update(known_checksum(path).encode())
         return digest.hexdigest()
 
-    def read_facts(self) -> pd.DataFrame:
+    def list_all(self) -> tuple[pd.DataFrame, list[ImageSource], list[str], list[str]]:
         """Return domain and label of every image, from the folder names."""
-        return self._list()[0].rename(columns={"class": "label"}).drop(columns="file")
-
-    def read(self) -> ImageRows:
-        """List the images; they are decoded once it is known which domain is the first."""
         files, notes = self._list()
         facts = files.rename(columns={"class": "label"}).drop(columns="file")
-        return ImageRows(
-            facts,
-            notes,
-            files["file"].tolist(),
-            title=self.title,
-            origin=f"sha256 {self.data_digest()[:16]}",
-            size=self.options.size,
-            channels=self.options.channels,
-        )
+        listed = files["file"].tolist()
+        return facts, listed, [str(file) for file in listed], notes
 
     def _list(self) -> tuple[pd.DataFrame, list[str]]:
         if self.path.is_file():

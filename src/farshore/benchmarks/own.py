@@ -76,7 +76,8 @@ class OwnBenchmark(Benchmark):
     path_options = frozenset({"path"})
     memory = 1000
     # One replay batch in all: a step costs the same after twenty sites as after two.
-    settings: ClassVar[Mapping[str, Any]] = {"replay_budget": "total"}
+    # On a pretrained network the classifier alone is trained.
+    settings: ClassVar[Mapping[str, Any]] = {"replay_budget": "total", "train": "auto"}
 
     @abstractmethod
     def read(self) -> OwnRows:
@@ -173,7 +174,7 @@ class OwnBenchmark(Benchmark):
             ("what", cls.summary),
             ("domains", "those of the data; --target names the one that stays unseen"),
             ("metric", "accuracy; macro F1 if a class of the first source is rarer than 5%"),
-            ("network", cls.network),
+            ("network", cls.usual_network()),
             (
                 "steps per domain",
                 f"{EPOCHS:g} epochs of the mean source, {FEWEST_STEPS} to {MOST_STEPS}",
@@ -224,7 +225,7 @@ class OwnBenchmark(Benchmark):
             target=SealedTarget(target, make_target),
             classes=self.classes,
             metric=metric,
-            network=network or self.network,
+            network=network or self.usual_network(),
             network_settings={},
             steps=usual_steps(_mean_training_rows(domains), self.options.epochs),
             memory=self.memory,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,8 +14,11 @@ from torch import Tensor
 
 from ..data.columns import column_notes, plan_columns
 from ..data.domain import Array
-from ..data.image_folder import ImagePreprocessing, read_images
+from ..data.image_folder import ImagePreprocessing, ImageSource, read_images
 from ..data.table import TablePreprocessing
+
+# The images of the last run in this process: the runs of a comparison have the same ones.
+_DECODED: dict[tuple[Hashable, ...], tuple[np.ndarray, ImagePreprocessing, np.ndarray]] = {}
 
 
 @dataclass
@@ -145,12 +149,17 @@ class TableRows(OwnRows):
 
 @dataclass
 class ImageRows(OwnRows):
-    """Rows of images. They are decoded in `plan`, which decides whether they are in colour."""
+    """Rows of images. They are decoded in `plan`, which decides whether they are in colour.
 
-    files: list[str]
+    `names` are those of messages; `contents` is a checksum of all images.
+    """
+
+    sources: list[ImageSource]
+    names: list[str]
     title: str
-    origin: str
+    contents: str
     size: int
+    interpolation: str = "bilinear"
     channels: int | None = None
     images: np.ndarray | None = None
     form: ImagePreprocessing | None = None
@@ -164,17 +173,33 @@ class ImageRows(OwnRows):
 
     def plan(self, deciding: np.ndarray, used: np.ndarray) -> None:
         """Read all images, in colour if one of the rows `deciding` is."""
-        self.images, self.form, coloured = read_images(
-            self.files, self.size, self.channels, deciding=deciding.tolist()
-        )
+        self.images, self.form, coloured = self._read(tuple(deciding.tolist()))
         self.turned_grey = int(coloured[used].sum()) if self.form.channels == 1 else 0
+
+    def _read(self, deciding: tuple[int, ...]) -> tuple[np.ndarray, ImagePreprocessing, np.ndarray]:
+        """Decode the images, unless the run before this one had the same ones."""
+        order = hashlib.sha256("\0".join(self.names).encode()).hexdigest()
+        key = (self.contents, order, self.size, self.interpolation, self.channels, deciding)
+        if key not in _DECODED:
+            read = read_images(
+                self.sources,
+                self.size,
+                self.channels,
+                deciding=deciding,
+                interpolation=self.interpolation,
+                names=self.names,
+            )
+            _DECODED.clear()
+            _DECODED[key] = read
+        return _DECODED[key]
 
     def describe(self) -> list[str]:
         """Name the form of the images, and warn where it loses colour."""
         form = self.preprocessing
         colour = "grey" if form.channels == 1 else "RGB"
         size = f"{form.size}x{form.size}"
-        notes = [f"{self.title}: {len(self.files)} images as {size} {colour}, {self.origin}"]
+        origin = f"sha256 {self.contents[:16]}"
+        notes = [f"{self.title}: {len(self.sources)} images as {size} {colour}, {origin}"]
         if self.turned_grey and self.channels is None:
             notes.append(
                 f"warning: {self.turned_grey} colour images were converted to grey, because the "
@@ -206,4 +231,5 @@ class ImageRows(OwnRows):
     def rearrange(self, order: np.ndarray) -> None:
         """Bring all rows into another order."""
         self.facts = self.facts.iloc[order]
-        self.files = [self.files[row] for row in order]
+        self.sources = [self.sources[row] for row in order]
+        self.names = [self.names[row] for row in order]

@@ -14,7 +14,7 @@ from ..data.read_table import TextForm, read_table
 from ..errors import FarshoreError, unknown
 from .options import BenchmarkOptions, Preprocess
 from .own import OwnBenchmark, OwnOptions
-from .own_rows import TableRows
+from .own_rows import OwnRows, TableRows
 
 
 class TableOptions(OwnOptions, TextForm):
@@ -85,7 +85,7 @@ class Table(OwnBenchmark):
         """Return the columns domain, label, time and group, as strings and numbers."""
         return self._facts(self._read())
 
-    def read(self) -> TableRows:
+    def read(self) -> OwnRows:
         """Read all rows; columns without another role are the inputs."""
         frame, options = self._read(), self.options
         facts = self._facts(frame)

@@ -17,6 +17,7 @@ from .data_options import (
     DropFlag,
     EncodingFlag,
     GroupFlag,
+    ImageFlag,
     LabelFlag,
     MetricFlag,
     NetworkFlag,
@@ -26,9 +27,11 @@ from .data_options import (
     SeparatorFlag,
     SharedRowsFlag,
     SizeFlag,
+    SkipBrokenFlag,
     TimeFlag,
     TimeFormatFlag,
     WeightFlag,
+    WeightsFlag,
     data_fields,
 )
 from .engine_options import (
@@ -48,7 +51,7 @@ if TYPE_CHECKING:
     from ..auditing import Audit
 
 # Options of the other commands that an audit does not have.
-NOT_GIVEN = dict.fromkeys(("domain_by", "domains", "severity", "weights"))
+NOT_GIVEN = dict.fromkeys(("domain_by", "domains", "severity"))
 
 
 def audit(
@@ -68,7 +71,10 @@ def audit(
     metric: MetricFlag = None,
     classes: ClassesFlag = None,
     shared_rows: SharedRowsFlag = None,
+    image: ImageFlag = None,
     size: SizeFlag = None,
+    skip_broken: SkipBrokenFlag = False,
+    weights: WeightsFlag = None,
     option: OptionFlag = None,
     network: NetworkFlag = None,
     network_set: NetworkSetFlag = None,

@@ -20,6 +20,7 @@ from .data_options import (
     DropFlag,
     EncodingFlag,
     GroupFlag,
+    ImageFlag,
     LabelFlag,
     MetricFlag,
     NetworkFlag,
@@ -30,8 +31,10 @@ from .data_options import (
     SeverityFlag,
     SharedRowsFlag,
     SizeFlag,
+    SkipBrokenFlag,
     TimeFlag,
     TimeFormatFlag,
+    TrainFlag,
     WeightFlag,
     WeightsFlag,
     data_fields,
@@ -128,7 +131,9 @@ def compare(
     metric: MetricFlag = None,
     classes: ClassesFlag = None,
     shared_rows: SharedRowsFlag = None,
+    image: ImageFlag = None,
     size: SizeFlag = None,
+    skip_broken: SkipBrokenFlag = False,
     domain_by: DomainByFlag = None,
     domains: DomainsFlag = None,
     severity: SeverityFlag = None,
@@ -136,6 +141,7 @@ def compare(
     option: OptionFlag = None,
     network: NetworkFlag = None,
     network_set: NetworkSetFlag = None,
+    train: TrainFlag = None,
     steps: Annotated[int | None, typer.Option(help="training steps per domain")] = None,
     memory: Annotated[
         int | None, typer.Option(help="rows kept of all past domains together")
@@ -192,7 +198,10 @@ def compare(
         target=target,
         steps=steps,
         memory=memory,
-        settings=parse_assignments(set or []),
+        settings={
+            **parse_assignments(set or []),
+            **({"train": train} if train is not None else {}),
+        },
     )
     store, console = Store(runs), make_console()
     plan = plan_comparison(comparison, store, device=device)

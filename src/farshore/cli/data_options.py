@@ -14,7 +14,8 @@ from ..files import TABLE_SUFFIXES
 BenchmarkArgument = Annotated[
     str,
     typer.Argument(
-        help="name of a benchmark, or your own table (CSV, Parquet, ...) or folder of images"
+        help="name of a benchmark, your own table (CSV, Parquet, ...) or folder of images, or "
+        "hf-dataset:NAME"
     ),
 ]
 DomainFlag = Annotated[
@@ -77,7 +78,11 @@ SharedRowsFlag = Annotated[
     str | None, typer.Option(help="source rows that are also in the target: keep or leave-out")
 ]
 SizeFlag = Annotated[
-    int | None, typer.Option(help="resize images to this many pixels per side [default: 32]")
+    int | None,
+    typer.Option(
+        help="own images: resize them to this many pixels per side [default: as the network "
+        "expects]"
+    ),
 ]
 DomainByFlag = Annotated[
     str | None,
@@ -92,7 +97,10 @@ SeverityFlag = Annotated[
 ]
 WeightsFlag = Annotated[
     str | None,
-    typer.Option(help="initial weights of resnet18: imagenet, a file, or none [default: imagenet]"),
+    typer.Option(
+        help="initial weights of the network: pretrained, a file, or none; of resnet18: imagenet, "
+        "a file, or none"
+    ),
 ]
 OptionFlag = Annotated[
     list[str] | None,
@@ -104,7 +112,35 @@ OptionFlag = Annotated[
 ]
 NetworkFlag = Annotated[
     str | None,
-    typer.Option(help="network to use instead of the benchmark's own, for example mlp"),
+    typer.Option(
+        help="network to use instead of the benchmark's own: mlp, cnn, resnet18, histogram, "
+        "hf:NAME, timm:NAME, torchvision:NAME, or module.py:factory of your own"
+    ),
+]
+# For commands that open a model.
+OwnNetworkFlag = Annotated[
+    str | None,
+    typer.Option(
+        "--network",
+        help="module.py:factory, if the model was made with a backbone of your own: opening a "
+        "model never runs code that it names itself",
+    ),
+]
+TrainFlag = Annotated[
+    str | None,
+    typer.Option(
+        help="what is trained: head (the classifier on frozen features, which are computed once), "
+        "last-block, or all [default: all; own data: head if the network is pretrained]"
+    ),
+]
+ImageFlag = Annotated[
+    str | None, typer.Option(help="table: column with the path of an image, which is the input")
+]
+SkipBrokenFlag = Annotated[
+    bool,
+    typer.Option(
+        "--skip-broken", help="own images: leave out those that cannot be read, and list them"
+    ),
 ]
 NetworkSetFlag = Annotated[
     list[str] | None,
@@ -112,6 +148,8 @@ NetworkSetFlag = Annotated[
 ]
 
 
+# How the name of a data set of the Hugging Face hub begins.
+HF_DATASET = "hf-dataset:"
 # The flags that are options of a benchmark under the same name.
 OPTION_FLAGS = (
     "domain",
@@ -129,6 +167,7 @@ OPTION_FLAGS = (
     "metric",
     "classes",
     "shared_rows",
+    "image",
     "size",
     "domain_by",
     "domains",
@@ -162,17 +201,32 @@ def data_fields(arguments: Mapping[str, Any]) -> dict[str, Any]:
                 "the two"
             )
     options |= assigned
-    if is_path(benchmark):
+    if arguments.get("skip_broken"):
+        options["skip_broken"] = True
+    if benchmark.startswith(HF_DATASET):
+        options["path"], benchmark = benchmark.removeprefix(HF_DATASET), "hf-dataset"
+    elif is_path(benchmark):
         options["path"] = benchmark
-        benchmark = "image-folder" if Path(benchmark).expanduser().is_dir() else "table"
+        folder = Path(benchmark).expanduser().is_dir()
+        benchmark = "image-folder" if folder else "image-table" if "image" in options else "table"
+    network_settings = parse_assignments(
+        network_set or [], flag="--network-set", example="width=64"
+    )
+    if "weights" in options and not _has_weights(benchmark, arguments["network"]):
+        network_settings.setdefault("weights", options.pop("weights"))
     return {
         "benchmark": benchmark,
         "options": options,
         "network": arguments["network"],
-        "network_settings": parse_assignments(
-            network_set or [], flag="--network-set", example="width=64"
-        ),
+        "network_settings": network_settings,
     }
+
+
+def _has_weights(benchmark: str, network: str | None) -> bool:
+    """Whether the benchmark has an option for the weights of its own network."""
+    from ..benchmarks import BENCHMARKS
+
+    return network is None and "weights" in BENCHMARKS.get(benchmark).Options.model_fields
 
 
 def is_path(name: str) -> bool:

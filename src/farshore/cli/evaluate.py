@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .data_options import DecimalFlag, EncodingFlag, SeparatorFlag
+from .data_options import DecimalFlag, EncodingFlag, OwnNetworkFlag, SeparatorFlag
 
 
 def evaluate(
@@ -24,6 +24,7 @@ def evaluate(
     separator: SeparatorFlag = None,
     encoding: EncodingFlag = None,
     decimal: DecimalFlag = None,
+    network: OwnNetworkFlag = None,
 ) -> None:
     """Score MODEL on labelled data, without learning from it.
 
@@ -35,7 +36,7 @@ def evaluate(
     from .run import percent
     from .tables import make_console, plain_table
 
-    opened = Model.open(model)
+    opened = Model.open(model, network=network)
     form = TextForm(separator=separator, encoding=encoding, decimal=decimal)
     site = opened.read(data, labelled=True, label=label, form=form)
     logits, labels = opened.outputs(site)

@@ -7,10 +7,13 @@ from typing import Annotated
 
 import typer
 
+from .data_options import OwnNetworkFlag
+
 
 def export(
     model: Annotated[Path, typer.Argument(help="folder of the model")],
     file: Annotated[Path, typer.Argument(help="file to write: .onnx, or .pt2 for torch.export")],
+    network: OwnNetworkFlag = None,
 ) -> None:
     """Write MODEL with its preprocessing to one file.
 
@@ -22,7 +25,7 @@ def export(
     from ..learner import load
     from .tables import printable
 
-    facts = export_model(load(model), file)
+    facts = export_model(load(model, network=network), file)
     print(f"wrote {file} ({file.stat().st_size:,} bytes)")
     print(
         printable(

@@ -7,10 +7,13 @@ from typing import Annotated
 
 import typer
 
+from .data_options import OwnNetworkFlag
+
 
 def forget(
     model: Annotated[Path, typer.Argument(help="folder of the model")],
     name: Annotated[str, typer.Argument(help="name of the site")],
+    network: OwnNetworkFlag = None,
 ) -> None:
     """Delete the rows that MODEL keeps of a site.
 
@@ -23,7 +26,7 @@ def forget(
     from ..deployment.model import forget as forget_site
     from .tables import printable
 
-    learner = forget_site(model, name).learner
+    learner = forget_site(model, name, network=network).learner
     names = [domain["name"] for domain in learner.domains]
     weights = (
         "The weights were computed again without it."

@@ -8,7 +8,15 @@ from typing import Annotated
 import typer
 
 from ..errors import FarshoreError
-from .data_options import DecimalFlag, EncodingFlag, SeparatorFlag, WeightFlag
+from .data_options import (
+    DecimalFlag,
+    EncodingFlag,
+    SeparatorFlag,
+    SkipBrokenFlag,
+    TrainFlag,
+    WeightFlag,
+    WeightsFlag,
+)
 from .engine_options import print_line
 from .run import percent, split_names
 
@@ -33,8 +41,14 @@ def learn(
     ] = None,
     network: Annotated[
         str | None,
-        typer.Option(help="new model: network [default: mlp for tables, cnn for images]"),
+        typer.Option(
+            help="new model: network [default: mlp for tables; for images resnet18 if its "
+            "ImageNet weights are at hand, otherwise histogram]; hf:NAME, timm:NAME, "
+            "torchvision:NAME, or module.py:factory, which later commands name again"
+        ),
     ] = None,
+    weights: WeightsFlag = None,
+    train: TrainFlag = None,
     network_set: Annotated[
         list[str] | None,
         typer.Option(
@@ -76,8 +90,12 @@ def learn(
     ] = None,
     size: Annotated[
         int | None,
-        typer.Option(help="new model: resize images to this many pixels per side [default: 32]"),
+        typer.Option(
+            help="new model: resize images to this many pixels per side [default: as the network "
+            "expects]"
+        ),
     ] = None,
+    skip_broken: SkipBrokenFlag = False,
     steps: Annotated[
         int | None,
         typer.Option(
@@ -148,10 +166,14 @@ def learn(
         method=method,
         network=network,
         memory=memory,
-        settings=parse_assignments(set or []),
-        network_settings=parse_assignments(
-            network_set or [], flag="--network-set", example="width=64"
-        ),
+        settings={
+            **parse_assignments(set or []),
+            **({"train": train} if train is not None else {}),
+        },
+        network_settings={
+            **parse_assignments(network_set or [], flag="--network-set", example="width=64"),
+            **({"weights": weights} if weights is not None else {}),
+        },
         classes=named_classes(classes, label, "--classes") if classes is not None else None,
         seed=seed,
         metric=metric,
@@ -178,6 +200,7 @@ def learn(
             max_drop=max_drop,
             every=checkpoint,
             size=size,
+            skip_broken=skip_broken,
             new_classes=new_classes,
             form=TextForm(separator=separator, encoding=encoding, decimal=decimal),
             device=device,

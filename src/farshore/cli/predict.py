@@ -10,7 +10,7 @@ import typer
 
 from ..errors import FarshoreError
 from ..files import print_output, write_output
-from .data_options import DecimalFlag, EncodingFlag, SeparatorFlag
+from .data_options import DecimalFlag, EncodingFlag, OwnNetworkFlag, SeparatorFlag
 
 
 def predict(
@@ -31,6 +31,7 @@ def predict(
     separator: SeparatorFlag = None,
     encoding: EncodingFlag = None,
     decimal: DecimalFlag = None,
+    network: OwnNetworkFlag = None,
 ) -> None:
     """Predict the class of every row of DATA with MODEL.
 
@@ -47,7 +48,7 @@ def predict(
 
     if unknown not in ("mark", "refuse"):
         raise FarshoreError(f"--unknown {unknown} is not allowed: use mark or refuse")
-    opened = Model.open(model)
+    opened = Model.open(model, network=network)
     form = TextForm(separator=separator, encoding=encoding, decimal=decimal)
     site = opened.read(data, labelled=False, form=form)
     table = opened.predict(site)

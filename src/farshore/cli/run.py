@@ -22,6 +22,7 @@ from .data_options import (
     DropFlag,
     EncodingFlag,
     GroupFlag,
+    ImageFlag,
     LabelFlag,
     MetricFlag,
     NetworkFlag,
@@ -32,8 +33,10 @@ from .data_options import (
     SeverityFlag,
     SharedRowsFlag,
     SizeFlag,
+    SkipBrokenFlag,
     TimeFlag,
     TimeFormatFlag,
+    TrainFlag,
     WeightFlag,
     WeightsFlag,
     data_fields,
@@ -87,7 +90,9 @@ def run(
     metric: MetricFlag = None,
     classes: ClassesFlag = None,
     shared_rows: SharedRowsFlag = None,
+    image: ImageFlag = None,
     size: SizeFlag = None,
+    skip_broken: SkipBrokenFlag = False,
     domain_by: DomainByFlag = None,
     domains: DomainsFlag = None,
     severity: SeverityFlag = None,
@@ -95,6 +100,7 @@ def run(
     option: OptionFlag = None,
     network: NetworkFlag = None,
     network_set: NetworkSetFlag = None,
+    train: TrainFlag = None,
     order: Annotated[
         str | None, typer.Option(help="order of the sources, for example 45,30,15,0")
     ] = None,
@@ -151,6 +157,7 @@ def run(
     use_root(root)
     settings: dict[str, object] = {
         **parse_assignments(set or []),
+        **({"train": train} if train is not None else {}),
         **({"deterministic": True} if deterministic else {}),
     }
     data = data_fields(arguments)

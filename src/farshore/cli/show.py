@@ -7,8 +7,13 @@ from typing import Annotated
 
 import typer
 
+from .data_options import OwnNetworkFlag
 
-def show(model: Annotated[Path, typer.Argument(help="folder of the model")]) -> None:
+
+def show(
+    model: Annotated[Path, typer.Argument(help="folder of the model")],
+    network: OwnNetworkFlag = None,
+) -> None:
     """Show what MODEL has learned and how accurate it is now.
 
     Lists its method and settings and, for each site, when it was learned, the number of rows, and
@@ -21,7 +26,7 @@ def show(model: Annotated[Path, typer.Argument(help="folder of the model")]) -> 
     from .run import percent
     from .tables import make_console, plain_table
 
-    opened = Model.open(model)
+    opened = Model.open(model, network=network)
     learner = opened.learner
     config = learner.config
     console = make_console()

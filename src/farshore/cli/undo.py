@@ -7,8 +7,13 @@ from typing import Annotated
 
 import typer
 
+from .data_options import OwnNetworkFlag
 
-def undo(model: Annotated[Path, typer.Argument(help="folder of the model")]) -> None:
+
+def undo(
+    model: Annotated[Path, typer.Argument(help="folder of the model")],
+    network: OwnNetworkFlag = None,
+) -> None:
     """Undo the last `learn` of MODEL. Only one version is kept, so this works once.
 
     Example: farshore undo model/
@@ -16,6 +21,6 @@ def undo(model: Annotated[Path, typer.Argument(help="folder of the model")]) -> 
     from ..deployment.model import take_back
     from .tables import printable
 
-    names = [domain["name"] for domain in take_back(model).learner.domains]
+    names = [domain["name"] for domain in take_back(model, network=network).learner.domains]
     learned = ", ".join(names) or "nothing"
     print(printable(f"{model} is back to its previous version; it has learned: {learned}"))

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import io
 import os
 import tempfile
 import unicodedata
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from PIL import Image
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from ..errors import FarshoreError
+from ..forms import FormError
 from ..names import natural_key
+from .progress import followed
+
+# The path of a file, or its contents.
+ImageSource = str | bytes
+RESAMPLING = ("nearest", "bilinear", "bicubic", "lanczos")
+SMALLEST_SIDE = 2
 
 # The formats that are decoded, by content: other decoders of Pillow may run external programs.
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
@@ -34,27 +43,41 @@ class ImagePreprocessing:
 
     size: int
     channels: int
+    interpolation: str = "bilinear"
     kind = "images"
 
-    def read(self, path: Path) -> np.ndarray:
-        """Read one image file, convert it to grey or RGB and resize it (bilinear, antialiased)."""
-        with Image.open(path, formats=FORMATS) as image:
+    def read(self, source: ImageSource) -> np.ndarray:
+        """Read one image, convert it to grey or RGB and resize it (antialiased).
+
+        A photograph is turned upright as its EXIF entry says; what is transparent becomes white.
+        """
+        with open_image(source) as image:
+            # A JPEG is decoded at a fraction of its size if that is still twice what is needed.
+            image.draft(None, (2 * self.size, 2 * self.size))
             image.load()
-            plain = _eight_bits(image)
+            upright = ImageOps.exif_transpose(image)
+            plain = _opaque(_eight_bits(upright))
             resized = plain.convert("L" if self.channels == 1 else "RGB").resize(
-                (self.size, self.size), Image.Resampling.BILINEAR
+                (self.size, self.size), Image.Resampling[self.interpolation.upper()]
             )
             pixels = np.asarray(resized, dtype=np.uint8)
         return pixels[None] if self.channels == 1 else pixels.transpose(2, 0, 1)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the complete state as plain values."""
-        return {"kind": self.kind, "size": self.size, "channels": self.channels}
+        return {
+            "kind": self.kind,
+            "size": self.size,
+            "channels": self.channels,
+            "interpolation": self.interpolation,
+        }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> ImagePreprocessing:
         """Restore the preprocessing from `state_dict`."""
-        return cls(int(state["size"]), int(state["channels"]))
+        if state["interpolation"] not in RESAMPLING:
+            raise FormError(f"preprocessing.interpolation is {state['interpolation']!r}")
+        return cls(int(state["size"]), int(state["channels"]), str(state["interpolation"]))
 
 
 def list_images(folder: Path) -> tuple[pd.DataFrame, list[str]]:
@@ -121,55 +144,135 @@ def _stream_key(parts: tuple[str, ...]) -> list[Any]:
 
 
 def read_images(
-    files: Sequence[str],
+    sources: Sequence[ImageSource],
     size: int,
     channels: int | None = None,
     *,
     deciding: Sequence[int] | None = None,
+    interpolation: str = "bilinear",
+    names: Sequence[str] | None = None,
 ) -> tuple[np.ndarray, ImagePreprocessing, np.ndarray]:
-    """Read all files as uint8 [n, channels, size, size]; unreadable files are refused by name.
+    """Read all images as uint8 [n, channels, size, size]; unreadable ones are refused by name.
 
     Without `channels`, the result is grey if all images in the rows `deciding` are grey, otherwise
     RGB; by default all images decide. Also returns which images are in colour in their files.
     """
     if size < 1:
         raise FarshoreError(f"--size {size} is not allowed: it must be at least 1 pixel per side")
-    with warnings.catch_warnings(), ThreadPoolExecutor(4) as pool:
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
-        modes = list(pool.map(_mode, files))
-        bad = [Path(file) for file, mode in zip(files, modes, strict=True) if mode is None]
+    labels = [str(source) for source in sources] if names is None else list(names)
+    with _decoding() as pool:
+        modes = list(pool.map(_mode, sources))
         coloured = np.array([mode is not None and mode not in GREY for mode in modes], dtype=bool)
         in_colour = coloured.any() if deciding is None else coloured[list(deciding)].any()
-        preprocessing = ImagePreprocessing(size, channels or (3 if in_colour else 1))
-        array = _allocate((len(files), preprocessing.channels, size, size))
+        preprocessing = ImagePreprocessing(size, channels or (3 if in_colour else 1), interpolation)
+        array = _allocate((len(sources), preprocessing.channels, size, size))
 
-        def read(row: int) -> int | None:
+        def read(row: int) -> str | None:
             try:
-                array[row] = preprocessing.read(Path(files[row]))
-            except (OSError, ValueError, SyntaxError, Warning, Image.DecompressionBombError):
-                return row
+                array[row] = preprocessing.read(sources[row])
+            except UNREADABLE as error:
+                return _why(error)
             return None
 
-        if not bad:
-            bad = [Path(files[row]) for row in pool.map(read, range(len(files))) if row is not None]
-    if bad:
-        raise FarshoreError(
-            f"{len(bad)} images cannot be read: {_listing(bad)}; fix or remove them (allowed "
-            f"formats: {', '.join(FORMATS)})"
-        )
+        reasons = list(followed(pool.map(read, range(len(sources))), "reading images", len(array)))
+    refuse_broken({labels[row]: why for row, why in enumerate(reasons) if why is not None})
     # The pages of a read-only memory map can be released.
     array.flags.writeable = not isinstance(array, np.memmap)
     return array, preprocessing, coloured
 
 
-def _mode(file: str) -> str | None:
+def find_broken(sources: Sequence[ImageSource], names: Sequence[str]) -> dict[str, str]:
+    """Decode every image, and return those that cannot be read, with the reasons."""
+
+    def read(source: ImageSource) -> str | None:
+        try:
+            with open_image(source) as image:
+                image.load()
+        except UNREADABLE as error:
+            return _why(error)
+        return None
+
+    with _decoding() as pool:
+        reasons = list(followed(pool.map(read, sources), "checking images", len(sources)))
+    return {name: why for name, why in zip(names, reasons, strict=True) if why is not None}
+
+
+def refuse_broken(broken: Mapping[str, str]) -> None:
+    """Raise an error that lists images that cannot be read, if there are any."""
+    if broken:
+        raise FarshoreError(
+            f"{len(broken)} images cannot be read: {_with_reasons(broken)}; fix or remove them, or "
+            f"leave them out (--skip-broken); allowed formats: {', '.join(FORMATS)}"
+        )
+
+
+def broken_notes(broken: Mapping[str, str], total: int) -> list[str]:
+    """One line for every reason for which images were left out."""
+    by_reason: dict[str, list[str]] = {}
+    for name, why in broken.items():
+        by_reason.setdefault(why, []).append(name)
+    return [
+        f"warning: {len(names)} of {total} images left out, {why}: {_shortened(names)}"
+        for why, names in by_reason.items()
+    ]
+
+
+@contextmanager
+def _decoding() -> Iterator[ThreadPoolExecutor]:
+    """Threads that decode images; one that would take too much memory is an error."""
+    with warnings.catch_warnings(), ThreadPoolExecutor(max(4, os.cpu_count() or 1)) as pool:
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        yield pool
+
+
+@contextmanager
+def open_image(source: ImageSource) -> Iterator[Image.Image]:
+    """Open an image of an allowed format, from a file or from its bytes."""
+    file = io.BytesIO(source) if isinstance(source, bytes) else source
+    with Image.open(file, formats=FORMATS) as image:
+        if min(image.size) < SMALLEST_SIDE:
+            raise TooSmallError(image.size)
+        yield image
+
+
+class TooSmallError(ValueError):
+    """An image with so few pixels that nothing can be seen on it."""
+
+
+UNREADABLE = (OSError, ValueError, SyntaxError, Warning, Image.DecompressionBombError)
+
+
+def _why(error: BaseException) -> str:
+    """Why an image cannot be read, in a few words."""
+    if isinstance(error, TooSmallError):
+        width, height = error.args[0]
+        return f"only {width} x {height} pixels"
+    if isinstance(error, Image.DecompressionBombError | Image.DecompressionBombWarning):
+        return f"more than {Image.MAX_IMAGE_PIXELS or 0:,} pixels (a decompression bomb)"
+    if isinstance(error, UnidentifiedImageError):
+        return "not an image"
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    return "truncated or damaged"
+
+
+def _mode(source: ImageSource) -> str | None:
     """Return the pixel mode from the header of an image, or None if it cannot be read."""
     try:
-        with Image.open(file, formats=FORMATS) as image:
+        with open_image(source) as image:
             mode = image.mode
             return "RGB" if mode == "P" and _coloured(image) else "L" if mode == "P" else mode
-    except (OSError, ValueError, SyntaxError, Warning, Image.DecompressionBombError):
+    except UNREADABLE:
         return None
+
+
+def _opaque(image: Image.Image) -> Image.Image:
+    """The image on a white ground, if parts of it are transparent."""
+    if not image.has_transparency_data:
+        return image
+    with_alpha = image.convert("RGBA")
+    ground = Image.new("RGBA", image.size, (255, 255, 255, 255))
+    return Image.alpha_composite(ground, with_alpha).convert("RGB")
 
 
 def _coloured(image: Image.Image) -> bool:
@@ -196,5 +299,13 @@ def _allocate(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _listing(paths: Sequence[Path], folder: Path | None = None) -> str:
-    shown = ", ".join(str(path.relative_to(folder) if folder else path) for path in paths[:LISTED])
-    return shown + (f" and {len(paths) - LISTED} more" if len(paths) > LISTED else "")
+    return _shortened([str(path.relative_to(folder) if folder else path) for path in paths])
+
+
+def _with_reasons(broken: Mapping[str, str]) -> str:
+    return _shortened([f"{name} ({why})" for name, why in broken.items()])
+
+
+def _shortened(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:LISTED])
+    return shown + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")

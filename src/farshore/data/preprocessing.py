@@ -23,7 +23,7 @@ FORMS: dict[str, Any] = {
         "columns": NAMES,
         "dates": MapOf(""),
     },
-    "images": {"kind": "", "size": 0, "channels": 0},
+    "images": {"kind": "", "size": 0, "channels": 0, "interpolation": ""},
 }
 
 

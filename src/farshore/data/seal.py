@@ -82,6 +82,10 @@ class SealedTarget:
         self.opened.append(frozen.checksum)
         return self._make()
 
+    def then(self, change: Callable[[Domain], Domain]) -> SealedTarget:
+        """The same sealed target, whose rows are changed by this function when it is opened."""
+        return SealedTarget(self.name, lambda: change(self._make()))
+
     def _refuse(self, *_: Any) -> NoReturn:
         raise SealedTargetError(
             f"the target {self.name!r} is sealed: it cannot be read before the model is frozen"

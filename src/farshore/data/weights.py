@@ -35,7 +35,7 @@ def find_weights(weights: str) -> Path | None:
             raise FarshoreError(
                 f"the ImageNet weights {RESNET18.name} are not in {folder}: put them there "
                 f"({RESNET18.urls[0]}), "
-                "give --weights FILE, or train from scratch with --weights none"
+                "give another file (--weights FILE), or train from scratch (--weights none)"
             )
         return check(RESNET18, folder)
     for path in (Path(weights).expanduser(), folder / weights):
@@ -48,11 +48,25 @@ def find_weights(weights: str) -> Path | None:
 
 def weights_note(network: str, weights: str) -> str:
     """Return the note for the result on the weights that a network starts from."""
-    path = find_weights(weights)
-    if path is None:
+    if find_weights(weights) is None:
         return f"{network} starts from scratch, as requested: no pretrained weights"
+    return f"{network} starts from {weights_origin(weights)}"
+
+
+def weights_origin(weights: str) -> str:
+    """Return which weights these are, with their checksum."""
+    path = find_weights(weights)
+    assert path is not None
     source = "the official ImageNet weights" if weights == "imagenet" else path.name
-    return f"{network} starts from {source} (sha256 {checksum(path)[:16]})"
+    return f"{source} (sha256 {checksum(path)[:16]})"
+
+
+def usual_image_network() -> str:
+    """Return the network of users' own images: resnet18 where its ImageNet weights are at hand.
+
+    Otherwise it is `histogram`, which needs no weights.
+    """
+    return "resnet18" if (weights_folder() / RESNET18.name).is_file() else "histogram"
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:

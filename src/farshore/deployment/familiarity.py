@@ -101,7 +101,7 @@ def strangeness(
     learner: Learner, sites: Mapping[str, Moments], inputs: Tensor
 ) -> tuple[np.ndarray, list[str]]:
     """The strangeness of each row, and the name of the nearest site."""
-    features = learner.system.features(inputs)
+    features = learner.features(inputs)
     scaled = torch.stack([site.distance(features) / site.limit for site in sites.values()])
     smallest, nearest = scaled.min(dim=0)
     names = list(sites)

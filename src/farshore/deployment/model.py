@@ -30,18 +30,22 @@ from ..data.columns import sort_classes
 from ..data.convert import as_weights, encode_labels
 from ..data.domain import Domain, Rows
 from ..data.frames import learn_columns
+from ..data.image_folder import ImagePreprocessing
 from ..data.preprocessing import Preprocessing
 from ..data.public_files import known_checksum
 from ..data.read_table import TextForm
 from ..data.splits import divide_rows, split_seed
 from ..data.steps import usual_steps
 from ..data.table import TablePreprocessing
+from ..data.weights import usual_image_network
 from ..errors import DivergedError, FarshoreError, StateError
 from ..forms import NAMES, Like, MapOf, check_form, check_keys
-from ..learner import Learner, from_state_dict
+from ..learner import USUAL_RUN, Learner, from_state_dict
 from ..lock import exclusive
 from ..names import check_name
+from ..networks.build import settle_network
 from ..observer import Observer
+from ..settings import MethodSettings, RunSettings, divide
 from ..state import (
     MANIFEST,
     check_undo,
@@ -77,9 +81,8 @@ class NewModel:
 
     def make(self, site: Site, *, device: str, observer: Observer | None) -> Learner:
         """Create an untrained learner for a site like this one."""
-        images = isinstance(site.inputs, Tensor)
         return Learner(
-            network=self.network or ("cnn" if images else "mlp"),
+            network=self.chosen_network(images=isinstance(site.inputs, Tensor)),
             method=self.method or "er",
             memory=self.memory if self.memory is not None else 1000,
             settings=self.settings,
@@ -92,6 +95,18 @@ class NewModel:
             device=device,
             observer=observer,
         )
+
+    def chosen_network(self, *, images: bool) -> str:
+        """The network: the named one, or the usual one for a table or for images."""
+        if self.network is not None or not images:
+            return self.network or "mlp"
+        weights = self.network_settings.get("weights", "none")
+        return usual_image_network() if weights == "none" else "resnet18"
+
+    def image_form(self, size: int | None) -> ImagePreprocessing:
+        """The form of images that the network expects; the first site decides on colour."""
+        form = settle_network(self.chosen_network(images=True), self.network_settings).form
+        return ImagePreprocessing(size or form.size, 0, form.interpolation)
 
     def check(self, learner: Learner, folder: Path) -> None:
         """Raise an error for options that contradict an existing model."""
@@ -109,10 +124,11 @@ class NewModel:
                     f"--network-set {name} is only allowed for the first site: the network of "
                     f"{folder} is fixed; leave the option out"
                 )
-        checked = Learner(method=config["method"], settings=self.settings).state_dict()
-        settings = checked["config"]["settings"]
-        for name in self.settings:
-            if settings.get(name) != config["settings"].get(name):
+        usual = RunSettings.build(USUAL_RUN).model_dump()
+        kind = learner.method_type.Settings
+        stored = usual | typed_settings(kind, config["settings"])
+        for name, value in typed_settings(kind, self.settings).items():
+            if value != stored.get(name):
                 raise FarshoreError(
                     f"--set {name} is only allowed for the first site: the settings of {folder} "
                     "are fixed; leave the option out"
@@ -158,15 +174,25 @@ class Model:
 
     @classmethod
     def open(
-        cls, folder: str | Path, *, device: str = "cpu", observer: Observer | None = None
+        cls,
+        folder: str | Path,
+        *,
+        network: str | None = None,
+        device: str = "cpu",
+        observer: Observer | None = None,
     ) -> Model:
-        """Read the model in `folder`."""
+        """Read the model in `folder`.
+
+        network: the file and function of the user's own backbone, if the model was made with one.
+        """
         folder = Path(folder)
         parts = load_parts(folder, kind="learner")
         with suppress(StateError):  # a folder that cannot be written can still be read
             remove_obsolete(folder, kind="learner")
         try:
-            learner = from_state_dict(parts["learner"], folder, device=device, observer=observer)
+            learner = from_state_dict(
+                parts["learner"], folder, network=network, device=device, observer=observer
+            )
             return cls(folder, learner, parts.get(RECORD))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             reason = " ".join(str(error).split())[:500]
@@ -310,17 +336,20 @@ class Model:
         else:
             preprocessing, inputs = site.preprocessing, site.inputs
         weights = as_weights(site.weights, len(site), where="--weight")
-        domain = Domain(name, inputs, labels, train, held_out, weights)
+        domain = learner.prepared(Domain(name, inputs, labels, train, held_out, weights))
         learner.learn_domain(domain, steps=steps, classes=classes, checkpoints=checkpoints)
         learner.preprocessing = preprocessing
         self.columns = columns
         if not past_rows(learner):  # without kept rows, this site's features are gone later
-            features = [learner.system.features(inputs[rows]) for rows in (train, held_out)]
+            features = [
+                learner.system.features(domain.split(part).take(torch.arange(len(rows)))[0])
+                for part, rows in (("train", domain.train), ("validation", domain.validation))
+            ]
             self.moments[name] = moments(features[0], features[1]).state_dict()
         versions = {"farshore": __version__, "torch": str(torch.__version__)}
         self.sites[name] = {
             "when": datetime.now(UTC).isoformat(timespec="seconds"),
-            "rows": len(domain),
+            "rows": len(site),
             "versions": versions,
         }
         self.forgotten = [mark for mark in self.forgotten if mark != _checksum(name)]
@@ -356,6 +385,12 @@ class Model:
         )
 
 
+def typed_settings(kind: type[MethodSettings], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a method and the run with the types of their fields; others are refused."""
+    for_method, for_run = divide(settings, kind)
+    return kind.plain(for_method) | RunSettings.plain(for_run)
+
+
 def check_record(record: Mapping[str, Any], learner: Learner) -> None:
     """Raise a FormError unless a record of sites is one of this learner's."""
     if not record:
@@ -374,7 +409,7 @@ def check_record(record: Mapping[str, Any], learner: Learner) -> None:
     check_form(record["moments"], MapOf(None), "moments")
     if record["moments"] and learner.shape is not None:
         row = torch.zeros(1, *learner.shape, dtype=learner.dtype)
-        width = learner.system.features(row).shape[1]
+        width = learner.features(row).shape[1]
         number = partial(Like, dtype=torch.float32, finite=True)
         form = {
             "mean": number((width,)),
@@ -396,6 +431,7 @@ def learn(
     max_drop: float | None = None,
     every: int = EVERY,
     size: int | None = None,
+    skip_broken: bool = False,
     form: TextForm | None = None,
     new_classes: bool = False,
     device: str = "cpu",
@@ -423,13 +459,23 @@ def learn(
         model = None
         if (folder / MANIFEST).is_file():
             remove_orphans(folder, kind="learner")
-            model = Model.open(folder, device=device, observer=observer)
+            model = Model.open(folder, network=new.network, device=device, observer=observer)
             if model.started:
                 new.check(model.learner, folder)
             columns = columns.or_else(model.columns)
         known = model.learner.preprocessing if model is not None else None
-        site = read_site(data, columns, known, labelled=True, size=size, form=form)
         tell = (observer or Observer()).note
+        new_form = new.image_form(size) if known is None and Path(data).is_dir() else None
+        site = read_site(
+            data,
+            columns,
+            known,
+            labelled=True,
+            new_form=new_form,
+            size=size,
+            skip_broken=skip_broken,
+            form=form,
+        )
         for note in site.notes:
             tell(note)  # ahead of training: a wrong file can be stopped
         created = model is None or not model.started
@@ -491,7 +537,7 @@ def learn(
     return Learned(name, created, len(site), scores, before, after, site.notes, *facts)
 
 
-def take_back(folder: str | Path) -> Model:
+def take_back(folder: str | Path, *, network: str | None = None) -> Model:
     """Return to the version before the last change, and open it."""
     with exclusive(_existing(folder)):
         try:
@@ -502,10 +548,10 @@ def take_back(folder: str | Path) -> Model:
         # Before the version changes: what is deleted last tells a repeated command to finish.
         Checkpoints(Path(folder) / CHECKPOINT, base="").clear()
         undo(folder, kind="learner")
-        return Model.open(folder)
+        return Model.open(folder, network=network)
 
 
-def forget(folder: str | Path, name: str) -> Model:
+def forget(folder: str | Path, name: str, *, network: str | None = None) -> Model:
     """Delete everything that is kept of a domain, also from the previous version.
 
     This cannot be undone. A domain that is forgotten already only loses what a killed process left
@@ -513,7 +559,7 @@ def forget(folder: str | Path, name: str) -> Model:
     """
     with exclusive(_existing(folder)):
         remove_orphans(Path(folder), kind="learner")
-        model = Model.open(folder)
+        model = Model.open(folder, network=network)
         names = [domain["name"] for domain in model.learner.domains]
         if name in names or _checksum(name) not in model.forgotten:
             model.learner.forget(name)

@@ -23,6 +23,8 @@ from ..data.columns import (
 from ..data.image_folder import (
     SUFFIXES,
     ImagePreprocessing,
+    broken_notes,
+    find_broken,
     list_files,
     list_images,
     read_images,
@@ -78,10 +80,14 @@ def read_site(
     known: Preprocessing | None,
     *,
     labelled: bool,
+    new_form: ImagePreprocessing | None = None,
     size: int | None = None,
+    skip_broken: bool = False,
     form: TextForm | None = None,
 ) -> Site:
     """Read a site's data in the form that the model expects (`known`; None for a new model).
+
+    new_form: the form of the images of a new model, without its channels (0).
 
     `form` says how a text file is written. A model does not remember it: it belongs to the file.
     """
@@ -96,7 +102,14 @@ def read_site(
             )
         if form is not None and form.flags:
             raise FarshoreError(f"{form.flags[0]} is only for text files: {path} is a folder")
-        return _read_folder(path, columns, known, labelled=labelled, size=size)
+        if known is not None and size not in (None, getattr(known, "size", size)):
+            assert isinstance(known, ImagePreprocessing)
+            raise FarshoreError(
+                f"--size {size}: this model was created with images of {known.size} x "
+                f"{known.size} pixels; leave the option out"
+            )
+        chosen = known if isinstance(known, ImagePreprocessing) else new_form
+        return _read_folder(path, columns, chosen, labelled=labelled, skip_broken=skip_broken)
     if isinstance(known, ImagePreprocessing):
         raise FarshoreError(
             f"{path} is a file, but this model was created with images: give a folder class/file"
@@ -168,7 +181,12 @@ def _read_file(
 
 
 def _read_folder(
-    path: Path, columns: Columns, known: Preprocessing | None, *, labelled: bool, size: int | None
+    path: Path,
+    columns: Columns,
+    form: ImagePreprocessing | None,
+    *,
+    labelled: bool,
+    skip_broken: bool,
 ) -> Site:
     table_options = [f"--{name}" for name, value in columns if value]
     if table_options:
@@ -190,20 +208,23 @@ def _read_folder(
         files = [str(file) for file in list_files(path) if file.suffix.lower() in SUFFIXES]
         if not files:
             raise FarshoreError(f"{path} contains no image files: check the path")
-    if isinstance(known, ImagePreprocessing):
-        if size not in (None, known.size):
-            raise FarshoreError(
-                f"--size {size}: this model was created with images of {known.size} x "
-                f"{known.size} pixels; leave the option out"
-            )
-        images, preprocessing, coloured = read_images(files, known.size, known.channels)
-        if known.channels == 1 and coloured.any():
-            notes.append(
-                f"note: {int(coloured.sum())} of {len(files)} images are in colour and become "
-                "grey, because those of the first site were grey"
-            )
-    else:
-        images, preprocessing, _ = read_images(files, SIZE if size is None else size)
+    if skip_broken:
+        broken = find_broken(files, files)
+        notes += broken_notes(broken, len(files))
+        kept = [row for row, file in enumerate(files) if file not in broken]
+        if not kept:
+            raise FarshoreError(f"{path}: none of {len(files)} images can be read")
+        files = [files[row] for row in kept]
+        labels = [labels[row] for row in kept] if labels is not None else None
+    form = form or ImagePreprocessing(SIZE, 0)
+    images, preprocessing, coloured = read_images(
+        files, form.size, form.channels or None, interpolation=form.interpolation
+    )
+    if form.channels == 1 and coloured.any():
+        notes.append(
+            f"note: {int(coloured.sum())} of {len(files)} images are in colour and become "
+            "grey, because those of the first site were grey"
+        )
     names = [str(Path(file).relative_to(path)) for file in files]
     return Site(
         torch.from_numpy(np.array(images)), names, labels, preprocessing=preprocessing, notes=notes

@@ -1,5 +1,8 @@
 """Networks h = g∘f by name, and the base class for writing a new one.
 
+Besides the registered names there are `hf:NAME`, `timm:NAME` and `torchvision:NAME`, models of
+these libraries, and `module.py:factory`, a function in a file of the user's own.
+
 Other packages add theirs under the entry-point group `farshore.networks`.
 """
 
@@ -28,9 +31,20 @@ NETWORKS: Registry[Callable[..., Network]] = Registry(
     "farshore.networks",
     {
         "cnn": "farshore.networks.cnn:cnn",
+        "head": "farshore.networks.head:head",
+        "histogram": "farshore.networks.histogram:histogram",
         "mlp": "farshore.networks.mlp:mlp",
         "resnet18": "farshore.networks.resnet:resnet18",
     },
 )
-# Networks large enough that a run uses every CPU core: such runs follow one another on a CPU.
-LARGE = frozenset({"resnet18"})
+# What the names of other libraries' models begin with, and the modules that build them.
+LIBRARIES = {
+    "hf": "farshore.networks.hf",
+    "timm": "farshore.networks.timm_models",
+    "torchvision": "farshore.networks.torchvision_models",
+}
+
+
+def is_large(name: str) -> bool:
+    """Whether training this network uses every CPU core: such runs follow one another on a CPU."""
+    return name == "resnet18" or ":" in name

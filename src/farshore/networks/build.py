@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from copy import deepcopy
+from functools import lru_cache
+from importlib import import_module
 from typing import Any, get_type_hints
 
 import torch
 from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
+from ..data.weights import weights_origin
 from ..errors import FarshoreError, StateError, unknown
 from ..settings import explain
-from . import NETWORKS
+from . import LIBRARIES, NETWORKS, own_module
+from .form import InputForm, Settled
 from .network import Network
+from .own_module import is_own_module
 
 # Parts of a network that a stored state may lack, because a method has replaced them.
 UNSTORED_BYTES = 64 << 20
@@ -33,7 +39,7 @@ def build_network(
     `restored`: the weights come from a saved state, so the file of pretrained weights that the
     network was initialised with is not needed.
     """
-    builder = NETWORKS.get(name)
+    builder = builder_of(name)
     allowed = _check_names(name, settings)
     if restored and "weights" in allowed:
         settings = {**settings, "weights": "none"}
@@ -45,17 +51,59 @@ def build_network(
     return network
 
 
+def builder_of(name: str) -> Callable[..., Network]:
+    """The function that builds the network of this name."""
+    if is_own_module(name):
+        return own_module.builder(name)
+    library, colon, model = name.partition(":")
+    if colon and library in LIBRARIES:
+        builder: Callable[..., Network] = import_module(LIBRARIES[library]).builder(model)
+        return builder
+    if name not in NETWORKS:
+        known = [*NETWORKS.names(), *(f"{library}:NAME" for library in LIBRARIES)]
+        raise unknown("network", name, [*known, "module.py:factory"])
+    return NETWORKS.get(name)
+
+
+def settle_network(name: str, settings: Mapping[str, Any]) -> Settled:
+    """Fill in what the network's own configuration decides: architecture, inputs, weights."""
+    plain = plain_network_settings(name, settings)
+    return _settled(name, json.dumps(plain, sort_keys=True))
+
+
+@lru_cache(maxsize=64)
+def _settled(name: str, settings: str) -> Settled:
+    """Reading a configuration takes a moment, and a plan asks for every run."""
+    values = json.loads(settings)
+    if is_own_module(name):
+        return own_module.settle(name, values)
+    library, colon, model = name.partition(":")
+    if colon and library in LIBRARIES:
+        settled: Settled = import_module(LIBRARIES[library]).settle(model, values)
+        return settled
+    form = getattr(import_module(builder_of(name).__module__), "FORM", InputForm())
+    weights = values.get("weights", "imagenet")
+    pretrained = is_pretrained(name, values) and "weights" in _check_names(name, {})
+    return Settled(values, form, weights_origin(weights) if pretrained else "")
+
+
 def check_network(network: object) -> None:
     """Raise an error unless `network` is a known name or a Network."""
     if isinstance(network, str):
-        NETWORKS.get(network)
+        builder_of(network)
     elif not isinstance(network, Network):
         raise FarshoreError("network must be a name or a farshore.Network(features, classifier)")
 
 
 def is_pretrained(name: str, settings: Mapping[str, Any]) -> bool:
-    """Whether the network `name` starts from weights that were trained on other data."""
-    parameter = inspect.signature(NETWORKS.get(name)).parameters.get("weights")
+    """Whether the features of the network `name` are of use as they are, without training.
+
+    They come from weights that were trained on other data, from a file of the user's own, or from
+    fixed formulas.
+    """
+    if name == "histogram" or is_own_module(name):
+        return True
+    parameter = inspect.signature(builder_of(name)).parameters.get("weights")
     return parameter is not None and settings.get("weights", parameter.default) != "none"
 
 
@@ -66,7 +114,7 @@ def plain_network_settings(name: str, settings: Mapping[str, Any]) -> dict[str, 
     """
     _check_names(name, settings)
     try:
-        hints = get_type_hints(NETWORKS.get(name), include_extras=True)
+        hints = get_type_hints(builder_of(name), include_extras=True)
     except (NameError, TypeError):  # annotations of another package that cannot be resolved
         hints = {}
     plain: dict[str, Any] = {}
@@ -87,7 +135,7 @@ def plain_network_settings(name: str, settings: Mapping[str, Any]) -> dict[str, 
 
 def _check_names(name: str, settings: Mapping[str, Any]) -> list[str]:
     """Return the names of the network's settings; raise an error if any other is given."""
-    parameters = inspect.signature(NETWORKS.get(name)).parameters.values()
+    parameters = inspect.signature(builder_of(name)).parameters.values()
     allowed = [
         parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY
     ]

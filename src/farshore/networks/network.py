@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -94,9 +94,24 @@ class Network(nn.Module):
         self.extractor: Callable[[Tensor], Tensor] | None = None
         self.channels_last = False
 
+    def train(self, mode: bool = True) -> Self:
+        """Set the mode of every layer; frozen ones stay in evaluation mode."""
+        super().train(mode)
+        for module in self.modules():
+            if getattr(module, "frozen", False):
+                module.training = False
+        return self
+
     def extract(self, inputs: Tensor) -> Tensor:
         """f(x): the features [n, feature_dim]."""
         return self.plain_features(inputs) if self.extractor is None else self.extractor(inputs)
+
+    def stages(self) -> tuple[nn.Module, nn.Module] | None:
+        """The features in two modules that run one after the other: all blocks but the last one.
+
+        None if they cannot be divided; then freezing the first blocks saves no forward pass.
+        """
+        return None
 
     def plain_features(self, inputs: Tensor) -> Tensor:
         """The features, computed by the modules directly."""
@@ -123,11 +138,12 @@ class Network(nn.Module):
         return int(outputs)
 
     def batchnorms(self) -> list[nn.modules.batchnorm._BatchNorm]:
-        """All BatchNorm layers."""
+        """All BatchNorm layers that are not frozen."""
         return [
             module
             for module in self.modules()
             if isinstance(module, nn.modules.batchnorm._BatchNorm)
+            and not getattr(module, "frozen", False)
         ]
 
     @contextmanager

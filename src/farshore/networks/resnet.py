@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from ..data.weights import find_weights, read_weights
 from ..errors import FarshoreError
+from .form import IMAGENET_MEAN, IMAGENET_STD, InputForm
 from .network import HiddenUnits, ImageInputs, Network
 
-# ImageNet's channel statistics, which the published weights were trained with.
-MEAN = (0.485, 0.456, 0.406)
-STD = (0.229, 0.224, 0.225)
+# The published weights were trained with images of this size.
+FORM = InputForm(224, "bilinear", IMAGENET_MEAN, IMAGENET_STD)
 WIDTH = 64
 
 
@@ -80,6 +80,15 @@ class ResNet18Features(nn.Module):
 class ResNet18(Network):
     """ResNet18 as a Network."""
 
+    def stages(self) -> tuple[nn.Module, nn.Module] | None:
+        """The stem and three stages, and the last stage."""
+        features = self.features
+        if not isinstance(features, ResNet18Features):
+            return None
+        names = ("conv1", "bn1", "relu", "maxpool", "layer1", "layer2", "layer3")
+        before = nn.Sequential(*(getattr(features, name) for name in names))
+        return before, nn.Sequential(features.layer4, features.avgpool, nn.Flatten())
+
     def hidden_units(self) -> list[HiddenUnits]:
         """The inner convolution of each block, whose units have one reader.
 
@@ -122,7 +131,9 @@ def resnet18(
             )
         _load(features, read_weights(file), str(file))
     # Subtracting three channel means broadcasts one channel to three.
-    return ResNet18(features, nn.Linear(8 * width, classes), inputs=ImageInputs(MEAN, STD))
+    return ResNet18(
+        features, nn.Linear(8 * width, classes), inputs=ImageInputs(FORM.mean, FORM.std)
+    )
 
 
 def _load(features: ResNet18Features, weights: dict[str, Tensor], file: str) -> None:

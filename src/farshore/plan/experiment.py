@@ -317,7 +317,7 @@ def _check_data(part: Part, where: str) -> None:
         raise FarshoreError(f"{where}.options: {error}") from None
     try:
         for kind in kinds:
-            plain_network_settings(part.network or kind.network, part.network_settings)
+            plain_network_settings(part.network or kind.usual_network(), part.network_settings)
     except FarshoreError as error:
         raise FarshoreError(f"{where}.network: {error}") from None
 

@@ -12,7 +12,7 @@ from ..benchmarks.benchmark import Benchmark
 from ..benchmarks.source import make_benchmark
 from ..data.scenario import arrange
 from ..errors import FarshoreError
-from ..networks import LARGE
+from ..networks import is_large
 from ..protocol import Run
 from ..search.selection import Chosen, Rule, Trial, select_by_seed
 from ..search.space import capped, distributions, grid, trial_settings
@@ -151,8 +151,12 @@ class Plan:
         threads = 1
         for planned in self.runs:
             run = planned.run
-            network = run.network or BENCHMARKS.get(run.benchmark).network
-            asked = int(run.settings.get("threads") or (cores if network in LARGE else 1))
+            kind = BENCHMARKS.get(run.benchmark)
+            network = run.network or kind.usual_network()
+            # On a frozen backbone, what is trained is small.
+            train = run.settings.get("train") or kind.settings.get("train", "all")
+            large = is_large(network) and train in ("last-block", "all")
+            asked = int(run.settings.get("threads") or (cores if large else 1))
             threads = max(threads, asked)
         return max(1, cores // threads)
 

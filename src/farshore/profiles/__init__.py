@@ -16,5 +16,7 @@ PROFILES: Registry[Profile] = Registry(
         "large-data": "farshore.profiles.paper:LARGE_DATA",
         "large-data-short-training": "farshore.profiles.paper:LARGE_DATA_SHORT_TRAINING",
         "long-training": "farshore.profiles.paper:LONG_TRAINING",
+        "frozen-features": "farshore.profiles.images:FROZEN_FEATURES",
+        "images-from-scratch": "farshore.profiles.images:FROM_SCRATCH",
     },
 )

@@ -1,0 +1,64 @@
+"""image-table: a user's own images, listed in a table with columns for path, domain and class."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import ClassVar
+
+import pandas as pd
+from pydantic import Field
+
+from ..data.columns import need_texts
+from ..data.image_folder import ImageSource
+from ..data.public_files import known_checksum
+from ..errors import FarshoreError, unknown
+from .options import BenchmarkOptions
+from .own_images import ImageOptions, OwnImages
+from .table import Table, TableOptions
+
+# Listed in one message.
+LISTED = 5
+
+
+class ImageTableOptions(ImageOptions, TableOptions):
+    """Options that name the columns of a table of images."""
+
+    image: str | None = Field(
+        None, description="column with the path of each image, absolute or from the table's folder"
+    )
+
+
+class ImageTable(OwnImages, Table):
+    """Images that a table lists; columns without a role are not inputs."""
+
+    name = "image-table"
+    summary = "a table with a column of image paths, one for the domain and one for the class"
+    Options: ClassVar[type[BenchmarkOptions]] = ImageTableOptions
+    options: ImageTableOptions
+    stand_in = "rotated-digits"
+
+    def contents(self) -> str:
+        """Return a sha256 of the table and of the contents of the images."""
+        digest = hashlib.sha256(known_checksum(self.path).encode())
+        for file in self.list_all()[1]:
+            digest.update(known_checksum(Path(str(file))).encode())
+        return digest.hexdigest()
+
+    def list_all(self) -> tuple[pd.DataFrame, list[ImageSource], list[str], list[str]]:
+        """Return the facts of every row and the path of its image."""
+        frame = self._read()
+        column = self.options.image
+        if column is None or column not in frame.columns:
+            raise unknown("column in --image", str(column), frame.columns)
+        written = need_texts(frame, column, "--image")
+        folder = self.path.resolve().parent
+        files = [folder / Path(text).expanduser() for text in written]
+        missing = [text for text, file in zip(written, files, strict=True) if not file.is_file()]
+        if missing:
+            more = f" and {len(missing) - LISTED} more" if len(missing) > LISTED else ""
+            raise FarshoreError(
+                f"--image {column}: {len(missing)} of {len(files)} files do not exist: "
+                f"{', '.join(missing[:LISTED])}{more}; paths are read from {folder}"
+            )
+        return self._facts(frame), [str(file) for file in files], written.tolist(), []

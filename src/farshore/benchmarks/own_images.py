@@ -1,0 +1,142 @@
+"""Users' own images as a benchmark: what a folder, a table of paths and a data set share."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from abc import abstractmethod
+from typing import Any, ClassVar, Literal
+
+import pandas as pd
+from pydantic import BaseModel, Field
+
+from ..data.image_folder import ImageSource, broken_notes, find_broken
+from ..data.weights import usual_image_network
+from ..errors import FarshoreError
+from .own import OwnBenchmark
+from .own_rows import ImageRows
+
+# At most this many classes or domains are named in one line.
+LISTED = 5
+
+
+class ImageOptions(BaseModel):
+    """Options for reading images."""
+
+    channels: Literal[1, 3] | None = Field(
+        None, description="1 (grey) or 3 (colour) [default: colour if the first domain has any]"
+    )
+    size: int | None = Field(
+        None,
+        ge=1,
+        le=4096,
+        description="pixels per side that images are resized to [default: as the network expects]",
+    )
+    interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos"] | None = Field(
+        None, description="how images are resized [default: as the network expects]"
+    )
+    skip_broken: bool = Field(
+        False, description="leave out images that cannot be read, instead of refusing them"
+    )
+
+
+class OwnImages(OwnBenchmark):
+    """Base class of users' own images; a subclass lists them."""
+
+    results_version = 4
+    # The network that is used without ImageNet weights; see `usual_network`.
+    network = "histogram"
+    profile = "frozen-features"
+    options: Any
+    # Broken images by the checksum of all of them: found once per process.
+    _broken: ClassVar[dict[str, dict[str, str]]] = {}
+
+    @classmethod
+    def usual_network(cls) -> str:
+        """Return resnet18 if its ImageNet weights are at hand, otherwise `histogram`."""
+        return usual_image_network()
+
+    @abstractmethod
+    def list_all(self) -> tuple[pd.DataFrame, list[ImageSource], list[str], list[str]]:
+        """Return the facts, the images, their names in messages, and notes."""
+
+    @abstractmethod
+    def contents(self) -> str:
+        """Return a checksum of all images and facts."""
+
+    def data_digest(self) -> str:
+        """Return a checksum of all images and facts."""
+        return self.contents()
+
+    def read_facts(self) -> pd.DataFrame:
+        """Return domain and label of every image that is used."""
+        return self._listed()[0]
+
+    def read(self) -> ImageRows:
+        """List the images; they are decoded once it is known which domain is the first."""
+        facts, sources, names, notes = self._listed()
+        notes = [*notes, *spelling_notes(facts), *absent_notes(facts)]
+        size, interpolation = self.options.size, self.options.interpolation
+        return ImageRows(
+            facts,
+            notes,
+            sources,
+            names,
+            title=self.title,
+            contents=self.contents(),
+            size=size or 32,
+            interpolation=interpolation or "bilinear",
+            channels=self.options.channels,
+        )
+
+    def _listed(self) -> tuple[pd.DataFrame, list[ImageSource], list[str], list[str]]:
+        """Return all images; without the broken ones if the options say so."""
+        facts, sources, names, notes = self.list_all()
+        if not self.options.skip_broken:
+            return facts, sources, names, notes
+        digest = self.contents()
+        if digest not in self._broken:
+            self._broken[digest] = find_broken(sources, names)
+        broken = self._broken[digest]
+        kept = [row for row, name in enumerate(names) if name not in broken]
+        if not kept:
+            raise FarshoreError(f"{self.title}: none of {len(names)} images can be read")
+        return (
+            facts.iloc[kept].reset_index(drop=True),
+            [sources[row] for row in kept],
+            [names[row] for row in kept],
+            [*notes, *broken_notes(broken, len(names))],
+        )
+
+
+def spelling_notes(facts: pd.DataFrame) -> list[str]:
+    """Name classes whose names differ only in case, spaces or signs: probably one class."""
+    by_letters: dict[str, list[str]] = {}
+    for label in sorted(set(map(str, facts["label"]))):
+        letters = unicodedata.normalize("NFKD", label).casefold()
+        by_letters.setdefault(re.sub(r"[\W_]+", "", letters) or letters, []).append(label)
+    counts = facts["label"].value_counts()
+    return [
+        "warning: "
+        + " and ".join(f"{name!r} ({counts[name]} images)" for name in names)
+        + " count as different classes, and their names differ only in spelling: rename one if "
+        "they are the same"
+        for names in by_letters.values()
+        if len(names) > 1
+    ]
+
+
+def absent_notes(facts: pd.DataFrame) -> list[str]:
+    """Name the classes that a domain lacks."""
+    if "domain" not in facts:
+        return []
+    classes = set(facts["label"])
+    notes = []
+    for domain, labels in facts.groupby("domain", sort=False)["label"]:
+        absent = sorted(map(str, classes - set(labels)))
+        if absent:
+            more = f" and {len(absent) - LISTED} more" if len(absent) > LISTED else ""
+            listed = ", ".join(map(repr, absent[:LISTED]))
+            notes.append(f"note: domain {domain!r} has no image of class {listed}{more}")
+    hidden = len(notes) - LISTED
+    return notes[:LISTED] + ([f"note: {hidden} more domains lack classes"] if hidden > 0 else [])

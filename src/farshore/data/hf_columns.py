@@ -1,0 +1,131 @@
+"""Data sets of the Hugging Face `datasets` library: their columns as images, labels and texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import FarshoreError, unknown
+from .image_folder import ImagePreprocessing, read_images
+
+LABELS = ("label", "labels", "class", "target")
+
+
+@dataclass(frozen=True)
+class HFRows:
+    """A `datasets.Dataset`, whose images are read without decoding them twice."""
+
+    dataset: Any
+
+    @property
+    def features(self) -> dict[str, Any]:
+        """The type of each column."""
+        return dict(self.dataset.features)
+
+    def image_bytes(self, column: str) -> Iterator[bytes]:
+        """The encoded images of a column."""
+        import datasets
+
+        for row in self.dataset.cast_column(column, datasets.Image(decode=False)):
+            stored = row[column]
+            contents = stored["bytes"]
+            yield contents if contents is not None else Path(stored["path"]).read_bytes()
+
+
+def is_hf_dataset(value: Any) -> bool:
+    """Whether this is a `datasets.Dataset`, without importing the library."""
+    kind = type(value)
+    return kind.__name__ == "Dataset" and kind.__module__.partition(".")[0] == "datasets"
+
+
+def load_hf_dataset(path: str, subset: str | None, split: str) -> HFRows:
+    """Load a data set from the disk, the library's cache, or the hub."""
+    try:
+        import datasets
+    except ImportError:
+        raise FarshoreError(
+            "hf-dataset needs datasets, which is not installed: pip install 'farshore[datasets]'"
+        ) from None
+    folder = Path(path).expanduser()
+    try:
+        if (folder / "dataset_info.json").is_file() or (folder / "dataset_dict.json").is_file():
+            loaded = datasets.load_from_disk(str(folder))
+        else:
+            loaded = datasets.load_dataset(path, subset, split=split)
+    except Exception as error:  # the library raises many types
+        reason = " ".join(str(error).split())[:200]
+        raise FarshoreError(
+            f"hf-dataset:{path} cannot be loaded ({reason}): check the name, or fetch it where "
+            "there is a network, save it with dataset.save_to_disk(FOLDER) and name the folder"
+        ) from None
+    if isinstance(loaded, dict):
+        if split not in loaded:
+            raise unknown(f"split of {path}", split, list(loaded))
+        loaded = loaded[split]
+    return HFRows(loaded)
+
+
+def image_column(rows: HFRows, name: str | None) -> str:
+    """The column of images: the named one, or the only one."""
+    images = [column for column, kind in rows.features.items() if type(kind).__name__ == "Image"]
+    if name is not None:
+        if name not in images:
+            raise unknown("column of images", name, images)
+        return name
+    if len(images) != 1:
+        raise FarshoreError(
+            f"the data set has {len(images)} columns of images ({', '.join(images)}): name one "
+            "with --image; for a data set without images, write it as a table first "
+            "(dataset.to_parquet)"
+        )
+    return images[0]
+
+
+def as_frame(rows: HFRows, image: str) -> pd.DataFrame:
+    """All columns but the images; class numbers become names."""
+    dataset = rows.dataset.remove_columns(image)
+    columns = {}
+    for column, kind in rows.features.items():
+        if column == image:
+            continue
+        values = dataset[column]
+        if type(kind).__name__ == "ClassLabel":
+            values = [kind.int2str(int(value)) for value in values]
+        columns[column] = list(values)
+    return pd.DataFrame(columns)
+
+
+def read_hf_dataset(
+    dataset: Any, label: str | None, known: ImagePreprocessing | None, size: int, interpolation: str
+) -> tuple[np.ndarray | pd.DataFrame, list[Any] | None, ImagePreprocessing | None]:
+    """The inputs and labels of a `datasets.Dataset`: images, or a table of its other columns.
+
+    label: the column with the class; by default the one called label, or the only class column.
+    """
+    rows = HFRows(dataset)
+    kinds = rows.features
+    classes = [column for column, kind in kinds.items() if type(kind).__name__ == "ClassLabel"]
+    named = [column for column in LABELS if column in kinds]
+    if label is not None and label not in kinds:
+        raise unknown("column of labels", label, list(kinds))
+    chosen = label or next(iter(named), classes[0] if len(classes) == 1 else None)
+    images = [column for column, kind in kinds.items() if type(kind).__name__ == "Image"]
+    frame = as_frame(rows, images[0] if images else "")
+    labels = frame[chosen].tolist() if chosen is not None else None
+    if not images:
+        return frame.drop(columns=[chosen] if chosen is not None else []), labels, None
+    form = known or ImagePreprocessing(size, 0, interpolation)
+    names = [f"row {row}" for row in range(len(frame))]
+    read, preprocessing, _ = read_images(
+        list(rows.image_bytes(image_column(rows, None))),
+        form.size,
+        form.channels or None,
+        interpolation=form.interpolation,
+        names=names,
+    )
+    return read, labels, preprocessing

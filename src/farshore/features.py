@@ -1,0 +1,267 @@
+"""Features of a frozen backbone: computed once per domain, in large batches, and kept on disk.
+
+A cached file is named by a checksum of everything that decides its numbers: the inputs, the weights
+and statistics of the frozen part, the device, and the augmentation. It is read back as a memory
+map, after a check of its contents. Two processes that need the same file compute it once. The cache
+may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .augmentation import Augmentation
+from .data.domain import Array, Domain, Rows
+from .data.public_files import data_root, known_checksum
+from .data.seal import weights_checksum
+from .errors import FarshoreError
+from .execution import cpu_threads, usual_threads
+from .files import temporary_path, write_atomic
+from .lock import InUseError, exclusive
+from .networks.freezing import Frozen, frozen_shape
+from .observer import Observer
+from .randomness import generator
+
+VERSION = 1
+# Values of inputs in one batch, and the limits on its rows.
+BATCH_VALUES, MOST_ROWS, FEWEST_ROWS = 1 << 23, 1024, 8
+# Larger features are kept in a file even if they are not cached.
+LARGEST_IN_MEMORY = 1 << 30
+HASHED_BYTES = 1 << 24
+WAIT_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """How features are made: the frozen part, the device, and the augmented copies, if any."""
+
+    frozen: Frozen
+    device: torch.device
+    augment: str = "none"
+    flip: bool = True
+    copies: int = 0
+    seed: int = 0
+    observer: Observer = field(default_factory=Observer)
+
+    def key(self, inputs: Array, copy: int | None = None) -> str:
+        """The checksum of everything that decides the features of these inputs."""
+        frozen = self.frozen
+        described = {
+            "version": VERSION,
+            "inputs": array_checksum(inputs),
+            "weights": weights_checksum(frozen),
+            "structure": hashlib.sha256(str(frozen).encode()).hexdigest(),
+            # Statistics of the inputs are part of the structure, but not of the stored weights.
+            "statistics": [
+                value.flatten().tolist()
+                for name, value in frozen.inputs.named_buffers()
+                if value.numel() < 64
+            ],
+            "device": self.device.type,
+            "torch": str(torch.__version__),
+        }
+        if copy is not None:
+            described |= {
+                "augment": [self.augment, self.flip, self.seed, copy],
+            }
+        return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
+
+    def compute(self, name: str, inputs: Array, out: np.ndarray, copy: int | None = None) -> None:
+        """Write the features of all inputs, batch by batch."""
+        rows = Rows(inputs, torch.zeros(len(inputs), dtype=torch.long), torch.arange(len(inputs)))
+        values = max(1, int(np.prod(inputs.shape[1:])))
+        size = max(FEWEST_ROWS, min(MOST_ROWS, BATCH_VALUES // values))
+        change = None
+        if copy is not None:
+            draws = generator(self.seed, "augmentation", name, copy, device=self.device)
+            change = Augmentation(self.augment, draws, flip=self.flip)
+        frozen = self.frozen.to(self.device)
+        what = f"features of {name}" + ("" if copy is None else f", copy {copy + 1}")
+        # Every batch has the same number of rows but the last: rounding may depend on it.
+        parts = torch.arange(len(inputs)).split(size)
+        self.observer.start(what, len(parts))
+        done = 0
+        threads = cpu_threads(usual_threads(frozen))
+        with threads, torch.inference_mode():
+            for number, positions in enumerate(parts):
+                batch = rows.take(positions)[0].to(self.device)
+                prepared = frozen.inputs(batch)
+                prepared = change(prepared) if change is not None else prepared
+                features = frozen.features(prepared).float().cpu().numpy()
+                out[done : done + len(features)] = features
+                done += len(features)
+                self.observer.step(what, number, {})
+
+
+class FeatureCache:
+    """Files of features in a folder, by default `features` in the data folder."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder if folder is not None else data_root() / "features"
+
+    def get(
+        self, key: str, shape: tuple[int, ...], compute: Callable[[np.ndarray], None]
+    ) -> np.ndarray:
+        """The features of this key as a read-only memory map; computed if they are not there."""
+        stored = self.read(key, shape)
+        if stored is not None:
+            return stored
+        with self._alone(key):
+            stored = self.read(key, shape)  # another process may have been faster
+            if stored is not None:
+                return stored
+            self._write(key, shape, compute)
+        stored = self.read(key, shape)
+        if stored is None:
+            raise FarshoreError(
+                f"{self._path(key)} was written and cannot be read back: check the disk"
+            )
+        return stored
+
+    def read(self, key: str, shape: tuple[int, ...]) -> np.ndarray | None:
+        """The stored features; None if there are none, or if the file is damaged."""
+        path = self._path(key)
+        try:
+            facts = json.loads(path.with_suffix(".json").read_text())
+            if facts != {"shape": list(shape), "sha256": known_checksum(path)}:
+                return None
+            stored: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, FarshoreError):
+            return None
+        return stored if stored.shape == shape and stored.dtype == np.float32 else None
+
+    def _write(
+        self, key: str, shape: tuple[int, ...], compute: Callable[[np.ndarray], None]
+    ) -> None:
+        path = self._path(key)
+        temporary = temporary_path(path)
+        try:
+            with open(temporary, "xb") as file:
+                np.lib.format.write_array_header_2_0(
+                    file, {"descr": "<f4", "fortran_order": False, "shape": shape}
+                )
+                start = file.tell()
+                file.truncate(start + 4 * int(np.prod(shape)))
+            out = np.memmap(temporary, np.float32, "r+", offset=start, shape=shape)
+            compute(out)
+            out.flush()
+            del out
+            facts = {"shape": list(shape), "sha256": known_checksum(temporary)}
+            os.replace(temporary, path)
+            write_atomic(path.with_suffix(".json"), json.dumps(facts).encode())
+        finally:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+    def _path(self, key: str) -> Path:
+        return self.folder / key[:2] / f"{key}.npy"
+
+    @contextmanager
+    def _alone(self, key: str) -> Iterator[None]:
+        """Be the only process that writes this file; wait for another one that does."""
+        lock = self._path(key).with_suffix(".lock")
+        while True:
+            try:
+                with exclusive(lock):
+                    yield
+                break
+            except InUseError:
+                time.sleep(WAIT_SECONDS)
+        with suppress(OSError):
+            (lock / ".lock").unlink(missing_ok=True)
+            lock.rmdir()
+
+
+def with_features(domain: Domain, extraction: Extraction, cache: FeatureCache | None) -> Domain:
+    """The same domain with features as inputs, and augmented copies of its training rows."""
+    inputs = _features(domain.name, domain.inputs, extraction, cache)
+    if not extraction.copies or not len(domain.train):
+        return Domain(
+            domain.name, inputs, domain.labels, domain.train, domain.validation, domain.weights
+        )
+    train = domain.train.cpu()
+    raw = Rows(domain.inputs, domain.labels, train).take(torch.arange(len(train)))[0]
+    parts, rows = [torch.as_tensor(np.array(inputs))], len(domain)
+    for copy in range(extraction.copies):
+        made = _features(domain.name, raw, extraction, cache, copy)
+        parts.append(torch.as_tensor(np.array(made)))
+    repeated = domain.train.repeat(extraction.copies)
+    labels = torch.cat([domain.labels, domain.labels[repeated]])
+    weights = domain.weights
+    if weights is not None:
+        weights = torch.cat([weights, weights[repeated]])
+    added = torch.arange(rows, rows + len(repeated), device=domain.train.device)
+    return Domain(
+        domain.name,
+        torch.cat(parts),
+        labels,
+        torch.cat([domain.train, added]),
+        domain.validation,
+        weights,
+    )
+
+
+def features_of(inputs: Array, extraction: Extraction, name: str = "inputs") -> Tensor:
+    """The features of these inputs, without a cache."""
+    made = _features(name, inputs, extraction, None)
+    return made if isinstance(made, Tensor) else torch.from_numpy(np.array(made))
+
+
+def _features(
+    name: str,
+    inputs: Array,
+    extraction: Extraction,
+    cache: FeatureCache | None,
+    copy: int | None = None,
+) -> Array:
+    """Features from the cache, or computed: in memory, or in a temporary file if they are large."""
+    dtype = inputs.dtype if isinstance(inputs, Tensor) else torch.uint8
+    frozen = extraction.frozen.to(extraction.device)
+    shape = (len(inputs), *frozen_shape(frozen, tuple(inputs.shape[1:]), dtype))
+
+    def compute(out: np.ndarray) -> None:
+        extraction.compute(name, inputs, out, copy)
+
+    if cache is not None:
+        try:
+            return cache.get(extraction.key(inputs, copy), shape, compute)
+        except (OSError, FarshoreError) as error:
+            extraction.observer.note(f"features are not cached: {error}")
+    if 4 * int(np.prod(shape)) <= LARGEST_IN_MEMORY:
+        kept = np.empty(shape, np.float32)
+        compute(kept)
+        return torch.from_numpy(kept)
+    with TemporaryFile(prefix="farshore-") as file:
+        mapped = np.memmap(file, np.float32, "w+", shape=shape)
+    compute(mapped)
+    mapped.flags.writeable = False
+    return mapped
+
+
+def array_checksum(values: Array) -> str:
+    """The sha256 of an array's shape, type and contents."""
+    digest = hashlib.sha256(f"{tuple(values.shape)} {values.dtype}".encode())
+    rows = max(1, HASHED_BYTES // max(1, _row_bytes(values)))
+    for start in range(0, len(values), rows):
+        part: Any = values[start : start + rows]
+        array = part.cpu().numpy() if isinstance(part, Tensor) else np.asarray(part)
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _row_bytes(values: Array) -> int:
+    size = values.element_size() if isinstance(values, Tensor) else values.itemsize
+    return int(size * np.prod(values.shape[1:]))

@@ -1,0 +1,136 @@
+"""module.py:factory: a user's own backbone, made by a function in a Python file.
+
+The function gets the settings of the network as keyword arguments and returns a module from images
+[n, 3, height, width] to features [n, d], or a `farshore.Network`. The module may say what it
+expects with the attributes `input_size`, `interpolation`, `mean` and `std`. A saved model never
+leads to the import of such a file: whoever loads it names the file again.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+import sys
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from ..data.public_files import known_checksum
+from ..errors import FarshoreError, unknown
+from .form import IMAGENET_MEAN, IMAGENET_STD, InputForm, Settled, interpolation_called
+from .network import Network
+from .pretrained import make_backbone, need_images
+
+FORM = re.compile(r"(?P<file>.+\.py):(?P<function>[A-Za-z_]\w*)")
+SIZE = 224
+
+
+def is_own_module(name: str) -> bool:
+    """Whether this is the name of a user's own backbone."""
+    return FORM.fullmatch(name) is not None
+
+
+def builder(name: str) -> Callable[..., Network]:
+    """The function that builds the network `module.py:factory`."""
+    factory = load_factory(name)
+
+    def own(shape: tuple[int, ...], classes: int, **settings: Any) -> Network:
+        made = _make(name, settings)
+        if isinstance(made, Network):
+            made.classifier = nn.Linear(made.feature_dim, classes)
+            return made
+        need_images(name, shape)
+        form = _form(made)
+        return make_backbone(made, shape, classes, form)
+
+    # Settings are checked by the factory's own names and types.
+    own.__signature__ = _signature(factory)  # type: ignore[attr-defined]
+    own.__annotations__ = dict(getattr(factory, "__annotations__", {}))
+    own.__wrapped__ = factory  # type: ignore[attr-defined]
+    return own
+
+
+def settle(name: str, settings: Mapping[str, Any]) -> Settled:
+    """What the module says about its inputs; its origin is the file."""
+    file, _ = _parts(name)
+    return Settled(
+        dict(settings), _form(_make(name, settings)), f"{file.name} (sha256 {_digest(file)[:16]})"
+    )
+
+
+def _make(name: str, settings: Mapping[str, Any]) -> nn.Module:
+    made = load_factory(name)(**settings)
+    if not isinstance(made, nn.Module):
+        raise FarshoreError(
+            f"{name} returns a {type(made).__name__}: it must return a torch module or a "
+            "farshore.Network"
+        )
+    return made
+
+
+def _form(module: nn.Module) -> InputForm:
+    """Attributes of the module; ImageNet's statistics where it says nothing."""
+    return InputForm(
+        int(getattr(module, "input_size", SIZE)),
+        interpolation_called(getattr(module, "interpolation", "bilinear")),
+        tuple(getattr(module, "mean", IMAGENET_MEAN)),
+        tuple(getattr(module, "std", IMAGENET_STD)),
+    )
+
+
+def _parts(name: str) -> tuple[Path, str]:
+    match = FORM.fullmatch(name)
+    assert match is not None
+    return Path(match["file"]).expanduser(), match["function"]
+
+
+def _digest(file: Path) -> str:
+    return known_checksum(file)
+
+
+def load_factory(name: str) -> Callable[..., Any]:
+    """Import the file and return the function; this runs the user's code."""
+    file, function = _parts(name)
+    if not file.is_file():
+        raise FarshoreError(f"network {name!r}: there is no file {str(file)!r}: check the path")
+    module = _load(str(file.resolve()), _digest(file))
+    factory = getattr(module, function, None)
+    if not callable(factory):
+        functions = [key for key, value in vars(module).items() if inspect.isfunction(value)]
+        raise unknown(f"function in {file}", function, functions)
+    made: Callable[..., Any] = factory
+    return made
+
+
+@lru_cache(maxsize=64)
+def _load(file: str, digest: str) -> Any:
+    """Import a file once for each of its contents."""
+    spec = importlib.util.spec_from_file_location(f"farshore_own_{digest[:16]}", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # data classes and pickles look their module up
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # the user's code may raise anything
+        del sys.modules[spec.name]
+        raise FarshoreError(
+            f"{file} cannot be imported: {type(error).__name__}: {' '.join(str(error).split())}"
+        ) from error
+    return module
+
+
+def _signature(factory: Callable[..., Any]) -> inspect.Signature:
+    """The factory's arguments, as keyword-only settings after shape and classes."""
+    kinds = inspect.Parameter
+    arguments = [
+        parameter.replace(kind=kinds.KEYWORD_ONLY)
+        for parameter in inspect.signature(factory).parameters.values()
+        if parameter.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY)
+    ]
+    first = [kinds(name, kinds.POSITIONAL_OR_KEYWORD) for name in ("shape", "classes")]
+    return inspect.Signature([*first, *arguments])

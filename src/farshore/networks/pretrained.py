@@ -1,0 +1,103 @@
+"""Parts that backbones of other libraries share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import torch
+from torch import Tensor, nn
+
+from ..data.weights import find_weights, read_weights
+from ..errors import FarshoreError
+from .form import InputForm
+from .freezing import freeze
+from .network import ImageInputs, Network
+
+# Values of the setting `weights` of every backbone.
+PRETRAINED, NONE = "pretrained", "none"
+
+
+def library(module: str, extra: str, network: str) -> ModuleType:
+    """Import the library that a backbone needs; the error names the extra that installs it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        missing = error.name or module
+        raise FarshoreError(
+            f"network {network!r} needs {missing}, which is not installed: pip install "
+            f"'farshore[{extra}]'"
+        ) from None
+
+
+def need_images(network: str, shape: tuple[int, ...]) -> None:
+    """Refuse inputs that are no images with one or three channels."""
+    if len(shape) != 3 or shape[0] not in (1, 3):
+        raise FarshoreError(
+            f"network {network!r} needs images [1 or 3, height, width], but the inputs have shape "
+            f"{list(shape)}"
+        )
+
+
+def load_file(features: nn.Module, weights: str, network: str) -> None:
+    """Load a local file (.safetensors, .pth) with the library's names; its head is ignored."""
+    file = find_weights(weights)
+    assert file is not None
+    stored, own = read_weights(file), features.state_dict()
+    prefix = next((name for name in ("", "model.") if _fits(stored, own, name)), None)
+    if prefix is None:
+        missing = next(name for name in own if name not in stored)
+        raise FarshoreError(f"{file} does not fit {network}: {missing!r} is missing")
+    wrong = [
+        name
+        for name in own
+        if prefix + name in stored and stored[prefix + name].shape != own[name].shape
+    ]
+    if wrong:
+        raise FarshoreError(f"{file} does not fit {network}: {wrong[0]!r} has a different shape")
+    features.load_state_dict({name: stored.get(prefix + name, own[name]) for name in own})
+
+
+def _fits(stored: dict[str, Tensor], own: dict[str, Tensor], prefix: str) -> bool:
+    return all(prefix + name in stored or "num_batches_tracked" in name for name in own)
+
+
+def make_backbone(
+    features: nn.Module, shape: tuple[int, ...], classes: int, form: InputForm
+) -> Network:
+    """A Network on these features, whose number one image tells.
+
+    Parameters that no feature depends on become buffers: a gradient of them does not exist.
+    """
+    inputs = ImageInputs(form.mean, form.std)
+    features.eval()
+    with torch.enable_grad(), torch.random.fork_rng(devices=[]):
+        parameters = [value for value in features.parameters() if value.requires_grad]
+        outputs = features(inputs(torch.zeros(1, *shape)))
+        if outputs.ndim != 2:
+            raise FarshoreError(
+                f"the backbone gives outputs of shape {list(outputs.shape[1:])} per image: it must "
+                "give a vector of features"
+            )
+        used = (
+            torch.autograd.grad(outputs.sum(), parameters, allow_unused=True)
+            if parameters and outputs.requires_grad
+            else [None] * len(parameters)
+        )
+    unused = {id(value) for value, grad in zip(parameters, used, strict=True) if grad is None}
+    freeze(features, lambda parameter: id(parameter) in unused)
+    features.train()
+    return Network(features, nn.Linear(outputs.shape[1], classes), inputs=inputs)
+
+
+def explain_missing(network: str, what: str, error: Exception) -> FarshoreError:
+    """The error of weights that are neither cached nor to be had: which file goes where."""
+    reason = " ".join(str(error).split()).split(". ")[0][:160]
+    return FarshoreError(f"the weights of {network!r} are not at hand ({reason}): {what}")
+
+
+def file_origin(path: Path, checksum: Callable[[Path], str]) -> str:
+    """A weights file in words."""
+    return f"{path.name} (sha256 {checksum(path)[:16]})"
