@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 
 import pytest
 import torch
@@ -14,6 +15,9 @@ torch.set_num_threads(1)
 # Interpret GPU kernels in Python. Triton reads this variable when it is first imported.
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
+# Features of frozen backbones are cached in a folder that disappears with the tests.
+FEATURES = tempfile.TemporaryDirectory(prefix="farshore-features-")
+os.environ["FARSHORE_FEATURES"] = FEATURES.name
 settings.register_profile("suite", max_examples=40, deadline=None, derandomize=True)
 settings.load_profile("suite")
 

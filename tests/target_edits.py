@@ -32,7 +32,18 @@ REFUSED = (
     "a point is not allowed",
     "is not an ISO date",
 )
-QUICK = {"steps": 1, "memory": 12, "network_settings": {"width": 8}}
+QUICK = {"steps": 1, "memory": 12}
+SMALL = {"network_settings": {"width": 8}}
+# Ways to train on images: all of a network, or a classifier on features that are computed once.
+IMAGE_WAYS: tuple[dict[str, Any], ...] = (
+    {"network": "cnn", **SMALL},
+    {"network": "cnn", **SMALL, "settings": {"augment": "strong", "micro_batch": 3}},
+    {"network": "histogram"},
+    {
+        "network": "histogram",
+        "settings": {"augment": "standard", "augment_copies": 1, "head_width": 4},
+    },
+)
 
 Row = list[str]
 
@@ -148,6 +159,7 @@ def table_weights(path: Path, rows: list[Row], method: str) -> str:
         target=target_of(rows),
         left_out=(LATER,) if any(row[0] == LATER for row in rows) else (),
         method=method,
+        **SMALL,
     )
 
 
@@ -190,7 +202,9 @@ def edited_pictures(draw: st.DrawFn) -> list[Picture]:
     return sources
 
 
-def picture_weights(folder: Path, pictures: list[Picture], method: str) -> str:
+def picture_weights(
+    folder: Path, pictures: list[Picture], method: str, way: dict[str, Any] | None = None
+) -> str:
     """The checksum of the weights trained on these images, ahead of any adaptation."""
     shutil.rmtree(folder, ignore_errors=True)
     for name, pixels in pictures:
@@ -198,10 +212,13 @@ def picture_weights(folder: Path, pictures: list[Picture], method: str) -> str:
         Image.fromarray(pixels).save(folder / name)
     target = pictures[-1][0].split("/")[0]
     options = {"path": str(folder), "size": 8}
-    return _weights(benchmark="image-folder", options=options, target=target, method=method)
+    chosen = IMAGE_WAYS[0] if way is None else way
+    fields = {"benchmark": "image-folder", "options": options, "target": target, **chosen}
+    return _weights(**fields, method=method)
 
 
 def _weights(**fields: Any) -> str:
-    result = execute(Run.build(**fields, **QUICK, settings={"batch_size": 4}))
+    settings = {"batch_size": 4, **fields.pop("settings", {})}
+    result = execute(Run.build(**fields, **QUICK, settings=settings))
     assert result.target is not None
     return result.target.weights

@@ -208,7 +208,9 @@ def test_which_profile_a_benchmark_uses() -> None:
         "wm811k-extended": "large-data",
         "camelyon17": "large-data-short-training",
         "camelyon17-extended": "large-data-short-training",
-        "image-folder": "large-data",
+        "image-folder": "frozen-features",
+        "image-table": "frozen-features",
+        "hf-dataset": "frozen-features",
     }
 
 

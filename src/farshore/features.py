@@ -106,11 +106,17 @@ class Extraction:
                 self.observer.step(what, number, {})
 
 
+def usual_folder() -> Path:
+    """The folder of features: $FARSHORE_FEATURES, else `features` in the data folder."""
+    chosen = os.environ.get("FARSHORE_FEATURES")
+    return Path(chosen).expanduser() if chosen else data_root() / "features"
+
+
 class FeatureCache:
-    """Files of features in a folder, by default `features` in the data folder."""
+    """Files of features in a folder."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder if folder is not None else data_root() / "features"
+        self.folder = folder if folder is not None else usual_folder()
 
     def get(
         self, key: str, shape: tuple[int, ...], compute: Callable[[np.ndarray], None]

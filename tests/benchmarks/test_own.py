@@ -368,7 +368,7 @@ def test_a_folder_of_images_becomes_domains(tmp_path: Path) -> None:
     folder = images(tmp_path / "pictures", {"a": 0, "b": 20, "c": 40})
     made = from_path(folder, target="c", size=16)
     assert [domain.name for domain in made.sources] == ["a", "b"]
-    assert (made.name, made.network, made.profile) == ("pictures", "cnn", "large-data")
+    assert (made.name, made.network, made.profile) == ("pictures", "histogram", "frozen-features")
     assert (made.sources[0].inputs.shape, made.sources[0].inputs.dtype) == (
         (24, 1, 16, 16),
         torch.uint8,

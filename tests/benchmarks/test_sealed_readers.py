@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import target_edits
 from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
 from target_edits import Picture, Row
 
 from farshore.errors import FarshoreError
@@ -24,8 +25,10 @@ def expected_table(folder: Path, method: str) -> str:
 
 
 @cache
-def expected_pictures(folder: Path, method: str) -> str:
-    return target_edits.picture_weights(folder / "base", target_edits.base_pictures(), method)
+def expected_pictures(folder: Path, method: str, way: int = 0) -> str:
+    return target_edits.picture_weights(
+        folder / "base", target_edits.base_pictures(), method, target_edits.IMAGE_WAYS[way]
+    )
 
 
 def check_table(folder: Path, rows: list[Row], method: str, name: str = "edited.csv") -> None:
@@ -63,10 +66,16 @@ def test_no_edit_of_the_target_or_of_what_follows_it_in_time_changes_a_weight(
 
 
 @fixtures_allowed
-@given(pictures=target_edits.edited_pictures())
-def test_no_edit_of_target_images_changes_a_weight(tmp_path: Path, pictures: list[Picture]) -> None:
-    weights = target_edits.picture_weights(tmp_path / "edited", pictures, "er")
-    assert weights == expected_pictures(tmp_path, "er")
+@given(
+    pictures=target_edits.edited_pictures(),
+    way=st.sampled_from(range(len(target_edits.IMAGE_WAYS))),
+)
+def test_no_edit_of_target_images_changes_a_weight(
+    tmp_path: Path, pictures: list[Picture], way: int
+) -> None:
+    chosen = target_edits.IMAGE_WAYS[way]
+    weights = target_edits.picture_weights(tmp_path / "edited", pictures, "er", chosen)
+    assert weights == expected_pictures(tmp_path, "er", way)
 
 
 @pytest.mark.soak

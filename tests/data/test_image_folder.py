@@ -161,7 +161,8 @@ def test_unreadable_images_are_listed(tmp_path: Path) -> None:
         (tmp_path / f"bad{number}.png").write_bytes(b"no picture")
         bad.append(str(tmp_path / f"bad{number}.png"))
     with pytest.raises(
-        FarshoreError, match=r"7 images cannot be read: .*bad0\.png.*bad4\.png and 2 more"
+        FarshoreError,
+        match=r"7 images cannot be read: .*bad0\.png \(not an image\).*bad4.* and 2 more",
     ):
         read_images([good, *bad], 8)
     cut = tmp_path / "cut.png"

@@ -87,9 +87,8 @@ def test_one_channel_is_repeated_to_three() -> None:
     grey = build_network("resnet18", (1, 48, 48), 9, SMALL).eval()
     wafer, _ = images(0, rows=2, channels=1)
     assert torch.allclose(grey(wafer), grey(wafer.repeat(1, 3, 1, 1)))
-    plain = (wafer.float() / 255 - torch.tensor(IMAGENET_MEAN).view(1, 3, 1, 1)) / torch.tensor(
-        IMAGENET_STD
-    ).view(1, 3, 1, 1)
+    mean, std = (torch.tensor(each).view(1, 3, 1, 1) for each in (IMAGENET_MEAN, IMAGENET_STD))
+    plain = (wafer.float() / 255 - mean) / std
     assert torch.allclose(grey.inputs(wafer), plain)
     with pytest.raises(FarshoreError, match="1 or 3"):
         build_network("resnet18", (2, 48, 48), 9, SMALL)
