@@ -35,8 +35,10 @@ from .data.frames import (
     check_images,
     learn_columns,
 )
+from .data.hf_columns import is_hf_dataset, read_hf_dataset
 from .data.image_folder import ImagePreprocessing
 from .data.preprocessing import Preprocessing, from_state
+from .data.progress import Follow, following
 from .data.splits import split_seed
 from .data.steps import usual_steps
 from .data.table import TablePreprocessing
@@ -51,6 +53,7 @@ from .networks.build import (
     build_network,
     check_network,
     is_pretrained,
+    on_meta,
     settle_network,
 )
 from .networks.form import Settled
@@ -206,7 +209,8 @@ class Learner:
         The first call fixes the shape of the inputs and, unless `classes` was given, the classes.
 
         x and y: arrays, tensors, lists of rows, or a data frame (pandas or Polars); or a torch
-            Dataset or DataLoader of inputs and labels, without y. The columns of a table are scaled
+            Dataset or DataLoader of inputs and labels, without y; or a `datasets.Dataset`, with y
+            as the name of its label column if it is not `label`. The columns of a table are scaled
             and encoded by the first domain's training rows, unless `preprocess` is "none"; NaN is a
             missing value.
         steps: training steps; by default 20 passes over the training rows, 100 to 1000 steps.
@@ -217,7 +221,12 @@ class Learner:
         checkpoints: where interrupted training of this domain is saved and resumed.
         """
         name = domain if domain is not None else f"domain {len(self.domains) + 1}"
-        x, y = from_dataset(x, y)
+        preprocessing = self.preprocessing
+        with following(follow(self.observer)):
+            if is_hf_dataset(x):
+                x, y, form = self._read_hf_dataset(x, y)
+                preprocessing = form or preprocessing
+            x, y = from_dataset(x, y)
         labels = as_labels(y, where=f"the labels of domain {name!r}")
         if self.classes is None:
             check_no_quantity(labels, where=f"the labels of domain {name!r}")
@@ -226,7 +235,6 @@ class Learner:
         classes = [*classes, *new]
         encoded = encode_labels(labels, classes, domain=name)
         seed = split_seed(self.seed, name)
-        preprocessing = self.preprocessing
         frame = as_table(x, preprocessing) if self._takes_tables() else None
         if frame is not None:
             empty = torch.empty(len(frame), 0)
@@ -451,6 +459,20 @@ class Learner:
             return isinstance(self.preprocessing, TablePreprocessing)
         return self.preprocess == "columns"
 
+    def _read_hf_dataset(
+        self, dataset: Any, label: str | None
+    ) -> tuple[Any, list[Any] | None, ImagePreprocessing | None]:
+        """Inputs and labels of a `datasets.Dataset`; images in the form that the network takes."""
+        known = self.preprocessing
+        form = self.settled().form
+        return read_hf_dataset(
+            dataset,
+            label,
+            known if isinstance(known, ImagePreprocessing) else None,
+            form.size,
+            form.interpolation,
+        )
+
     def _as_inputs(self, x: Any, where: str) -> Tensor:
         inputs = as_inputs(x, where=where)
         if self.preprocess == "columns":
@@ -459,6 +481,8 @@ class Learner:
 
     def _to_inputs(self, x: Any) -> Tensor:
         """`x` as inputs for prediction, in the form that the learner was trained on."""
+        if is_hf_dataset(x):
+            x, _, _ = self._read_hf_dataset(x, None)
         x, _ = from_dataset(x)
         if isinstance(self.preprocessing, TablePreprocessing):
             frame = as_table(x, self.preprocessing)
@@ -639,8 +663,7 @@ class Learner:
             if stored is not None:
                 raise FormError("there is a frozen part, but all of the network is trained")
             return
-        with torch.device("meta"):
-            expected = self._divided(shape, 2, restored=True).frozen
+        expected = on_meta(lambda: self._divided(shape, 2, restored=True)).frozen
         if expected is None:
             if stored is not None:
                 raise FormError("there is a frozen part, but this network has none")
@@ -713,6 +736,17 @@ def _own_module_again(saved: str, network: str | Network | None, folder: str | P
             f"name it again, network={saved!r} (--network {saved})"
         )
     return network
+
+
+def follow(observer: Observer) -> Follow:
+    """Show the progress of reading data as the steps of a domain."""
+
+    def report(what: str, done: int, total: int) -> None:
+        if done == 1:
+            observer.start(what, total)
+        observer.step(what, done - 1, {})
+
+    return report
 
 
 def resolve_train(run: RunSettings, network: str | Network, settings: Mapping[str, Any]) -> Train:

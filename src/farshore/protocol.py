@@ -26,7 +26,7 @@ from .benchmarks.own_images import OwnImages
 from .benchmarks.source import make_scenario
 from .data.domain import Domain
 from .data.inputs import Inputs
-from .data.progress import Follow, following
+from .data.progress import following
 from .data.scenario import Scenario
 from .data.seal import FrozenModel, training
 from .entry import AtTarget, Kind, Sources, SourceTraining
@@ -36,7 +36,7 @@ from .evaluation.transfer import backward_transfer, forgetting, source_performan
 from .execution import cpu_threads, usual_threads, warm_up
 from .features import FeatureCache
 from .files import write_atomic
-from .learner import Learner, resolve_train, usual_profile
+from .learner import Learner, follow, resolve_train, usual_profile
 from .networks.build import plain_network_settings, settle_network
 from .networks.network import Network
 from .observer import Observer
@@ -296,7 +296,7 @@ def execute(
     run = run.normal()
     warm_up(run.device)
     began = time.perf_counter()  # after the imports: times exclude the start of the interpreter
-    with following(_follow(observer or Observer())):
+    with following(follow(observer or Observer())):
         scenario = make_scenario(
             run.benchmark,
             run.options,
@@ -459,17 +459,6 @@ def _profile(run: Run, scenario: Scenario) -> str:
         return scenario.profile
     shape = tuple(scenario.sources[0].inputs.shape[1:])
     return usual_profile(shape, train, network, of_network)
-
-
-def _follow(observer: Observer) -> Follow:
-    """Show the progress of reading data as the steps of a domain."""
-
-    def follow(what: str, done: int, total: int) -> None:
-        if done == 1:
-            observer.start(what, total)
-        observer.step(what, done - 1, {})
-
-    return follow
 
 
 def _prepare(learner: Learner, scenario: Scenario) -> Scenario:

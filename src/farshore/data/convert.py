@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, RandomSampler
+from torch.utils.data import DataLoader, Dataset, RandomSampler, Subset
 
 from ..errors import FarshoreError, unknown
+from .progress import followed
 
 Label = int | float | str | bool
 # More different labels than this that are not all whole numbers are taken for a quantity.
 MOST_FRACTIONS = 10
+# A Dataset is read by several processes if one would take longer than this; the first rows tell.
+WORTH_SECONDS, TRIED_ROWS, BATCH_ROWS, MOST_WORKERS = 10.0, 8, 64, 8
+# Larger inputs are read into a memory-mapped file.
+LARGEST_IN_MEMORY = 1 << 30
 
 
 def as_inputs(values: Any, *, where: str = "the inputs") -> Tensor:
@@ -53,17 +64,56 @@ def from_dataset(x: Any, y: Any = None) -> tuple[Any, Any]:
 
 
 def _from_items(dataset: Any) -> tuple[Tensor, list[Any] | None]:
+    """Read a Dataset in batches, with several processes if that is worth starting them."""
     if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
         raise FarshoreError(
             "a torch Dataset without a length cannot be learned from: collect its rows into "
             "arrays first"
         )
-    items = [dataset[row] for row in range(len(dataset))]
-    if not items:
+    count = len(dataset)
+    if not count:
         raise FarshoreError("the torch Dataset is empty: it needs at least one row")
-    paired = isinstance(items[0], tuple | list) and len(items[0]) == 2
-    inputs = _joined(torch.stack, [_row(item[0] if paired else item) for item in items], "Dataset")
-    return inputs, [_plain(item[1]) for item in items] if paired else None
+    began = time.perf_counter()
+    tried = [dataset[row] for row in range(min(count, TRIED_ROWS))]
+    seconds = (time.perf_counter() - began) / len(tried) * (count - len(tried))
+    paired = isinstance(tried[0], tuple | list) and len(tried[0]) == 2
+    first = _row(tried[0][0] if paired else tried[0])
+    inputs = _allocated(count, first)
+    labels: list[Any] = []
+    others: Any = Subset(dataset, range(len(tried), count))
+    batches = (item for batch in _batches(others, seconds) for item in batch)
+    for number, item in enumerate(chain(tried, followed(batches, "reading rows", len(others)))):
+        row = _row(item[0] if paired else item)
+        if row.shape != first.shape:
+            _joined(torch.stack, [first, row], "Dataset")
+        inputs[number] = row
+        if paired:
+            labels.append(_plain(item[1]))
+    return inputs, labels if paired else None
+
+
+def _allocated(count: int, row: Tensor) -> Tensor:
+    """Room for this many rows: in memory, or in a temporary file if they are large."""
+    shape = (count, *row.shape)
+    if row.element_size() * math.prod(shape) <= LARGEST_IN_MEMORY:
+        return torch.empty(shape, dtype=row.dtype)
+    with TemporaryFile(prefix="farshore-") as file:  # the memory map keeps it alive
+        kind = torch.empty(0, dtype=row.dtype).numpy().dtype
+        return torch.from_numpy(np.memmap(file, kind, "w+", shape=shape))
+
+
+def _batches(dataset: Any, seconds: float) -> Iterator[list[Any]]:
+    """The items of a Dataset, batch by batch; by several processes if one takes long."""
+    workers = min(os.cpu_count() or 1, MOST_WORKERS) if seconds > WORTH_SECONDS else 0
+    if not len(dataset):
+        return
+    loader: DataLoader[Any] = DataLoader(
+        dataset, batch_size=BATCH_ROWS, num_workers=workers, collate_fn=list
+    )
+    with warnings.catch_warnings():
+        # Processes are copied while threads of torch wait, which does not matter here.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        yield from loader
 
 
 def _from_loader(loader: DataLoader[Any]) -> tuple[Tensor, list[Any] | None]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import FarshoreError, unknown
+from ..errors import FarshoreError, needs, unknown
 from .image_folder import ImagePreprocessing, read_images
 
 LABELS = ("label", "labels", "class", "target")
@@ -48,9 +48,7 @@ def load_hf_dataset(path: str, subset: str | None, split: str) -> HFRows:
     try:
         import datasets
     except ImportError:
-        raise FarshoreError(
-            "hf-dataset needs datasets, which is not installed: pip install 'farshore[datasets]'"
-        ) from None
+        raise needs("datasets", "hf-dataset needs the package datasets") from None
     folder = Path(path).expanduser()
     try:
         if (folder / "dataset_info.json").is_file() or (folder / "dataset_dict.json").is_file():

@@ -32,6 +32,7 @@ from ..data.domain import Domain, Rows
 from ..data.frames import learn_columns
 from ..data.image_folder import ImagePreprocessing
 from ..data.preprocessing import Preprocessing
+from ..data.progress import following
 from ..data.public_files import known_checksum
 from ..data.read_table import TextForm
 from ..data.splits import divide_rows, split_seed
@@ -40,7 +41,7 @@ from ..data.table import TablePreprocessing
 from ..data.weights import usual_image_network
 from ..errors import DivergedError, FarshoreError, StateError
 from ..forms import NAMES, Like, MapOf, check_form, check_keys
-from ..learner import USUAL_RUN, Learner, from_state_dict
+from ..learner import USUAL_RUN, Learner, follow, from_state_dict
 from ..lock import exclusive
 from ..names import check_name
 from ..networks.build import settle_network
@@ -466,16 +467,17 @@ def learn(
         known = model.learner.preprocessing if model is not None else None
         tell = (observer or Observer()).note
         new_form = new.image_form(size) if known is None and Path(data).is_dir() else None
-        site = read_site(
-            data,
-            columns,
-            known,
-            labelled=True,
-            new_form=new_form,
-            size=size,
-            skip_broken=skip_broken,
-            form=form,
-        )
+        with following(follow(observer or Observer())):
+            site = read_site(
+                data,
+                columns,
+                known,
+                labelled=True,
+                new_form=new_form,
+                size=size,
+                skip_broken=skip_broken,
+                form=form,
+            )
         for note in site.notes:
             tell(note)  # ahead of training: a wrong file can be stopped
         created = model is None or not model.started

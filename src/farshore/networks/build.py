@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 import torch
 from pydantic import TypeAdapter, ValidationError
@@ -22,6 +22,7 @@ from .form import InputForm, Settled
 from .network import Network
 from .own_module import is_own_module
 
+M = TypeVar("M")
 # Parts of a network that a stored state may lack, because a method has replaced them.
 UNSTORED_BYTES = 64 << 20
 
@@ -145,6 +146,18 @@ def _check_names(name: str, settings: Mapping[str, Any]) -> list[str]:
     return allowed
 
 
+def on_meta(make: Callable[[], M]) -> M:
+    """Make a module without allocating its weights.
+
+    Some models of other libraries compute with tensors while they are made, which needs real ones.
+    """
+    try:
+        with torch.device("meta"):
+            return make()
+    except NotImplementedError:
+        return make()
+
+
 def check_sizes(
     network: str,
     shape: tuple[int, ...],
@@ -153,8 +166,9 @@ def check_sizes(
     stored: Mapping[str, Tensor],
 ) -> None:
     """Raise an error if stored weights do not fit the network, before allocating the network."""
-    with torch.device("meta"):
-        expected = build_network(network, shape, classes, settings, restored=True).state_dict()
+    expected = on_meta(
+        lambda: build_network(network, shape, classes, settings, restored=True)
+    ).state_dict()
     # A method may replace parts of the network, but not by much larger or smaller ones.
     size = sum(value.nbytes for value in expected.values())
     if size > 2 * sum(value.nbytes for value in stored.values()) + UNSTORED_BYTES:

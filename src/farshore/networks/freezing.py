@@ -13,8 +13,9 @@ from ..errors import FarshoreError
 from .network import Network
 
 Train = Literal["head", "last-block", "all"]
-# The part that is trained has at least this share of the parameters where blocks are uneven.
-LEAST_SHARE = 0.1
+# What is trained as the last block has at least the first share of the parameters where blocks are
+# uneven, and at most the second.
+LEAST_SHARE, MOST_SHARE = 0.1, 0.85
 
 
 class Frozen(nn.Module):
@@ -99,28 +100,32 @@ def _mark(modules: Iterable[nn.Module]) -> None:
 
 
 def last_block(features: nn.Module) -> nn.Module:
-    """The last block of the largest list of blocks in a network."""
-    lists = [
-        (sum(value.numel() for value in module.parameters()), module)
-        for module in features.modules()
-        if isinstance(module, nn.ModuleList | nn.Sequential) and len(_blocks(module)) > 1
-    ]
-    if not lists:
-        raise FarshoreError(
-            "train = 'last-block' is not allowed: no list of blocks is found in this network; use "
-            "head or all"
-        )
-    # The first of equals: the outer list of a list in a list.
-    return _blocks(max(lists, key=lambda pair: pair[0])[1])[-1]
+    """The last large part of a network that is not nearly all of it.
+
+    Parts are entered as long as they hold most of the parameters: a wrapper, an encoder, its list
+    of layers. For a ResNet this ends at the last stage, for a transformer at the last layer.
+    """
+    whole, part = _size(features), features
+    while True:
+        parts = [child for child in part.children() if _size(child)]
+        if not parts:
+            raise FarshoreError(
+                "train = 'last-block' is not allowed: no blocks are found in this network; use "
+                "head or all"
+            )
+        largest = max(map(_size, parts))
+        part = [child for child in parts if _size(child) >= LEAST_SHARE * largest][-1]
+        if _size(part) <= MOST_SHARE * whole:
+            return part
 
 
-def _blocks(module: nn.Module) -> list[nn.Module]:
-    return [child for child in module.children() if next(child.parameters(), None) is not None]
+def _size(module: nn.Module) -> int:
+    return sum(value.numel() for value in module.parameters())
 
 
 def uneven_cut(blocks: nn.Sequential) -> int:
     """Where to divide a chain of blocks: the last ones with a tenth of all parameters."""
-    sizes = [sum(value.numel() for value in block.parameters()) for block in blocks]
+    sizes = [_size(block) for block in blocks]
     cut = len(sizes) - 1
     while cut > 1 and sum(sizes[cut:]) < LEAST_SHARE * sum(sizes):
         cut -= 1

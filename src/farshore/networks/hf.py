@@ -20,6 +20,7 @@ from .pretrained import (
     PRETRAINED,
     explain_missing,
     file_origin,
+    hub,
     library,
     load_file,
     make_backbone,
@@ -86,7 +87,7 @@ def builder(name: str) -> Callable[..., Network]:
             form = settled.form
         if weights == PRETRAINED:
             try:
-                with _quiet(transformers):
+                with hub(), _quiet(transformers):
                     model = transformers.AutoModel.from_pretrained(
                         _local(name), dtype=torch.float32, trust_remote_code=False
                     )
@@ -111,7 +112,7 @@ def settle(name: str, settings: Mapping[str, Any]) -> Settled:
         return Settled(dict(settings), form, name)
     transformers = library("transformers", "transformers", network)
     try:
-        with _quiet(transformers):
+        with hub(), _quiet(transformers):
             config = transformers.AutoConfig.from_pretrained(_local(name), trust_remote_code=False)
             file = transformers.utils.cached_file(
                 _local(name), PROCESSOR, _raise_exceptions_for_missing_entries=False

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
+from urllib.parse import urlparse
 
 import torch
 from torch import Tensor, nn
 
 from ..data.weights import find_weights, read_weights
-from ..errors import FarshoreError
+from ..errors import FarshoreError, needs
 from .form import InputForm
 from .freezing import freeze
 from .network import ImageInputs, Network
 
 # Values of the setting `weights` of every backbone.
 PRETRAINED, NONE = "pretrained", "none"
+CONNECT_SECONDS = 3
 
 
 def library(module: str, extra: str, network: str) -> ModuleType:
     """Import the library that a backbone needs; the error names the extra that installs it."""
     try:
         return import_module(module)
-    except ImportError as error:
-        missing = error.name or module
-        raise FarshoreError(
-            f"network {network!r} needs {missing}, which is not installed: pip install "
-            f"'farshore[{extra}]'"
-        ) from None
+    except (ImportError, RuntimeError) as error:  # RuntimeError: it was built for another torch
+        missing = getattr(error, "name", None) or f"{module} ({error})"
+        raise needs(extra, f"network {network!r} needs the package {missing}") from None
 
 
 def need_images(network: str, shape: tuple[int, ...]) -> None:
@@ -96,6 +100,33 @@ def explain_missing(network: str, what: str, error: Exception) -> FarshoreError:
     """The error of weights that are neither cached nor to be had: which file goes where."""
     reason = " ".join(str(error).split()).split(". ")[0][:160]
     return FarshoreError(f"the weights of {network!r} are not at hand ({reason}): {what}")
+
+
+@contextmanager
+def hub() -> Iterator[None]:
+    """Inside, the Hugging Face hub is asked only if it can be reached, and without its own lines.
+
+    Otherwise every missing file would cost half a minute of retries.
+    """
+    constants: Any = library("huggingface_hub.constants", "transformers", "hf")
+    logger = logging.getLogger("huggingface_hub")
+    before, level = constants.HF_HUB_OFFLINE, logger.level
+    constants.HF_HUB_OFFLINE = before or not _reachable(urlparse(constants.ENDPOINT).hostname)
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
+        logger.setLevel(level)
+
+
+@lru_cache(maxsize=4)
+def _reachable(host: str | None) -> bool:
+    try:
+        socket.create_connection((host or "", 443), timeout=CONNECT_SECONDS).close()
+    except OSError:
+        return False
+    return True
 
 
 def file_origin(path: Path, checksum: Callable[[Path], str]) -> str:

@@ -17,6 +17,7 @@ from .pretrained import (
     PRETRAINED,
     explain_missing,
     file_origin,
+    hub,
     library,
     load_file,
     make_backbone,
@@ -59,7 +60,8 @@ def builder(name: str) -> Callable[..., Network]:
             form = settle(name, {}).form
         size = shape[1:]
         try:
-            model = _create(name, pretrained=weights == PRETRAINED, size=size)
+            with hub():
+                model = _create(name, pretrained=weights == PRETRAINED, size=size)
         except (OSError, RuntimeError, ValueError) as error:
             if weights != PRETRAINED:
                 raise
