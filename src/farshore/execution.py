@@ -331,15 +331,18 @@ def _in_parts(network: Network, changes: StepChanges) -> Callable[[Tensor], Tens
 @contextmanager
 def _again(network: Network) -> Iterator[None]:
     """Inside, BatchNorm computes as before, without counting the batch a second time."""
-    layers = network.batchnorms()
-    tracked = [layer.track_running_stats for layer in layers]
+    layers = [layer for layer in network.batchnorms() if layer.num_batches_tracked is not None]
+    before = [(layer.momentum, layer.num_batches_tracked) for layer in layers]
+    counts = [None if count is None else count.clone() for _, count in before]
     for layer in layers:
-        layer.track_running_stats = layer.track_running_stats and not layer.training
+        layer.momentum = 0.0  # the stored statistics stay as they are
     try:
         yield
     finally:
-        for layer, before in zip(layers, tracked, strict=True):
-            layer.track_running_stats = before
+        for layer, (momentum, count), counted in zip(layers, before, counts, strict=True):
+            layer.momentum = momentum
+            if count is not None and counted is not None:
+                count.copy_(counted)
 
 
 @contextmanager

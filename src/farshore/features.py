@@ -200,10 +200,10 @@ def with_features(domain: Domain, extraction: Extraction, cache: FeatureCache | 
         )
     train = domain.train.cpu()
     raw = Rows(domain.inputs, domain.labels, train).take(torch.arange(len(train)))[0]
-    parts, rows = [torch.as_tensor(np.array(inputs))], len(domain)
+    parts, rows = [_as_tensor(inputs)], len(domain)
     for copy in range(extraction.copies):
         made = _features(domain.name, raw, extraction, cache, copy)
-        parts.append(torch.as_tensor(np.array(made)))
+        parts.append(_as_tensor(made))
     repeated = domain.train.repeat(extraction.copies)
     labels = torch.cat([domain.labels, domain.labels[repeated]])
     weights = domain.weights
@@ -222,8 +222,11 @@ def with_features(domain: Domain, extraction: Extraction, cache: FeatureCache | 
 
 def features_of(inputs: Array, extraction: Extraction, name: str = "inputs") -> Tensor:
     """The features of these inputs, without a cache."""
-    made = _features(name, inputs, extraction, None)
-    return made if isinstance(made, Tensor) else torch.from_numpy(np.array(made))
+    return _as_tensor(_features(name, inputs, extraction, None))
+
+
+def _as_tensor(values: Array) -> Tensor:
+    return values if isinstance(values, Tensor) else torch.from_numpy(np.array(values))
 
 
 def _features(

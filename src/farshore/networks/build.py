@@ -154,7 +154,7 @@ def on_meta(make: Callable[[], M]) -> M:
     try:
         with torch.device("meta"):
             return make()
-    except NotImplementedError:
+    except NotImplementedError:  # a meta tensor has no values to read
         return make()
 
 

@@ -22,7 +22,6 @@ from .pretrained import (
     file_origin,
     hub,
     library,
-    load_file,
     make_backbone,
     need_images,
 )
@@ -79,6 +78,7 @@ def builder(name: str) -> Callable[..., Network]:
         std: tuple[float, ...] | None = None,
     ) -> Network:
         need_images(network, shape)
+        _check_weights(network, weights)
         transformers = library("transformers", "transformers", network)
         form = InputForm(mean=mean or IMAGENET_MEAN, std=std or IMAGENET_STD)
         if mean is None or std is None or config is None:
@@ -95,10 +95,7 @@ def builder(name: str) -> Callable[..., Network]:
                 raise _missing(name, error) from None
         else:
             model = _from_config(transformers, config, network)
-        features = HFFeatures(_image_tower(model))
-        if weights not in (PRETRAINED, NONE):
-            load_file(features.model, weights, network)
-        return make_backbone(features, shape, classes, form)
+        return make_backbone(HFFeatures(_image_tower(model)), shape, classes, form)
 
     return hf
 
@@ -132,15 +129,23 @@ def settle(name: str, settings: Mapping[str, Any]) -> Settled:
     assert form.interpolation in INTERPOLATIONS
     settled = {"config": plain, "mean": list(form.mean), "std": list(form.std), **settings}
     weights = settings.get("weights", PRETRAINED)
+    _check_weights(network, weights)
     return Settled(settled, form, _origin(name, weights, config))
+
+
+def _check_weights(network: str, weights: str) -> None:
+    """Refuse a file: the library stores a model as a folder, and renames weights on loading."""
+    if weights not in (PRETRAINED, NONE):
+        raise FarshoreError(
+            f"weights = {weights!r} is not allowed for {network!r}: it should be pretrained or "
+            "none; a local copy is named by its folder, hf:FOLDER"
+        )
 
 
 def _origin(name: str, weights: str, config: Any) -> str:
     """Which weights these are."""
     if weights == NONE:
         return ""
-    if weights != PRETRAINED:
-        return file_origin(Path(weights), known_checksum)
     folder = Path(_local(name))
     if folder.is_dir():
         files = sorted(folder.glob("*.safetensors"))
