@@ -40,6 +40,8 @@ VERSION = 1
 BATCH_VALUES, MOST_ROWS, FEWEST_ROWS = 1 << 23, 1024, 8
 # Larger features are kept in a file even if they are not cached.
 LARGEST_IN_MEMORY = 1 << 30
+# Cached features up to this size are read at once: taking rows out of a memory map is slower.
+LARGEST_READ = 1 << 28
 HASHED_BYTES = 1 << 24
 WAIT_SECONDS = 0.2
 
@@ -192,8 +194,13 @@ class FeatureCache:
 
 
 def with_features(domain: Domain, extraction: Extraction, cache: FeatureCache | None) -> Domain:
-    """The same domain with features as inputs, and augmented copies of its training rows."""
+    """The same domain with features as inputs, and augmented copies of its training rows.
+
+    Features of a usual size are read into memory; others stay on the disk.
+    """
     inputs = _features(domain.name, domain.inputs, extraction, cache)
+    if not isinstance(inputs, Tensor) and inputs.nbytes <= LARGEST_READ:
+        inputs = _as_tensor(inputs)
     if not extraction.copies or not len(domain.train):
         return Domain(
             domain.name, inputs, domain.labels, domain.train, domain.validation, domain.weights

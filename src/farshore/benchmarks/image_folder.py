@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -33,6 +34,10 @@ class ImageFolder(OwnImages):
 
     def contents(self) -> str:
         """Return a sha256 of the images' relative names and contents."""
+        return self._contents
+
+    @cached_property
+    def _contents(self) -> str:
         files, _ = self._list()
         digest = hashlib.sha256()
         for file in sorted(files["file"]):
@@ -44,11 +49,16 @@ class ImageFolder(OwnImages):
     def list_all(self) -> tuple[pd.DataFrame, list[ImageSource], list[str], list[str]]:
         """Return domain and label of every image, from the folder names."""
         files, notes = self._list()
+        notes = list(notes)
         facts = files.rename(columns={"class": "label"}).drop(columns="file")
         listed = files["file"].tolist()
         return facts, listed, [str(file) for file in listed], notes
 
     def _list(self) -> tuple[pd.DataFrame, list[str]]:
+        return self._files
+
+    @cached_property
+    def _files(self) -> tuple[pd.DataFrame, list[str]]:
         if self.path.is_file():
             raise FarshoreError(f"{self.path} is a file, not a folder of images: use table")
         files, notes = list_images(self.path)

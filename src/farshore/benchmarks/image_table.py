@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -40,6 +41,10 @@ class ImageTable(OwnImages, Table):
 
     def contents(self) -> str:
         """Return a sha256 of the table and of the contents of the images."""
+        return self._contents
+
+    @cached_property
+    def _contents(self) -> str:
         digest = hashlib.sha256(known_checksum(self.path).encode())
         for file in self.list_all()[1]:
             digest.update(known_checksum(Path(str(file))).encode())

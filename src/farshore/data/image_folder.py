@@ -123,19 +123,24 @@ def list_files(folder: Path) -> list[Path]:
 
     Their names must be text that can be written.
     """
-    files = [
-        path
-        for path in folder.rglob("*")
-        if path.is_file() and not any(p.startswith(".") for p in path.relative_to(folder).parts)
-    ]
-    for path in files:
-        name = path.relative_to(folder).as_posix()
-        if any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
-            raise FarshoreError(
-                f"{folder}: the file name {os.fsencode(name)!r} is not text in UTF-8 or has "
-                "control characters: rename it"
-            )
-    return sorted(files, key=lambda path: [*map(natural_key, path.relative_to(folder).parts)])
+    listed: list[tuple[list[Any], Path]] = []
+    # Strings instead of paths until the end: there may be a million files.
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        inside = os.path.relpath(place, folder)
+        keys = [] if inside == os.curdir else [natural_key(part) for part in inside.split(os.sep)]
+        for name in names:
+            path = os.path.join(place, name)
+            if name.startswith(".") or not os.path.isfile(path):
+                continue
+            relative = os.path.join(inside, name) if keys else name
+            if any(unicodedata.category(character) in ("Cc", "Cs") for character in relative):
+                raise FarshoreError(
+                    f"{folder}: the file name {os.fsencode(relative)!r} is not text in UTF-8 or "
+                    "has control characters: rename it"
+                )
+            listed.append(([*keys, natural_key(name)], Path(path)))
+    return [path for _, path in sorted(listed)]
 
 
 def _stream_key(parts: tuple[str, ...]) -> list[Any]:
