@@ -91,3 +91,11 @@ def test_refusals_are_value_errors(sites) -> None:
         classifier.partial_fit(x[40:80], np.where(y[40:80] == "no", "no", "new"))
     with pytest.raises(ValueError, match="one domain at a time"):
         classifier.partial_fit(x, y, domain=names)
+
+
+def test_images_on_a_backbone() -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(20) % 2
+    x = (rng.integers(0, 90, (20, 3, 16, 16)) + 120 * y[:, None, None, None]).astype(np.uint8)
+    model = FarshoreClassifier("histogram", "ncm", steps=1).fit(x, y, domain=["a", "b"] * 10)
+    assert (model.predict(x) == y).all()

@@ -163,6 +163,8 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_consistent_length(X, y)
             assert_all_finite(y, input_name="y")
             return X, y
+        if getattr(X, "ndim", 2) == 4 and self.network != "mlp":  # images keep their type
+            return validate_data(self, X, y, reset=reset, dtype=None, allow_nd=True)
         checks = {"dtype": np.float64, "ensure_all_finite": "allow-nan" if columns else True}
         return validate_data(self, X, y, reset=reset, **checks)
 

@@ -48,6 +48,7 @@ def output_of(
         ("deployment.md", 8),
         pytest.param("report.md", 3, marks=pytest.mark.soak),
         pytest.param("audit.md", 3, marks=pytest.mark.soak),
+        pytest.param("images.md", 7, marks=pytest.mark.soak),
     ],
 )
 def test_commands_print_what_the_document_shows(

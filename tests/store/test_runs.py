@@ -349,3 +349,16 @@ def test_a_run_of_another_sweep_is_waited_for(
     assert progress.done == 2
     assert engine.carried.count(first) >= 2
     assert RunFolder(tmp_path / first).finished()
+
+
+def test_weights_count_by_their_contents(tmp_path: Path) -> None:
+    files = {}
+    for place, text in (("a", "def f():\n    pass\n"), ("b", "def f():\n    pass\n"), ("c", "")):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "own.py").write_text(text + "raise SystemExit('never imported')\n")
+        files[place] = f"{tmp_path / place / 'own.py'}:f"
+    names = {
+        place: run_name(Run.build(benchmark="rotated-digits", method="er", network=file))
+        for place, file in files.items()
+    }
+    assert names["a"] == names["b"] != names["c"]

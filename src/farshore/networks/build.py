@@ -67,8 +67,11 @@ def builder_of(name: str) -> Callable[..., Network]:
 
 
 def settle_network(name: str, settings: Mapping[str, Any]) -> Settled:
-    """Fill in what the network's own configuration decides: architecture, inputs, weights."""
-    plain = plain_network_settings(name, settings)
+    """Fill in what the network's own configuration decides: architecture, inputs, weights.
+
+    A user's own backbone is made for this, which runs its code.
+    """
+    plain = _typed(name, settings)
     return _settled(name, json.dumps(plain, sort_keys=True))
 
 
@@ -111,8 +114,28 @@ def is_pretrained(name: str, settings: Mapping[str, Any]) -> bool:
 def plain_network_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Normalise a network's settings, so that 32 and the text "32" are the same.
 
-    An unknown network, an unknown setting or an invalid value raises a FarshoreError.
+    An unknown network, an unknown setting or an invalid value raises a FarshoreError. Settings of a
+    user's own backbone are checked when it is built: reading a run must not import its file.
     """
+    if is_own_module(name):
+        return dict(settings)
+    return _typed(name, settings)
+
+
+def network_origin(name: str, settings: Mapping[str, Any]) -> str | None:
+    """Which weights a network starts from, where the name and the settings do not say it.
+
+    None if they do, as for the official weights.
+    """
+    if is_own_module(name):
+        return own_module.file_digest(name)
+    if ":" in name or settings.get("weights") not in (None, "none", "imagenet"):
+        return settle_network(name, settings).origin
+    return None
+
+
+def _typed(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with the types of the builder's arguments."""
     _check_names(name, settings)
     try:
         hints = get_type_hints(builder_of(name), include_extras=True)

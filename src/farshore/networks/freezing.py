@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 import torch
@@ -134,6 +135,7 @@ def uneven_cut(blocks: nn.Sequential) -> int:
 
 def frozen_shape(frozen: Frozen, shape: tuple[int, ...], dtype: torch.dtype) -> tuple[int, ...]:
     """The shape of what the rest gets, without computing it."""
-    device = next((value.device for value in frozen.state_dict().values()), torch.device("cpu"))
+    tensors = chain(frozen.parameters(), frozen.buffers())
+    device = next((value.device for value in tensors), torch.device("cpu"))
     with torch.inference_mode():
         return tuple(frozen(torch.zeros(1, *shape, dtype=dtype, device=device)).shape[1:])

@@ -92,6 +92,12 @@ def _digest(file: Path) -> str:
     return known_checksum(file)
 
 
+def file_digest(name: str) -> str:
+    """The checksum of the file and the name of the function, without importing it."""
+    file, function = _parts(name)
+    return f"sha256 {_digest(file)} {function}"
+
+
 def load_factory(name: str) -> Callable[..., Any]:
     """Import the file and return the function; this runs the user's code."""
     file, function = _parts(name)

@@ -10,8 +10,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from .. import catalog
+from ..benchmarks import BENCHMARKS
 from ..benchmarks.source import make_benchmark
 from ..data.scenario import arrange
+from ..networks.build import network_origin
+from ..networks.own_module import is_own_module
 from ..protocol import Run
 from ..settings import RunSettings
 
@@ -54,6 +57,7 @@ def description(run: Run) -> dict[str, Any]:
         name: value for name, value in run.options.items() if name not in benchmark.path_options
     }
     digest = benchmark.data_digest()
+    described |= _weights(run)
     return (
         described
         | ({"options": options} if options else {})
@@ -65,6 +69,19 @@ def description(run: Run) -> dict[str, Any]:
             }
         }
     )
+
+
+def _weights(run: Run) -> dict[str, Any]:
+    """The fields of the network, in which files count by their contents, not by their location."""
+    if run.network is None and "weights" not in run.network_settings:
+        return {}
+    name = run.network or BENCHMARKS.get(run.benchmark).usual_network()
+    origin = network_origin(name, run.network_settings)
+    if origin is None:
+        return {}
+    settings = {key: value for key, value in run.network_settings.items() if key != "weights"}
+    named = {} if is_own_module(name) else {"network": name}
+    return {"network": "own", **named, "network_settings": settings, "weights": origin}
 
 
 def run_name(run: Run) -> str:
