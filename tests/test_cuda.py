@@ -9,6 +9,7 @@ import torch
 
 from farshore import Learner
 from farshore.data.domain import Domain
+from farshore.errors import FarshoreError
 from farshore.execution import EAGER_STEPS, Way, cannot_compile
 from farshore.learner import load
 from farshore.methods import METHODS, continual
@@ -174,3 +175,47 @@ def test_averaging_changes_no_step(average: str, execution: str, precision: str)
     raw = averaged.system.average.raw
     network = plain.system.method.network.state_dict()
     assert differences(raw, {name: network[name] for name in raw}) == []
+
+
+def test_parts_of_a_batch_give_the_same_step_on_a_gpu() -> None:
+    for execution in ("eager", "graph"):
+        whole = learned("cl-coral", execution, "float32", optimizer="sgd", learning_rate=0.01)
+        parts = learned(
+            "cl-coral", execution, "float32", optimizer="sgd", learning_rate=0.01, micro_batch=5
+        )
+        assert torch.allclose(weights(whole), weights(parts), atol=1e-4)
+
+
+def test_a_recorded_step_augments_anew() -> None:
+    eager = learned("er", "eager", "float32", augment="strong")
+    recorded = learned("er", "graph", "float32", augment="strong")
+    assert recorded.system.way.execution == "graph"
+    assert torch.allclose(weights(eager), weights(recorded), atol=1e-4)
+    plain = learned("er", "graph", "float32")
+    assert not torch.allclose(weights(plain), weights(recorded), atol=1e-4)
+
+
+def test_features_of_a_frozen_backbone_on_a_gpu(tmp_path: Path) -> None:
+    scores = {}
+    for device in ("cpu", "cuda"):
+        made = Learner("histogram", memory=60, settings={"batch_size": 16}, device=device)
+        for seed in range(2):
+            domain = made.prepared(images(seed))
+            made.learn_domain(domain, steps=STEPS, classes=[0, 1])
+        scores[device] = made.predict_proba(images(2).inputs)
+        made.save(tmp_path / device)
+        again = load(tmp_path / device, device=device)
+        assert (again.predict(images(2).inputs) == made.predict(images(2).inputs)).all()
+    assert abs(scores["cpu"] - scores["cuda"]).max() < 1e-2
+
+
+def test_a_step_that_does_not_fit_names_micro_batch() -> None:
+    made = Learner(
+        "cnn",
+        settings={"batch_size": 2**14},
+        network_settings={"width": 8192},
+        device="cuda",
+        memory=10,
+    )
+    with pytest.raises(FarshoreError, match=r"set micro_batch=\d+ \(the same gradient"):
+        made.learn_domain(images(0), steps=1, classes=[0, 1])
