@@ -212,8 +212,8 @@ def test_features_of_a_frozen_backbone_on_a_gpu(tmp_path: Path) -> None:
 def test_a_step_that_does_not_fit_names_micro_batch() -> None:
     made = Learner(
         "cnn",
-        settings={"batch_size": 2**14},
-        network_settings={"width": 8192},
+        settings={"batch_size": 2**20, "execution": "eager", "precision": "float32"},
+        network_settings={"width": 64},
         device="cuda",
         memory=10,
     )

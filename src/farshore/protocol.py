@@ -137,8 +137,7 @@ def _normal_network(
         return run.network, plain_network_settings(name, run.network_settings), options
     network = run.network
     if network is None:
-        chosen = run.network_settings.get("weights", "none")
-        network = kind.usual_network() if chosen == "none" else "resnet18"
+        network = "resnet18" if "weights" in run.network_settings else kind.usual_network()
     settings = plain_network_settings(network, run.network_settings)
     wanted = kind.Options.build(options, kind.name)
     if wanted.size is None or wanted.interpolation is None:  # type: ignore[attr-defined]

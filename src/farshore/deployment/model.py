@@ -101,8 +101,7 @@ class NewModel:
         """The network: the named one, or the usual one for a table or for images."""
         if self.network is not None or not images:
             return self.network or "mlp"
-        weights = self.network_settings.get("weights", "none")
-        return usual_image_network() if weights == "none" else "resnet18"
+        return "resnet18" if "weights" in self.network_settings else usual_image_network()
 
     def image_form(self, size: int | None) -> ImagePreprocessing:
         """The form of images that the network expects; the first site decides on colour."""

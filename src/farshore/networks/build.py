@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import sys
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from functools import lru_cache
@@ -44,6 +45,9 @@ def build_network(
     allowed = _check_names(name, settings)
     if restored and "weights" in allowed:
         settings = {**settings, "weights": "none"}
+    if restored and "config" in allowed and "config" not in settings:
+        # Without it, a file could make this machine ask the network for a model.
+        raise StateError(f"the configuration of network {name!r} is not stored")
     try:
         network = builder(shape, classes, **settings)
     except ValidationError as error:
@@ -85,7 +89,8 @@ def _settled(name: str, settings: str) -> Settled:
     if colon and library in LIBRARIES:
         settled: Settled = import_module(LIBRARIES[library]).settle(model, values)
         return settled
-    form = getattr(import_module(builder_of(name).__module__), "FORM", InputForm())
+    module = sys.modules.get(getattr(builder_of(name), "__module__", ""))
+    form = getattr(module, "FORM", InputForm())
     weights = values.get("weights", "imagenet")
     pretrained = is_pretrained(name, values) and "weights" in _check_names(name, {})
     return Settled(values, form, weights_origin(weights) if pretrained else "")

@@ -31,6 +31,7 @@ PROCESSOR = "preprocessor_config.json"
 # Pillow's numbers of resampling filters, which the configurations contain.
 RESAMPLING: dict[int, Interpolation] = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}
 SIZE = 224
+MOST_LAYERS, LARGEST_NUMBER = 1000, 1 << 24
 
 
 class HFFeatures(nn.Module):
@@ -157,6 +158,7 @@ def _from_config(transformers: Any, config: Mapping[str, Any], network: str) -> 
     """A model with random weights; a configuration cannot name code to import."""
     plain = {key: value for key, value in config.items() if key not in ("auto_map", "dtype")}
     kind = plain.pop("model_type", None)
+    _check_sizes(plain, network)
     try:
         with _quiet(transformers):
             made = transformers.AutoConfig.for_model(kind, **plain)
@@ -166,6 +168,21 @@ def _from_config(transformers: Any, config: Mapping[str, Any], network: str) -> 
         raise FarshoreError(
             f"network {network!r} cannot be made from its configuration: {reason}"
         ) from None
+
+
+def _check_sizes(config: Any, network: str) -> None:
+    """Refuse a configuration that would take for ever to build, whatever its weights are."""
+    for key, value in config.items() if isinstance(config, Mapping) else ():
+        if isinstance(value, Mapping):
+            _check_sizes(value, network)
+        numbers = value if isinstance(value, list | tuple) else [value]
+        largest = max((item for item in numbers if type(item) is int), default=0)
+        repeated = any(word in str(key) for word in ("layer", "depth", "block", "stage"))
+        if largest > (MOST_LAYERS if repeated else LARGEST_NUMBER):
+            raise FarshoreError(
+                f"network {network!r} has {key} = {largest:,} in its configuration, which no model "
+                "has"
+            )
 
 
 def _image_tower(model: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from ..data.public_files import known_checksum
-from ..errors import unknown
+from ..errors import FarshoreError, unknown
 from .form import IMAGENET_MEAN, IMAGENET_STD, InputForm, Settled, interpolation_called
 from .network import Network
 from .pretrained import (
@@ -54,6 +55,7 @@ def builder(name: str) -> Callable[..., Network]:
         std: tuple[float, ...] | None = None,
     ) -> Network:
         need_images(network, shape)
+        _check_name(name)
         library("timm", "timm", network)
         form = InputForm(mean=mean or IMAGENET_MEAN, std=std or IMAGENET_STD)
         if mean is None or std is None:
@@ -79,6 +81,15 @@ def builder(name: str) -> Callable[..., Network]:
     return timm
 
 
+def _check_name(name: str) -> None:
+    """Refuse names that lead timm elsewhere than to its own models."""
+    if not re.fullmatch(r"[\w.\-]+", name):
+        raise FarshoreError(
+            f"network 'timm:{name}' is not allowed: give the name of a model of timm, for example "
+            "timm:resnet18; for a model of the hub use hf:NAME"
+        )
+
+
 def _create(name: str, *, pretrained: bool, size: tuple[int, ...]) -> nn.Module:
     """Make the model; those with positions for one size are told the size of the images."""
     timm = library("timm", "timm", PREFIX + name)
@@ -93,6 +104,7 @@ def _create(name: str, *, pretrained: bool, size: tuple[int, ...]) -> nn.Module:
 def settle(name: str, settings: Mapping[str, Any]) -> Settled:
     """Read size, resampling, mean and deviation from the model's own configuration."""
     network = PREFIX + name
+    _check_name(name)
     if {"mean", "std"} <= settings.keys():  # those of a saved model
         given = InputForm(SIZE, "bilinear", tuple(settings["mean"]), tuple(settings["std"]))
         return Settled(dict(settings), given, name)
