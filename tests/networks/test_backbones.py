@@ -41,6 +41,8 @@ MODELS = {
         "text_config": {**VIT, "vocab_size": 20, "bos_token_id": 0, "eos_token_id": 1},
     },
 }
+# Importing transformers takes longer than these tests.
+slow_import = pytest.mark.soak
 PROCESSOR = {
     "size": {"shortest_edge": 20},
     "crop_size": {"height": 16, "width": 16},
@@ -73,6 +75,7 @@ def pixels(rows: int = 4, size: int = 16, seed: int = 0) -> Tensor:
 # ---- transformers -------------------------------------------------------------------------------
 
 
+@slow_import
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_model_of_transformers_becomes_a_network(tmp_path: Path, kind: str) -> None:
     name = f"hf:{save_model(tmp_path / kind, kind)}"
@@ -93,6 +96,7 @@ def test_a_model_of_transformers_becomes_a_network(tmp_path: Path, kind: str) ->
     assert torch.equal(rebuilt.eval()(pixels()), network(pixels()))
 
 
+@slow_import
 def test_the_weights_are_those_of_the_files(vit: Path) -> None:
     from transformers import AutoModel
 
@@ -108,6 +112,7 @@ def test_the_weights_are_those_of_the_files(vit: Path) -> None:
         build_network(f"hf:{vit}", (3, 16, 16), 5, {"weights": str(vit / "model.safetensors")})
 
 
+@slow_import
 def test_missing_weights_say_which_file_goes_where(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("transformers")
     from huggingface_hub import constants
@@ -138,6 +143,7 @@ def test_a_missing_library_names_its_extra(
         plain_network_settings(name, {"wieghts": "none"})
 
 
+@slow_import
 def test_a_hostile_configuration_runs_no_code(vit: Path, tmp_path: Path) -> None:
     settled = dict(settle_network(f"hf:{vit}", {}).settings)
     config = {**settled["config"], "auto_map": {"AutoModel": "evil.Model"}}
