@@ -17,7 +17,8 @@ from farshore.data.domain import Domain
 from farshore.errors import FarshoreError, StateError
 from farshore.export import export_model
 from farshore.testing import check_method, differences, toy_images, toy_rows
-from farshore.trees.ensemble import ABSENT, from_parts, from_sklearn
+from farshore.trees.compiled import CompiledTrees
+from farshore.trees.ensemble import ABSENT, constant, from_parts, from_sklearn
 
 SETTINGS = {"iterations": 12, "rows_per_leaf": 2}
 
@@ -49,6 +50,14 @@ def test_the_module_gives_the_scores_of_scikit_learn(classes: int) -> None:
     expected = model.predict_proba(at_threshold.astype(np.float64))
     probabilities = ensemble(torch.from_numpy(at_threshold)).double().softmax(dim=1)
     assert torch.allclose(probabilities, torch.from_numpy(expected), atol=1e-6)
+    # The compiled loop takes the same paths, with missing values to the right.
+    at_threshold[::3, 1] = np.nan
+    rows = torch.from_numpy(at_threshold)
+    compiled = ensemble.logits(CompiledTrees(ensemble).scores(rows))
+    assert torch.allclose(compiled, ensemble(rows), atol=1e-6)
+    assert torch.allclose(
+        CompiledTrees(constant(1, 3)).scores(rows), constant(1, 3).baseline.expand(len(rows), 2)
+    )
 
 
 def test_classes_without_rows_get_no_probability() -> None:
@@ -144,8 +153,11 @@ def test_one_class_in_the_rows_is_learned() -> None:
     ("name", "change"),
     [
         ("left", lambda part: part + 10_000),
+        ("left", torch.zeros_like),  # back to the root: the path would never end
+        ("right", lambda part: part.flip(0)),
         ("feature", lambda part: part + 100),
         ("root", lambda part: part - 1),
+        ("root", lambda part: part + (part > 0)),  # the last node of one tree in the next
         ("value", lambda part: part.float()),
         ("threshold", lambda part: part[:-1]),
         ("columns", lambda part: torch.zeros_like(part)),

@@ -49,10 +49,13 @@ class TreeEnsemble(nn.Module):
         for _ in range(self.depth):
             below = rows.gather(1, self.feature[node]) <= self.threshold[node]
             node = torch.where(below, self.left[node], self.right[node])
-        scores = self.value[node] @ self.get_buffer("assign") + self.baseline
+        return self.logits(self.value[node] @ self.get_buffer("assign") + self.baseline)
+
+    def logits(self, scores: Tensor) -> Tensor:
+        """Logits [n, classes] from the sums of the trees [n, outputs]."""
         if scores.shape[1] == 1:  # two classes: the score of the second one
             scores = torch.cat([torch.zeros_like(scores), scores], dim=1)
-        logits = scores.new_full((rows.shape[0], self.classes), ABSENT)
+        logits = scores.new_full((scores.shape[0], self.classes), ABSENT)
         return logits.index_copy(1, self.columns, scores).float()
 
     def parts(self) -> dict[str, Any]:
@@ -135,6 +138,20 @@ def from_parts(state: Any, width: int, classes: int) -> TreeEnsemble:
         "columns": Like((max(outputs, 2),), torch.long, below=classes),
     }
     check_form({name: state[name] for name in FIELDS}, forms, "trees")
+    _check_steps(state, nodes)
     if not 0 <= state["depth"] <= nodes or len(set(state["columns"].tolist())) < max(outputs, 2):
         raise FormError("trees.depth or trees.columns do not belong to these trees")
     return TreeEnsemble(classes, {name: state[name] for name in FIELDS}, state["depth"])
+
+
+def _check_steps(state: Mapping[str, Tensor], nodes: int) -> None:
+    """Raise a FormError unless every path from a root stays in its tree and ends in a leaf."""
+    root, left, right = state["root"], state["left"], state["right"]
+    ends = torch.cat([root[1:], root.new_tensor([nodes])])
+    if not len(root) or root[0] != 0 or (ends <= root).any():
+        raise FormError("trees.root does not divide the nodes into trees")
+    own, end = torch.arange(nodes), torch.repeat_interleave(ends, ends - root)
+    leaf = (left == own) & (right == own)
+    inner = (left > own) & (right > own) & (left < end) & (right < end)
+    if not (leaf | inner).all():
+        raise FormError("trees.left and trees.right do not lead to leaves")
