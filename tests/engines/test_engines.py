@@ -158,7 +158,16 @@ def typed(*words: str, monkeypatch: pytest.MonkeyPatch) -> int:
     return int(ended.value.code or 0)
 
 
-@pytest.mark.parametrize("file", sorted(EXPERIMENTS.glob("*.yaml")), ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file",
+    [
+        # It probes every condition on the embedded data.
+        pytest.param(
+            file, marks=pytest.mark.soak if file.stem == "recommended" else (), id=file.stem
+        )
+        for file in sorted(EXPERIMENTS.glob("*.yaml"))
+    ],
+)
 def test_every_experiment_passes_a_dry_run(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
