@@ -43,10 +43,10 @@ NAMED = {"wm811k": "wm811k (macro F1)"}
 
 def labelled(frame: pd.DataFrame) -> pd.DataFrame:
     """The runs, with the committees that are not the default one under names of their own."""
-    members = frame["settings"].map(lambda text: json.loads(text).get("members"))
+    members = [json.loads(text).get("members", USUAL) for text in frame["settings"]]
     return frame.assign(
         method=[
-            name if other in (None, USUAL) else other
+            name if other == USUAL else other
             for name, other in zip(frame["method"], members, strict=True)
         ]
     )

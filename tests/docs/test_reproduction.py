@@ -113,3 +113,23 @@ def test_everything_is_reproduced_at_tiny_scale(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "experiments" / "reproduce.py"), "--table", "covertype"]
     subprocess.run([*command, "--scale", "tiny", "--runs", str(tmp_path)], check=True)
     assert len(list(tmp_path.glob("*/result.json"))) > 20
+
+
+def test_trials_are_selected_by_the_sources_never_by_the_target(writer: ModuleType) -> None:
+    frame = pd.DataFrame(
+        {
+            "method": ["er", "er", "er", "er", "fdr"],
+            "run_seed": [1, 1, 2, 2, 1],
+            "trial": [0, 1, 0, 1, 0],
+            "source_validation_score": [0.9, 0.8, 0.7, 0.95, 0.5],
+            "target_score_unseen": [0.1, 0.9, 0.8, 0.2, 0.3],
+        }
+    )
+    chosen = writer.selected(frame)
+    assert sorted(zip(chosen["method"], chosen["run_seed"], chosen["trial"], strict=True)) == [
+        ("er", 1, 0),
+        ("er", 2, 1),
+        ("fdr", 1, 0),
+    ]
+    shuffled = frame.assign(target_score_unseen=frame["target_score_unseen"].to_numpy()[::-1])
+    assert list(writer.selected(shuffled).index) == list(chosen.index)
