@@ -23,7 +23,7 @@ class BestSettings(MethodSettings):
         help="joined by +: one method that is trained by steps, then ridge, slda or ncm",
     )
     evenness: float = setting(
-        0.2,
+        0.1,
         ge=0,
         help="λ, how much even weights of the members count against a lower loss; large: the plain "
         "average",
@@ -64,12 +64,12 @@ class Best(Entry):
     well they did on domains before learning them.
 
     Equation: p(c | x) = w_1 softmax(h_1(x) / T)_c + Σ_k w_k softmax(h_k(x))_c, with the logits h_k
-    of the members, the trained one first; the committee's logits are log p. (w, T) minimise the
-    mean over domains e of L_e(w, T) - λ H(w), where L_e is the log loss of p on the training rows
-    of domain e, measured before e is learned, and H the entropy of the weights. T is one of 11
-    temperatures from 0.5 to 16, and w_k a multiple of 1/12. Before the second domain nothing is
-    known: the weights are equal and T is 1. Each member learns every domain as it would alone, with
-    the same memory, steps and seed.
+    of the members, the trained one first; the committee's logits are log p. (w, T) minimise
+    Σ_e m_e L_e(w, T) / Σ_e m_e - λ H(w), where L_e is the log loss of p on the training rows of
+    domain e, measured before e is learned, m_e the number of domains learned before e, and H the
+    entropy of the weights. T is one of 11 temperatures from 0.5 to 16, and w_k a multiple of 1/12.
+    Before the second domain nothing is known: the weights are equal and T is 1. Each member learns
+    every domain as it would alone, with the same memory, steps and seed.
     Paper: none of its own. Averaging different learners is described in Dietterich, "Ensemble
     Methods in Machine Learning", MCS 2000, and weights by held-out loss in Wolpert, "Stacked
     Generalization", Neural Networks 5, 1992; here a domain that is not learned yet is the held-out
@@ -78,7 +78,8 @@ class Best(Entry):
     The members fail differently: the network leans towards the newest domain, while the closed
     forms do not depend on the order but use only fixed features. Few domains cannot rank similar
     members reliably: choosing one of them loses to their plain average where they are close, and
-    the plain average loses where one is far ahead of the others. λ lies between the two.
+    the plain average loses where one is far ahead of the others. λ lies between the two. Later
+    measurements count more, because the members have then learned more.
     Readings: closed forms keep no rows, so the committee keeps as many rows as its trained member.
     `forget` is exact for the closed forms; the trained member keeps its weights, as it would alone.
     """

@@ -113,7 +113,11 @@ class CommitteeSystem(System):
         if not self.unseen:
             return 1.0, torch.full((members,), 1 / members, dtype=torch.float64)
         weights = possible_weights(members)
-        loss = torch.stack(list(self.unseen.values())).mean(dim=0)
+        # A measurement counts by the number of domains learned before it, as far as they are known:
+        # some may have been forgotten.
+        counts = torch.tensor([max(1, self.domains.index(name)) for name in self.unseen])
+        shares = (counts / counts.sum()).double()[:, None, None]
+        loss = (shares * torch.stack(list(self.unseen.values()))).sum(dim=0)
         penalised = loss - self.settings.evenness * entropy(weights)
         temperature, chosen = divmod(int(penalised.argmin()), len(weights))
         return TEMPERATURES[temperature], weights[chosen]
