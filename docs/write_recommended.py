@@ -37,17 +37,17 @@ UNITS = {
     "wm811k": "order",
 }
 UNRANKED = ("joint", "majority")
-USUAL: str = BestSettings.model_fields["members"].default
+USUAL: float = BestSettings.model_fields["evenness"].default
 NAMED = {"wm811k": "wm811k (macro F1)"}
 
 
 def labelled(frame: pd.DataFrame) -> pd.DataFrame:
-    """The runs, with the committees that are not the default one under names of their own."""
-    members = [json.loads(text).get("members", USUAL) for text in frame["settings"]]
+    """The runs; `best` with another λ than the default has a name of its own."""
+    values = [json.loads(text).get("evenness", USUAL) for text in frame["settings"]]
     return frame.assign(
         method=[
-            name if other == USUAL else other
-            for name, other in zip(frame["method"], members, strict=True)
+            name if value == USUAL else f"λ = {value:g}"
+            for name, value in zip(frame["method"], values, strict=True)
         ]
     )
 
@@ -71,8 +71,8 @@ def mean(runs: Scores) -> float:
 
 
 def is_committee(name: str) -> bool:
-    """Whether this is one of the committees that were not taken."""
-    return "+" in name
+    """Whether this is `best` with another λ than the default."""
+    return name.startswith("λ")
 
 
 def first(by_method: Mapping[str, Scores]) -> str:
@@ -150,14 +150,14 @@ def sentences() -> str:
 
 
 def committees_section() -> str:
-    """The committees, and the choice among them without each data set in turn."""
+    """The values of λ, and the choice among them without each data set in turn."""
     known = benchmarks()
     gains: dict[str, dict[str, Difference]] = {}
     for benchmark in known:
         by_method = measured(benchmark)
         for name in by_method:
             if name == "best" or is_committee(name):
-                label = USUAL if name == "best" else name
+                label = f"λ = {USUAL:g}" if name == "best" else name
                 gains.setdefault(label, {})[benchmark] = against(by_method, name, "er")
     complete = {label: each for label, each in gains.items() if len(each) == len(known)}
     rows = []
@@ -171,13 +171,13 @@ def committees_section() -> str:
             [
                 benchmark,
                 *(interval(complete[label][benchmark]) for label in complete),
-                f"`{chosen}`",
+                chosen,
                 interval(complete[chosen][benchmark]),
             ]
         )
     header = [
         "data set",
-        *(f"`{label}` minus `er` [95%]" for label in complete),
+        *(f"{label}: minus `er` [95%]" for label in complete),
         "chosen without it",
         "minus `er`",
     ]

@@ -66,6 +66,14 @@ class Setup:
     weighted: bool = False
     restored: bool = False
 
+    def refuse_average(self) -> None:
+        """Raise an error if weights are to be averaged over steps, for a system without steps."""
+        if self.run.average != "none":
+            raise FarshoreError(
+                f"average = {self.run.average!r} is not allowed with method {self.entry.name!r}, "
+                "which is not trained by steps: leave it out"
+            )
+
 
 @dataclass(frozen=True)
 class Usage:

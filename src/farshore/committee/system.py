@@ -264,6 +264,13 @@ def _setups(setup: Setup) -> dict[str, Setup]:
     names = _settings(setup).members.split("+")
     given = {name: setup.settings[name] for name in PASSED_ON if name in setup.settings}
     setups = {names[0]: replace(setup, entry=METHODS.get(names[0]), settings=given)}
+    # Closed forms have no steps to average over.
+    plain = replace(
+        setup,
+        settings={},
+        run=setup.run.model_copy(update={"average": "none"}),
+        observer=Observer(),
+    )
     for name in names[1:]:
-        setups[name] = replace(setup, entry=METHODS.get(name), settings={}, observer=Observer())
+        setups[name] = replace(plain, entry=METHODS.get(name))
     return setups

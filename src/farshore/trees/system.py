@@ -58,6 +58,7 @@ class TreesSystem(System):
                 f"trees learn from tables, and rows of shape {list(setup.shape)} are not: use "
                 "another method"
             )
+        setup.refuse_average()
         settings = setup.entry.Settings.build(setup.settings, PROFILES.get(setup.profile))
         assert isinstance(settings, TreesSettings)
         self.settings = settings
