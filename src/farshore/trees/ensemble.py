@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,32 +78,59 @@ FIELDS = (
 
 def from_sklearn(model: Any, classes: int) -> TreeEnsemble:
     """Copy the trees of a fitted HistGradientBoostingClassifier whose classes are numbers."""
-    nodes: dict[str, list[np.ndarray]] = {
-        name: [] for name in ("feature", "threshold", "left", "right", "value")
-    }
-    roots, outputs, start, depth = [], [], 0, 0
+    trees = []
     for of_iteration in model._predictors:
-        for output, tree in enumerate(of_iteration):
+        for tree in of_iteration:
             grown = tree.nodes
-            own = np.arange(len(grown)) + start
-            leaf = grown["is_leaf"].astype(bool)
-            nodes["feature"].append(np.where(leaf, 0, grown["feature_idx"]))
-            nodes["threshold"].append(np.where(leaf, 0.0, grown["num_threshold"]))
-            nodes["left"].append(np.where(leaf, own, grown["left"].astype(np.int64) + start))
-            nodes["right"].append(np.where(leaf, own, grown["right"].astype(np.int64) + start))
-            nodes["value"].append(np.where(leaf, grown["value"], 0.0))
-            roots.append(start)
-            outputs.append(output)
-            start += len(grown)
-            depth = max(depth, int(grown["depth"].max()))
-    parts = {name: torch.from_numpy(np.concatenate(each)) for name, each in nodes.items()}
-    parts |= {
-        "root": torch.tensor(roots),
-        "output": torch.tensor(outputs),
-        "baseline": torch.from_numpy(np.ravel(model._baseline_prediction).astype(np.float64)),
-        "columns": torch.from_numpy(np.asarray(model.classes_, dtype=np.int64)),
+            own, leaf = np.arange(len(grown)), grown["is_leaf"].astype(bool)
+            trees.append(
+                {
+                    "feature": np.where(leaf, 0, grown["feature_idx"]),
+                    "threshold": np.where(leaf, 0.0, grown["num_threshold"]),
+                    "left": np.where(leaf, own, grown["left"].astype(np.int64)),
+                    "right": np.where(leaf, own, grown["right"].astype(np.int64)),
+                    "value": np.where(leaf, grown["value"], 0.0),
+                }
+            )
+    return from_trees(trees, np.ravel(model._baseline_prediction), model.classes_, classes)
+
+
+def from_trees(
+    trees: Sequence[Mapping[str, np.ndarray]],
+    baseline: np.ndarray,
+    columns: np.ndarray,
+    classes: int,
+) -> TreeEnsemble:
+    """Concatenate trees, those of the outputs taking turns.
+
+    trees: the node fields of each tree, with children numbered within the tree.
+    baseline: the score from which each output starts.
+    columns: the class of each output; two classes have one output.
+    """
+    starts = np.cumsum([0, *(len(tree["left"]) for tree in trees)])[:-1]
+    parts = {
+        name: torch.from_numpy(np.concatenate([tree[name] for tree in trees]))
+        for name in ("feature", "threshold", "value")
     }
-    return TreeEnsemble(classes, parts, depth)
+    for name in ("left", "right"):
+        moved = [tree[name] + start for tree, start in zip(trees, starts, strict=True)]
+        parts[name] = torch.from_numpy(np.concatenate(moved))
+    parts |= {
+        "root": torch.from_numpy(starts),
+        "output": torch.arange(len(trees)) % len(baseline),
+        "baseline": torch.from_numpy(baseline.astype(np.float64)),
+        "columns": torch.from_numpy(np.asarray(columns, dtype=np.int64)),
+    }
+    return TreeEnsemble(classes, parts, max(_depth(tree) for tree in trees))
+
+
+def _depth(tree: Mapping[str, np.ndarray]) -> int:
+    """The number of steps from the root to the farthest leaf; children come after parents."""
+    depths = np.zeros(len(tree["left"]), np.int64)
+    for node, (left, right) in enumerate(zip(tree["left"], tree["right"], strict=True)):
+        if left != node:
+            depths[[left, right]] = depths[node] + 1
+    return int(depths.max())
 
 
 def constant(label: int, classes: int) -> TreeEnsemble:

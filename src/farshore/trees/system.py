@@ -19,8 +19,9 @@ from ..memory.partitions import PartitionedMemory
 from ..profiles import PROFILES
 from ..randomness import derive
 from ..system import Setup, System, Usage
+from .boosted import fit_lightgbm, fit_sklearn
 from .compiled import CompiledTrees
-from .ensemble import TreeEnsemble, constant, from_parts, from_sklearn
+from .ensemble import TreeEnsemble, constant, from_parts
 from .entry import TreesSettings
 
 if TYPE_CHECKING:
@@ -127,8 +128,6 @@ class TreesSystem(System):
         self.seconds["closing"] = time.perf_counter() - began
 
     def _fit(self, parts: list[_Kept], *, number: int) -> TreeEnsemble:
-        from sklearn.ensemble import HistGradientBoostingClassifier
-
         inputs = torch.cat([part.inputs for part in parts]).double().numpy()
         labels = torch.cat([part.labels for part in parts]).numpy()
         if len(np.unique(labels)) == 1:
@@ -143,16 +142,9 @@ class TreesSystem(System):
             own = [part.weights for part in parts if part.weights is not None]
             row_weights = torch.cat(own).double().numpy()
             weights = row_weights if weights is None else weights * row_weights
-        model = HistGradientBoostingClassifier(
-            learning_rate=settings.learning_rate,
-            max_iter=settings.iterations,
-            max_leaf_nodes=settings.leaves,
-            min_samples_leaf=settings.rows_per_leaf,
-            l2_regularization=settings.weight_decay,
-            early_stopping=False,
-            random_state=derive(self.setup.seed, "trees", number) % 2**32,
-        )
-        return from_sklearn(model.fit(inputs, labels, sample_weight=weights), self.classes)
+        fit = fit_lightgbm if settings.library == "lightgbm" else fit_sklearn
+        seed = derive(self.setup.seed, "trees", number) % 2**32
+        return fit(settings, inputs, labels, weights, classes=self.classes, seed=seed)
 
     def grown(self, setup: Setup) -> TreesSystem:
         """A system with more classes; the trees stay until the next domain is learned."""
