@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from farshore import catalog
 from farshore.report.contest import Contest, Entrant, Facts, Place
+from farshore.report.overlay import Overlay
+from farshore.report.table import Cell, Column
 
 # Scores of one method: by order of the sources, one number per seed.
 ByOrder = Mapping[str, Sequence[float]]
@@ -70,3 +72,32 @@ def over_datasets(scores: Mapping[str, Sequence[float]], seeds: int = 3) -> Cont
     ]
     count = max(map(len, scores.values()))
     return Contest(tuple(entrants), {f"data {index}": "accuracy" for index in range(count)})
+
+
+def of_cells(
+    entries: Mapping[tuple[str, str], Mapping[str, Cell]],
+    columns: Sequence[Column],
+    overlay: Overlay,
+) -> Contest:
+    """The contest behind a table of made-up cells: every column is a data set, with one seed."""
+    labels = {column.key: column.label for column in columns}
+    entrants = [
+        Entrant(
+            method,
+            overlay.label(method),
+            {
+                Place(labels[key], "t", ("a", "b")): {0: {column.metric: cell.mean}}
+                for column in columns
+                for key, cell in cells.items()
+                if key == column.key and cell.mean is not None
+            },
+            variant,
+            kind=catalog.find(method).kind,
+        )
+        for (method, variant), cells in entries.items()
+    ]
+    return Contest(
+        tuple(entrants),
+        {column.label: column.metric for column in columns},
+        whole=all(cell.whole for cells in entries.values() for cell in cells.values()),
+    )

@@ -105,8 +105,9 @@ def test_a_constant_predictor_in_front_never_wins() -> None:
         )
     )
     assert verdict.sentence.startswith(
-        "finetune has the highest score (74.6%) but predicts one class for nearly every row "
-        "(balanced accuracy 50.7%, chance 50.0%), so it does not count. er is the clear winner"
+        "finetune has the highest score (74.6%) but tells the classes apart no better than "
+        "guessing (balanced accuracy 50.7%, chance 50.0%), so it does not count. er is the clear "
+        "winner"
     )
     first, second, _ = verdict.standings
     assert (first.entrant.method, first.constant, first.together) == ("finetune", True, False)

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
 
 from ..evaluation.averages import mean
+from ..evaluation.over_units import FEWEST_UNITS, Unit
 from ..protocol import Result
 from .names import method_group
 from .overlay import Overlay
@@ -184,16 +187,12 @@ class Contest:
 
 @dataclass(frozen=True)
 class Observed:
-    """A run of a contest: its method and variant, the number of its seed, and its result.
-
-    majority: the share of the target's most frequent class, if it is known.
-    """
+    """A run of a contest: its method and variant, the number of its seed, and its result."""
 
     method: str
     variant: str
     seed: int
     result: Result
-    majority: float | None = None
 
 
 def make_contest(
@@ -217,8 +216,9 @@ def make_contest(
         of_row.setdefault(place, {})[run.seed] = _scaled(result.target.scores)
         metric[label], classes[label] = result.metric, len(result.classes)
         steps[result.steps] = None
-        if run.majority is not None:
-            majority.setdefault(label, {})[result.target.name] = 100 * run.majority
+        if rows := [sum(row) for row in result.target.confusion]:
+            share = 100 * max(rows) / max(sum(rows), 1)
+            majority.setdefault(label, {})[result.target.name] = share
     if not metric:
         return None
     entrants = []
@@ -242,16 +242,61 @@ def _scaled(scores: Mapping[str, float | None]) -> dict[str, float]:
     }
 
 
-def average(contest: Contest, entrant: Entrant) -> float | None:
-    """The mean of the main score: targets count equally, and data sets do."""
+def average(contest: Contest, entrant: Entrant, metric: str | None = None) -> float | None:
+    """The mean of a score: targets count equally, and data sets do; by default the main one."""
     by_dataset = []
     for dataset in contest.datasets:
+        name = metric or contest.metric[dataset]
         targets: dict[str, list[float]] = {}
         for place in entrant.scores:
-            if place.dataset == dataset and (score := contest.score(entrant, place)) is not None:
+            if place.dataset == dataset and (score := entrant.at(place, name)) is not None:
                 targets.setdefault(place.target, []).append(score)
         by_dataset.append(mean([sum(of) / len(of) for of in targets.values()]))
     return mean(by_dataset)
+
+
+class UnitKind(StrEnum):
+    """What one observation is: the coarsest of these of which there are several."""
+
+    DATASET = "data set"
+    TARGET = "target"
+    ORDER = "order"
+    SEED = "seed"
+
+
+def unit_kind(contest: Contest) -> UnitKind:
+    """What is compared pair by pair.
+
+    From three targets on, a target is one observation; with fewer, each order of the sources at
+    each target is one; with a single order, a seed is.
+    """
+    continual = [one for one in contest.entrants if one.kind == "continual"]
+    places = {place for one in continual or contest.entrants for place in one.scores}
+    if len({place.dataset for place in places}) > 1:
+        return UnitKind.DATASET
+    if len({place.target for place in places}) >= FEWEST_UNITS:
+        return UnitKind.TARGET
+    return UnitKind.ORDER if len(places) > 1 else UnitKind.SEED
+
+
+def by_unit(
+    contest: Contest, entrant: Entrant, metric: str | None = None
+) -> dict[Unit, dict[Any, float]]:
+    """The scores of an entrant by unit and run; without a metric, the main one of each data set."""
+    kind = unit_kind(contest)
+    scores: dict[Unit, dict[Any, float]] = {}
+    for place in entrant.scores:
+        values = entrant.values(metric or contest.metric[place.dataset]).get(place, {})
+        for seed, value in values.items():
+            if kind is UnitKind.DATASET:
+                scores.setdefault((place.dataset,), {})[place.target, place.order, seed] = value
+            elif kind is UnitKind.TARGET:
+                scores.setdefault((place.target,), {})[place.order, seed] = value
+            elif kind is UnitKind.ORDER:
+                scores.setdefault((place.target, *place.order), {})[seed] = value
+            else:
+                scores.setdefault((str(seed),), {})[seed] = value
+    return scores
 
 
 def names_of(entrants: Sequence[Entrant]) -> str:

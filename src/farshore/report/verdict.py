@@ -2,8 +2,8 @@
 
 `verdict_tests` says which tests.
 
-A method that predicts one class for nearly every row, so that its balanced accuracy is at the level
-of chance, never wins, whatever its accuracy is.
+A method whose balanced accuracy is at the level of chance, such as one that predicts one class for
+every row, never wins, whatever its accuracy is.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def _only_here(tests: PairedTests | RankTests) -> str:
 
 
 def _warning(contest: Contest, first: Entrant, constant: Sequence[Entrant]) -> str:
-    """A sentence in front if a method that predicts one class has the highest score."""
+    """A sentence in front if a method that has learned nothing has the highest score."""
     best = average(contest, first) or 0.0
     ahead = [one for one in constant if (average(contest, one) or 0.0) >= best]
     if not ahead:
@@ -218,9 +218,9 @@ def _warning(contest: Contest, first: Entrant, constant: Sequence[Entrant]) -> s
     chance = next(iter(contest.facts.values())).chance or 0.0
     balanced = mean([one.at(place, BALANCED) for place in one.scores]) or 0.0
     return (
-        f"{one.label} has the highest score ({average(contest, one) or 0:.1f}%) but predicts one "
-        f"class for nearly every row (balanced accuracy {balanced:.1f}%, chance {chance:.1f}%), so "
-        "it does not count. "
+        f"{one.label} has the highest score ({average(contest, one) or 0:.1f}%) but tells the "
+        f"classes apart no better than guessing (balanced accuracy {balanced:.1f}%, chance "
+        f"{chance:.1f}%), so it does not count. "
     )
 
 
@@ -305,7 +305,7 @@ def _at_chance(contest: Contest, entrants: Sequence[Entrant]) -> list[str]:
     if not texts:
         return []
     shown = "; ".join(texts[:NAMED]) + (" and others" if len(texts) > NAMED else "")
-    return [f"Balanced accuracy at the level of chance (little more than one class): {shown}."]
+    return [f"Balanced accuracy at the level of chance, no better than guessing: {shown}."]
 
 
 def _left_out(contest: Contest, excluded: Sequence[Entrant]) -> list[str]:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from ..evaluation.over_units import FEWEST_UNITS, Difference, Unit, paired_difference
 from ..evaluation.ranks import rank_methods
 from ..evaluation.significance import critical_difference, friedman, holm, wilcoxon
-from .contest import Contest, Entrant
+from .contest import Contest, Entrant, UnitKind, by_unit, unit_kind
 from .names import several
 
 ALPHA = 0.05
@@ -36,8 +36,7 @@ class PairedTests:
         self.metric = next(iter(contest.metric.values()))
         self.places = list(dict.fromkeys(place for one in ordered for place in one.scores))
         self.targets = list(dict.fromkeys(place.target for place in self.places))
-        self.over_targets = len(self.targets) >= FEWEST_UNITS
-        self.over_orders = not self.over_targets and len(self.places) >= FEWEST_UNITS
+        self.unit = unit_kind(contest)
         self._corrected = self._correct(ordered)
 
     @property
@@ -54,13 +53,13 @@ class PairedTests:
 
     def difference(self, first: Entrant, second: Entrant) -> Difference | None:
         """The paired difference over targets, over orders, or over all seeds."""
-        return paired_difference(self._scores(first), self._scores(second))
+        return paired_difference(by_unit(self.contest, first), by_unit(self.contest, second))
 
     def over(self) -> str:
         """What the comparison is made over, for the sentence."""
         dataset = self.contest.datasets[0]
         seeds = several(self.contest.seeds, "seed")
-        if self.over_targets:
+        if self.unit is UnitKind.TARGET:
             return f"on {dataset} over {len(self.targets)} unseen targets"
         if len(self.targets) > 1:
             orders = len({place.order for place in self.places if place.target == self.targets[0]})
@@ -77,28 +76,14 @@ class PairedTests:
             return []
         if paired.low is None or paired.high is None:
             return []
-        unit = "target" if self.over_targets else "order" if len(self.places) > 1 else "seed"
         text = (
             f"{ordered[0].label} minus {ordered[1].label}, paired by target, order and seed: "
             f"{_points(paired.mean)} points, 95% interval {_points(paired.low)} to "
-            f"{_points(paired.high)}, better in {paired.won} of {several(paired.units, unit)}."
+            f"{_points(paired.high)}, better in {paired.won} of {several(paired.units, self.unit)}."
         )
-        if self.over_orders and len(self.targets) > 1:
+        if self.unit is UnitKind.ORDER and len(self.targets) > 1:
             text += " Each order at each target is one observation."
         return [text]
-
-    def _scores(self, entrant: Entrant) -> ByUnit:
-        values = entrant.values(self.metric)
-        scores: dict[Unit, dict[object, float]] = {}
-        for place, runs in values.items():
-            for seed, value in runs.items():
-                if self.over_targets:
-                    scores.setdefault((place.target,), {})[place.order, seed] = value
-                elif len(self.places) > 1:
-                    scores.setdefault((place.target, *place.order), {})[seed] = value
-                else:
-                    scores.setdefault((str(seed),), {})[seed] = value
-        return scores
 
     def _correct(self, ordered: Sequence[Entrant]) -> dict[tuple[str, str], float] | None:
         """Corrected p-values of all comparisons that the sentence can make; None without tests."""
@@ -116,7 +101,7 @@ class PairedTests:
         return dict(zip(keys, holm(probabilities), strict=True))
 
     def _p(self, first: Entrant, second: Entrant) -> float | None:
-        if len(self.places) == 2 and not self.over_targets:
+        if len(self.places) == 2:
             return self._in_both(first, second)
         difference = self.difference(first, second)
         if difference is None or difference.units < FEWEST_UNITS:
