@@ -37,7 +37,11 @@ def drawing(contest: Contest, ranking: Ranking, overlay: Overlay, shows: str) ->
     says = (
         f"Methods by rank. The large mark is the mean, each small dot one {DOTS[kind]}.{interval} "
         "Two overlapping bars say little about which method is better: the verdict compares pair "
-        "by pair. " + " ".join(f"Line {words}: {value:.1f}%." for words, value in lines.items())
+        "by pair. "
+        + " ".join(
+            f"{style} line: {words}, {value:.1f}%."
+            for (words, value), style in zip(lines.items(), ("Dotted", "Dashed"), strict=False)
+        )
     )
     return Drawing(
         NAME,
