@@ -114,7 +114,7 @@ def carry_out_plan(
     failures: list[str] = []
     if todo:
         try:
-            with options.make(plan) as engine, PlanProgress(console) as shown:
+            with options.make(plan) as engine, PlanProgress(console, plan, store) as shown:
                 failures = carry_out(
                     plan,
                     store,

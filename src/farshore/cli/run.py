@@ -214,6 +214,7 @@ def _carry_out(console: Console, plan: Plan, store: Store, keep: Keep) -> Result
     reporter.check()
     result = folder.read()
     show(result, console)
+    _show_levels(result, console)
     if keep.model:
         model = " and model" if folder.model.is_dir() else "; no model was kept"
         verb = "saved" if todo else "found"
@@ -227,6 +228,24 @@ def _carry_out(console: Console, plan: Plan, store: Store, keep: Keep) -> Result
     return result
 
 
+def _show_levels(result: Result, console: Console) -> None:
+    """Print chance and majority level, whether the method is above them, and what to type next."""
+    from ..report.conditions import conditions
+    from ..report.contest import Observed, make_contest
+    from ..report.next_step import next_step
+    from ..report.overlay import NO_OVERLAY
+    from ..report.verdict import judge
+    from .ranked import print_next
+
+    contest = make_contest([Observed(result.run.method, "", result.run.seed, result)], NO_OVERLAY)
+    if contest is None:
+        return
+    print_line(console, conditions(contest))
+    if contest.at_chance(contest.entrants[0]):
+        print_line(console, "! balanced accuracy at the level of chance: no better than guessing")
+    print_next(console, *next_step(contest, judge(contest), None, Path("runs")))
+
+
 class _RunReporter:
     """Follows the run while it is carried out."""
 
@@ -237,7 +256,7 @@ class _RunReporter:
 
     def report(self, planned: Planned | None, outcome: Outcome | None, progress: Progress) -> None:
         """Note that the run has ended or failed, or that another process carries it out."""
-        if outcome is None and not self.waiting:
+        if outcome is None and progress.elsewhere and not progress.running and not self.waiting:
             self.waiting = True
             print_line(self.console, "another process carries out this run: waiting for it")
         if outcome is not None and outcome.status == "failed":

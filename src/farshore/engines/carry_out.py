@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from ..errors import StateError
 from ..origin import commit, versions
 from ..plan.plan import Plan, Planned
+from ..protocol import Run
 from ..store.claim import is_stale, remove_litter
 from ..store.store import Store
 from .engine import Engine
@@ -37,6 +38,9 @@ class Progress:
     pruned: int = 0
     running: int = 0
     slots: int = 1
+    # The runs in progress, and whether others are carried out by another process.
+    current: list[Run] = field(default_factory=list)
+    elsewhere: bool = False
     failures: list[str] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
 
@@ -50,7 +54,7 @@ class Progress:
         return (time.monotonic() - self.began) / finished * remaining
 
 
-# Called after every run with its outcome, and regularly with None while waiting.
+# Called after every run with its outcome; with None when runs start, and regularly while waiting.
 Report = Callable[[Planned | None, Outcome | None, Progress], None]
 
 
@@ -126,11 +130,16 @@ def carry_out(
     running: dict[str, Task] = {}
     last_check = time.monotonic()
     while queue or elsewhere or running:
+        started = False
         while queue and engine.free > 0:
             task = queue.popleft()
             running[task.name] = task
             engine.submit(task)
-        progress.running = len(running)
+            started = True
+        progress.running, progress.elsewhere = len(running), bool(elsewhere)
+        progress.current = [task.run for task in running.values()]
+        if started and report is not None:
+            report(None, None, progress)
         outcome = engine.next(POLL_SECONDS) if running else None
         if outcome is not None:
             task = running.pop(outcome.name)

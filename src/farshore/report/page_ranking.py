@@ -70,7 +70,7 @@ def _row(row: RankedRow, digits: int, overlay: Overlay) -> PageRankedRow:
         half=number(row.half, digits=digits) if row.half is not None else "",
         worst=number(row.worst, digits=digits),
         best=number(row.best, digits=digits),
-        difference=number(row.difference, sign=True, digits=digits)
+        difference=number(row.difference.mean, sign=True, digits=digits)
         if row.difference is not None
         else "",
         together=row.together,

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 from scipy import stats
 
-from ..evaluation.over_units import FEWEST_UNITS, LEVEL, over_units, paired_difference
+from ..evaluation.over_units import (
+    FEWEST_UNITS,
+    LEVEL,
+    Difference,
+    over_units,
+    paired_difference,
+)
 from ..store.ranking import choose_reference
 from .contest import METRICS, Contest, Entrant, Metric, average, by_unit
 from .verdict import Verdict
@@ -29,7 +35,7 @@ class RankedRow:
     half: float | None
     worst: float
     best: float
-    difference: float | None
+    difference: Difference | None
     together: bool
     constant: bool
 
@@ -106,8 +112,7 @@ def _row(
         half = summary.error * float(stats.t.ppf((1 + LEVEL) / 2, summary.units - 1))
     difference = None
     if reference is not None and reference is not entrant:
-        paired = paired_difference(scores, by_unit(contest, reference, name))
-        difference = paired.mean if paired is not None else None
+        difference = paired_difference(scores, by_unit(contest, reference, name))
     worst, best = summary.worst, summary.best
     if not metric.higher_is_better:
         worst, best = best, worst
