@@ -269,7 +269,8 @@ def test_compare_ranks_and_repeats_nothing(command, tmp_path: Path) -> None:
     folders = {folder.path: folder for folder in run_folders(tmp_path)}
     assert len(folders) == 8
     ranked = rank([folder.read() for folder in folders.values()])
-    table = out[out.index("on the unseen target in %") :]
+    # A few steps leave a method at the level of chance, which is marked.
+    table = out[out.index("on the unseen target in %") :].replace(" !", "")
     lines = [line for line in table.splitlines() if line.startswith(("  er", "  finetune"))]
     for standing, line in zip(ranked, lines, strict=False):
         method, position, score = line.split()[:3]
@@ -289,7 +290,8 @@ def test_compare_lists_offline_and_adapted_methods_below_unranked(command, tmp_p
         "compare", "heart-hospitals", *arguments, "--workers", "1", "--runs", str(tmp_path)
     )
     assert code == 0
-    table = out[out.index("on the unseen target in %") :]
+    # A few steps leave a method at the level of chance, which is marked.
+    table = out[out.index("on the unseen target in %") :].replace(" !", "")
     positions = [
         table.index(word)
         for word in ("finetune", "upper bound (offline)", "urm", "adapted to the target", "tent")

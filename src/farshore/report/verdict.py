@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ..catalog import KINDS
 from ..evaluation.averages import mean
 from .contest import BALANCED, Contest, Entrant, Place, average, names_of
 from .verdict_tests import NAMED, PairedTests, RankTests
@@ -95,9 +96,9 @@ def judge(contest: Contest) -> Verdict:
         *_worst_of_baseline(contest, ordered),
         *_upper_bound(contest, ordered[0]),
         *_at_chance(contest, eligible),
-        *_left_out(contest, excluded),
+        *_left_out(excluded),
     ]
-    standings = _standings(contest, ordered, together, constant, excluded)
+    standings = _standings(contest, ordered, together, constant)
     return Verdict(outcome, sentence, tuple(details), standings)
 
 
@@ -227,7 +228,7 @@ def _warning(contest: Contest, first: Entrant, constant: Sequence[Entrant]) -> s
 def _none_usable(
     contest: Contest, constant: Sequence[Entrant], excluded: Sequence[Entrant]
 ) -> Verdict:
-    standings = _standings(contest, [], [], constant, excluded)
+    standings = _standings(contest, [], [], constant)
     if constant:
         sentence = (
             "No method has learned anything about the target: the balanced accuracy of "
@@ -237,7 +238,7 @@ def _none_usable(
         sentence = f"No method has all of its scores: {_listed(excluded)} lack some."
     else:
         sentence = "No method that is ranked has run."
-    details = (*_at_chance(contest, constant), *_left_out(contest, excluded))
+    details = (*_at_chance(contest, constant), *_left_out(excluded))
     return Verdict(Outcome.NONE, sentence, details, standings)
 
 
@@ -308,7 +309,7 @@ def _at_chance(contest: Contest, entrants: Sequence[Entrant]) -> list[str]:
     return [f"Balanced accuracy at the level of chance, no better than guessing: {shown}."]
 
 
-def _left_out(contest: Contest, excluded: Sequence[Entrant]) -> list[str]:
+def _left_out(excluded: Sequence[Entrant]) -> list[str]:
     if not excluded:
         return []
     failed = [one for one in excluded if one.without_score]
@@ -327,7 +328,6 @@ def _standings(
     ordered: Sequence[Entrant],
     together: Sequence[Entrant],
     constant: Sequence[Entrant],
-    excluded: Sequence[Entrant],
 ) -> tuple[Standing, ...]:
     """Every method with a score: the ranked ones best first, then the others."""
     flat = {one.key for one in constant}
@@ -342,10 +342,7 @@ def _standings(
     ]
     ranked_keys = {one.key for one in ranked}
     others = [one for one in contest.entrants if one.key not in ranked_keys and one.scores]
-    others = [
-        *(one for one in others if one in excluded),
-        *_by_mean(contest, [one for one in others if one not in excluded]),
-    ]
+    others = sorted(_by_mean(contest, others), key=lambda one: KINDS.index(one.kind))
     rows += [
         Standing(one, average(contest, one) or 0.0, constant=contest.constant(one))
         for one in others
