@@ -15,7 +15,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	touch $@
 
 demo: $(VENV)/installed
-	$(BIN)/farshore compare rotated-digits --methods finetune,er,tailored,naive --seeds 3
+	$(BIN)/farshore demo
 
 test: lint types
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m 'not soak'

@@ -188,7 +188,7 @@ def test_the_live_view_names_runs_orders_and_the_best_so_far(tmp_path: Path, tri
     plan, store = planned(tmp_path, trials=trials)
     console = printed(100, terminal=True)
     progress = Progress(total=len(plan.runs), done=1, running=1)
-    progress.current = [plan.runs[1].run]
+    progress.current = [plan.runs[1]]
     with PlanProgress(console, plan, store) as view:
         view.report(None, None, progress)
         view.report(plan.runs[0], Outcome(plan.runs[0].name, "done", "", 1.0), progress)

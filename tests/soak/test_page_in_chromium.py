@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from demonstrated import demo_score
 from made_sites import Made, make_sites
 from papers_own import printed_table
 from pictured import SOURCES, result, shown
@@ -18,6 +19,7 @@ from safetensors.torch import save_file
 from sweeping import EXPERIMENTS, experiment, swept
 
 import farshore
+from farshore.cli.demo import demo, plan_demo
 from farshore.plan.experiment import make_book, read_experiment
 from farshore.plan.record import record_experiment
 from farshore.plan.select import select_methods
@@ -239,6 +241,24 @@ def test_the_metric_of_the_ranking_can_be_switched(opened, compared: Path, tmp_p
     assert tab.locator("[data-metric]:visible").count() == 1
     tab.select_option("#metric", "macro_f1")
     assert tab.locator("[data-metric]:visible").get_attribute("data-metric") == "macro_f1"
+
+
+@pytest.fixture(scope="module")
+def demonstrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo after its runs, whose results are made up."""
+    runs = tmp_path_factory.mktemp("demo")
+    filled(runs, plan_demo(), demo_score)
+    demo(runs=runs)
+    return runs
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_the_page_of_the_demo(opened, demonstrated: Path, width: int) -> None:
+    tab = opened(
+        demonstrated / "demo.html", width=width, has_touch=width < 500, is_mobile=width < 500
+    )
+    check_opening(tab, demonstrated, width)
+    assert (demonstrated / "demo.html").stat().st_size < LARGEST
 
 
 def until(condition: Callable[[], bool], seconds: float = 10) -> bool:

@@ -86,9 +86,9 @@ def compare(
     target: Annotated[
         str | None,
         typer.Option(
-            help="the unseen domain; the others are sources. each: every domain in turn (with "
-            "--time: every domain from the third on, learned from those before it) [default: the "
-            "benchmark's own; each for your own data]"
+            help="the unseen domain; the others are sources. Several in turn: 75/0. each: every "
+            "domain in turn (with --time: every domain from the third on, learned from those "
+            "before it) [default: the benchmark's own; each for your own data]"
         ),
     ] = None,
     scenario_seed: Annotated[int, typer.Option(help="seed of the data")] = 0,

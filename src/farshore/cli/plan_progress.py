@@ -107,10 +107,8 @@ class PlanProgress:
     def _lines(self, progress: Progress) -> Iterable[str]:
         """What the live view shows below the bar."""
         shown = progress.current[:MOST_RUNS]
-        for run in shown:
-            target = f", target {run.target}" if run.target else ""
-            where = f"{run.benchmark}{target}{self._order(run)}"
-            yield f"  now: {run.method} on {where}, seed {run.seed}"
+        for planned in shown:
+            yield f"  now: {self._label(planned)}"
         if len(progress.current) > len(shown):
             yield f"  ... and {len(progress.current) - len(shown)} more"
         if self.scores:

@@ -142,7 +142,7 @@ def run(
 
     from ..engines.carry_out import Keep
     from ..plan.plan import plan_run
-    from ..plan.select import EACH
+    from ..plan.select import in_turn
     from ..protocol import Run
     from ..settings import parse_assignments
     from ..store.store import Store
@@ -154,10 +154,10 @@ def run(
         **({"deterministic": True} if deterministic else {}),
     }
     data = data_fields(arguments)
-    if target == EACH:
+    if in_turn(target):
         raise FarshoreError(
-            f"--target {EACH} is one run per domain: use farshore compare --methods {method} "
-            f"--target {EACH}"
+            f"--target {target} is one run per domain: use farshore compare --methods {method} "
+            f"--target {target}"
         )
     requested = Run.build(
         method=method,

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from ..errors import StateError
 from ..origin import commit, versions
 from ..plan.plan import Plan, Planned
-from ..protocol import Run
 from ..store.claim import is_stale, remove_litter
 from ..store.store import Store
 from .engine import Engine
@@ -39,7 +38,7 @@ class Progress:
     running: int = 0
     slots: int = 1
     # The runs in progress, and whether others are carried out by another process.
-    current: list[Run] = field(default_factory=list)
+    current: list[Planned] = field(default_factory=list)
     elsewhere: bool = False
     failures: list[str] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
@@ -137,7 +136,7 @@ def carry_out(
             engine.submit(task)
             started = True
         progress.running, progress.elsewhere = len(running), bool(elsewhere)
-        progress.current = [task.run for task in running.values()]
+        progress.current = [known[name] for name in running]
         if started and report is not None:
             report(None, None, progress)
         outcome = engine.next(POLL_SECONDS) if running else None

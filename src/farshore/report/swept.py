@@ -9,7 +9,7 @@ from ..benchmarks import BENCHMARKS
 from ..errors import FarshoreError
 from ..plan.experiment import Book, Experiment, Part
 from ..plan.record import TINY, recorded_experiments
-from ..plan.select import DRAWN, EACH, select_methods
+from ..plan.select import DRAWN, in_turn, select_methods
 from ..search.selection import select
 from .assemble import Frame, assemble
 from .compared import COMPARED, paper_name
@@ -23,10 +23,10 @@ from .reading import ReadingStore
 from .table import Column, Table
 
 EACH_TARGET = (
-    "Every domain was the target in turn, and each target counts once: the mean and its error are "
-    "taken over targets, so that more seeds do not make the error smaller. Differences are paired: "
-    "the same target, the same order, the same seed. Targets of one data set share their training "
-    "rows, so there are no ranks over the columns."
+    "Several domains were the target in turn, and each target counts once: the mean and its error "
+    "are taken over targets, so that more seeds do not make the error smaller. Differences are "
+    "paired: the same target, the same order, the same seed. Targets of one data set share their "
+    "training rows, so there are no ranks over the columns."
 )
 
 
@@ -197,7 +197,7 @@ def _add_beside(
 
 def _about(experiment: Experiment, measure: Measure) -> str:
     """One sentence about what the numbers are and how they were selected."""
-    over = "targets" if any(part.target == EACH for part in experiment.parts) else "seeds"
+    over = "targets" if any(in_turn(part.target) for part in experiment.parts) else "seeds"
     head = f"{_capitalized(measure.title)} ({measure.unit}): mean ± standard error over {over}"
     search = experiment.search
     if any(part.search is not None or part.settings_from is not None for part in experiment.parts):
@@ -254,7 +254,7 @@ def _remarks(
         if plan.waiting:
             more = f" (and {len(plan.waiting) - 1} more)" if len(plan.waiting) > 1 else ""
             yield f"Not planned yet: {plan.waiting[0].sentence}{more}."
-    if any(part.target == EACH for part in parts):
+    if any(in_turn(part.target) for part in parts):
         yield EACH_TARGET
     elif several_units:
         yield (
