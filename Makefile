@@ -11,7 +11,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,parquet,export,cluster,search,report]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,parquet,export,cluster,search,report,tensorboard,wandb,mlflow]'
 	touch $@
 
 demo: $(VENV)/installed

@@ -42,11 +42,13 @@ from .engine_options import (
     EngineOption,
     EngineOptions,
     KeepStatesOption,
+    LogOption,
     RootOption,
     RunsOption,
     RunsPerGpuOption,
     WorkersOption,
     carry_out_plan,
+    check_log,
     print_line,
 )
 from .prepare import use_root
@@ -130,6 +132,7 @@ def compare(
     device: DeviceOption = "auto",
     runs_per_gpu: RunsPerGpuOption = None,
     keep_states: KeepStatesOption = False,
+    log: LogOption = None,
     root: RootOption = None,
 ) -> None:
     """Rank methods on BENCHMARK by their unseen-target score.
@@ -158,6 +161,7 @@ def compare(
 
     device = choose_device(device)
     options = EngineOptions(engine, address, workers, device, runs_per_gpu)
+    check_log(log)
     use_root(root)
     if seeds < 1:
         raise FarshoreError(f"--seeds {seeds} is not allowed: give at least 1")
@@ -175,7 +179,7 @@ def compare(
     )
     store, console = Store(runs), make_console()
     plan = plan_comparison(comparison, store, device=device)
-    failed = carry_out_plan(console, plan, store, options, keep_states=keep_states)
+    failed = carry_out_plan(console, plan, store, options, keep_states=keep_states, log=log)
     results = [store.read(name) for name in plan.unique() if store.folder(name).finished()]
     if results:
         page = write_page(runs, plan.name)

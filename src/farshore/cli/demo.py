@@ -50,7 +50,7 @@ def demo(
     plan = make_plan(experiment, store, book)
     print_line(console, f"{len(plan.unique())} runs on {BENCHMARK}, {steps} steps per domain")
     options = EngineOptions(workers=workers)
-    failed = carry_out_plan(console, plan, store, options, keep_states=False)
+    failed = carry_out_plan(console, plan, store, options)
     report = build_report(runs, NO_OVERLAY, experiment=NAME)
     contest = report.tables[0].contest if report.tables else None
     if contest is None:

@@ -38,7 +38,7 @@ from .data_options import (
     WeightsFlag,
     data_fields,
 )
-from .engine_options import RootOption, print_line
+from .engine_options import RootOption, check_log, prepare_log, print_line
 from .prepare import use_root
 
 if TYPE_CHECKING:
@@ -124,6 +124,13 @@ def run(
         bool,
         typer.Option("--again", help="repeat the run even if its result is already in OUT"),
     ] = False,
+    log: Annotated[
+        str | None,
+        typer.Option(
+            help="write losses and scores to OUT/logs: csv, tensorboard, wandb or mlflow; needs "
+            "--out"
+        ),
+    ] = None,
     root: RootOption = None,
 ) -> None:
     """Train METHOD on the sources, then score the unseen target.
@@ -171,6 +178,9 @@ def run(
         device=device,
         **data,
     )
+    check_log(log)
+    if log is not None and out is None:
+        raise FarshoreError(f"--log {log} writes into OUT/logs: give --out OUT too")
     plan = plan_run(requested)
     console = make_console()
     if out is None:
@@ -185,7 +195,8 @@ def run(
         store = Store(out)
         if again:
             store.folder(plan.runs[0].name).start_over()
-        result = _carry_out(console, plan, store, Keep(model=True))
+        prepare_log(log, out)
+        result = _carry_out(console, plan, store, Keep(model=True, log=log))
     if result.status == "diverged":
         raise typer.Exit(1)
 

@@ -14,11 +14,13 @@ from .engine_options import (
     EngineOption,
     EngineOptions,
     KeepStatesOption,
+    LogOption,
     RootOption,
     RunsOption,
     RunsPerGpuOption,
     WorkersOption,
     carry_out_plan,
+    check_log,
     print_left_out,
     print_line,
 )
@@ -80,6 +82,7 @@ def sweep(
         typer.Option("--dry-run", help="print the number of runs and their estimated cost"),
     ] = False,
     keep_states: KeepStatesOption = False,
+    log: LogOption = None,
     root: RootOption = None,
 ) -> None:
     """Carry out all runs of the experiment in FILE; resumable.
@@ -105,6 +108,7 @@ def sweep(
 
     device = choose_device(device)
     options = EngineOptions(engine, address, workers, device, runs_per_gpu)
+    check_log(log)
     if scale not in (None, "tiny"):
         raise FarshoreError(f"--scale {scale} is not allowed: the only scale is tiny")
     use_root(root)
@@ -140,7 +144,7 @@ def sweep(
         return
     check_writable(runs, "--runs")
     record_experiment(whole, runs, book, ending=ending)
-    failed = carry_out_plan(console, plan, store, options, keep_states=keep_states)
+    failed = carry_out_plan(console, plan, store, options, keep_states=keep_states, log=log)
     if plan.runs:
         frame = summary(plan, store)
         if not _print_scores(console, plan, store, runs):

@@ -96,11 +96,13 @@ class Keep:
     states: the state after every domain.
     model: the trained model.
     resumable: save the state between domains while the run is in progress.
+    log: the name of a logger, which writes into RUNS/logs.
     """
 
     states: bool = False
     model: bool = False
     resumable: bool = True
+    log: str | None = None
 
 
 RESULT_ONLY = Keep()
@@ -181,6 +183,7 @@ def _task(
         resumable=keep.resumable,
         config={**config, "planned": position if experiment else {}},
         earlier=planned.earlier,
+        log=keep.log,
     )
 
 

@@ -13,7 +13,10 @@ NAMED = 5
 
 def conditions(contest: Contest) -> str:
     """What was measured, in one line: data, sources, target, chance and majority, seeds, orders."""
-    datasets, places = contest.datasets, contest.places
+    datasets = contest.datasets
+    # A method that learns all sources at once may have run in another order.
+    continual = [one for one in contest.entrants if one.kind == "continual"] or contest.entrants
+    places = list(dict.fromkeys(place for one in continual for place in one.scores))
     counts = [several(contest.seeds, "seed")]
     if len(datasets) > 1:
         shown = datasets if len(datasets) <= NAMED else [*datasets[: NAMED - 1], "others"]
