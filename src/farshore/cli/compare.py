@@ -184,20 +184,24 @@ def compare(
     if results:
         page = write_page(runs, plan.name)
         count = "1 run" if len(results) == 1 else f"{len(results)} runs"
-        print_tables(console, results, plan, runs)
-        print_line(console, f"{count} in {runs}; {page}")
+        print_tables(console, results, plan, runs, f"{count} in {runs}; {page}")
     if failed:
         raise typer.Exit(1)
 
 
-def print_tables(console: Console, results: Sequence[Result], plan: Plan, runs: Path) -> None:
-    """Print the ranking, what several targets or orders show, the verdict and the next command."""
+def print_tables(
+    console: Console, results: Sequence[Result], plan: Plan, runs: Path, where: str
+) -> None:
+    """Print the ranking, what several targets or orders show, the verdict and the next command.
+
+    where: a line that says where the runs and the page are.
+    """
     from ..report.contest import Observed, make_contest
     from ..report.names import several
     from ..report.next_step import next_step
     from ..report.overlay import NO_OVERLAY
     from ..report.verdict import judge
-    from .ranked import print_ranking, print_verdict
+    from .ranked import print_next, print_ranking, print_verdict
 
     planned = [(each.condition, each.run) for each in plan.unique().values()]
     targets = {condition.target for condition, _ in planned} - {""}
@@ -213,6 +217,7 @@ def print_tables(console: Console, results: Sequence[Result], plan: Plan, runs: 
     )
     if contest is None:
         print_line(console, "no run has a score on the target: all of them diverged")
+        print_line(console, where)
         return
     verdict = judge(contest)
     metric = results[0].metric
@@ -224,7 +229,9 @@ def print_tables(console: Console, results: Sequence[Result], plan: Plan, runs: 
         console.print(table_by_order(results))
     if targets and _in_time(results[0]):
         print_line(console, IN_TIME)
-    print_verdict(console, contest, verdict, next_step(contest, verdict, plan.experiment, runs))
+    print_verdict(console, contest, verdict)
+    print_line(console, where)
+    print_next(console, *next_step(contest, verdict, plan.experiment, runs))
 
 
 def _in_time(result: Result) -> bool:

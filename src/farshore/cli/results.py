@@ -52,8 +52,8 @@ def results(
     console = make_console()
     for text in damaged:
         console.print(f"left out: {text}", soft_wrap=True)
-    _print_rankings(console, runs)
     console.print(f"{len(frame)} runs in {path}", soft_wrap=True)
+    _print_rankings(console, runs)
 
 
 def _print_rankings(console: Console, runs: Path) -> None:

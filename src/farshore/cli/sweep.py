@@ -147,9 +147,9 @@ def sweep(
     failed = carry_out_plan(console, plan, store, options, keep_states=keep_states, log=log)
     if plan.runs:
         frame = summary(plan, store)
+        failed |= not _show(console, experiment, frame, runs)
         if not _print_scores(console, plan, store, runs):
             _print_frame(console, experiment, frame)
-        failed |= not _show(console, experiment, frame, runs)
     if failed:
         raise typer.Exit(1)
 

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 LOG_WIDTH = 120
-# Spaces on both sides of a column.
-PADDING = 2
+# A space on both sides of a column, and one between columns.
+PADDING = 3
 
 
 class PlainConsole(Console):

@@ -257,8 +257,9 @@ def _by_place(contest: Contest, ordered: Sequence[Entrant]) -> list[str]:
         )
         return [f"Which method scores highest depends on where it is measured: {shown}."]
     shown = ", ".join(f"{label} in {count}" for label, count in counts.most_common(NAMED))
-    what = "orders" if len({place.target for place in places}) == 1 else "targets and orders"
-    return [f"Highest score by place: {shown} of {len(places)} {what}."]
+    targets = len({place.target for place in places})
+    what = "orders" if targets == 1 else "targets" if targets == len(places) else "places"
+    return [f"Highest score: {shown} of {len(places)} {what}."]
 
 
 def _worst_of_baseline(contest: Contest, ordered: Sequence[Entrant]) -> list[str]:
