@@ -24,7 +24,7 @@ parts:
     methods: [finetune, er, cl-vrex, slda, best, joint]
     steps: 60
 """
-WIDTH, HEIGHT, COLOURS = 1400, 860, 64
+WIDTH, HEIGHT = 1400, 860
 LARGEST = 200_000
 
 
@@ -64,9 +64,8 @@ def take(page: Path) -> bytes:
 
 
 def save(picture: bytes, path: Path) -> None:
-    """Write a picture with few colours, which is small."""
-    image = Image.open(io.BytesIO(picture)).convert("RGB").quantize(COLOURS)
-    image.save(path, optimize=True)
+    """Write a picture as small as PNG allows without a loss."""
+    Image.open(io.BytesIO(picture)).convert("RGB").save(path, optimize=True)
     size = path.stat().st_size
     assert size < LARGEST, f"{path} has {size:,} bytes"
     print(f"{path}: {size / 1000:.0f} kB")

@@ -209,14 +209,21 @@ def check_opening(tab, runs: Path, width: int) -> None:
 
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs of two methods in three orders on own data with a hostile site, made up."""
+    """Made-up runs of three methods on an own table with a hostile site, each site left out."""
     runs = tmp_path_factory.mktemp("compared")
-    part = {"methods": ["finetune", "er", "cl-coral"], "orders": ["balanced:3"]}
+    table = make_sites(Made(sites=4, rows=40), seed=1).replace({"site": {"s3": HOSTILE}})
+    table.to_csv(runs / "sites.csv", index=False)
+    options = {"path": str(runs / "sites.csv"), "domain": "site", "label": "ill"}
+    part = {
+        "benchmarks": [{"table": options}],
+        "methods": ["finetune", "er", "cl-coral"],
+        "target": "each",
+    }
     made = {"finetune": 0.5, "er": 0.7, "cl-coral": 0.71}
     filled(
         runs,
         experiment(search={"trials": 1, "seeds": 2}, part=part),
-        lambda entry: made[entry.run.method] + len(entry.run.order or ()) / 300 + entry.seed / 200,
+        lambda entry: made[entry.run.method] + len(entry.condition.target) / 900 + entry.seed / 200,
     )
     return runs
 

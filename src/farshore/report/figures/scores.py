@@ -30,14 +30,13 @@ def drawing(contest: Contest, ranking: Ranking, overlay: Overlay, shows: str) ->
     lines = reference_lines(contest)
     kind = unit_kind(contest)
     interval = (
-        f" Bars are 95% intervals of the mean over {kind}s."
+        f" Bars are 95% intervals of the mean over {kind}s; the verdict does not compare them but "
+        "the methods pair by pair."
         if any(row.half is not None for row in rows)
         else ""
     )
     says = (
         f"Methods by rank. The large mark is the mean, each small dot one {DOTS[kind]}.{interval} "
-        "Two overlapping bars say little about which method is better: the verdict compares pair "
-        "by pair. "
         + " ".join(
             f"{style} line: {words}, {value:.1f}%."
             for (words, value), style in zip(lines.items(), ("Dotted", "Dashed"), strict=False)
