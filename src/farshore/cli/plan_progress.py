@@ -13,6 +13,7 @@ from rich.text import Text
 from ..engines.carry_out import Progress
 from ..engines.work import Outcome
 from ..plan.plan import Plan, Planned
+from ..report.names import several
 from .tables import printable
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class PlanProgress:
             best = max(means, key=lambda name: means[name])
             yield (
                 f"  best mean so far: {best} {100 * means[best]:.1f}% on the unseen target "
-                f"({len(self.scores[best])} runs)"
+                f"({several(len(self.scores[best]), 'run')})"
             )
 
     def _note_score(self, planned: Planned | None, outcome: Outcome | None) -> None:
