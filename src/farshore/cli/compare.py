@@ -88,7 +88,7 @@ def compare(
     target: Annotated[
         str | None,
         typer.Option(
-            help="the unseen domain; the others are sources. Several in turn: 75/0. each: every "
+            help="the unseen domain; the others are sources. each:75/0: these in turn. each: every "
             "domain in turn (with --time: every domain from the third on, learned from those "
             "before it) [default: the benchmark's own; each for your own data]"
         ),

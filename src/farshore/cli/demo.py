@@ -12,7 +12,7 @@ from .engine_options import EngineOptions, RunsOption, WorkersOption, carry_out_
 if TYPE_CHECKING:
     from ..plan.experiment import Experiment
 
-BENCHMARK, TARGETS, ORDERS = "rotated-digits", "75/0", "balanced:4"
+BENCHMARK, TARGETS, ORDERS = "rotated-digits", "each:75/0", "balanced:4"
 METHODS = ("finetune", "er", "naive-cl-vrex", "cl-vrex", "cl-coral", "best")
 STEPS = 60
 NAME = "demo"

@@ -22,7 +22,7 @@ from ..randomness import derive
 BETWEEN_NAMES = "/"
 # An order that each trial of a search draws anew, so that it is selected with the settings.
 DRAWN = "drawn"
-# As a target: every domain in turn; several names, as in 75/0, stand for those in turn.
+# As a target: every domain in turn, or those that are named, as in each:75/0.
 EACH = "each"
 # `all` names at most this many orders; beyond it, `balanced:k` takes a sample.
 MOST_ORDERS = 720
@@ -74,8 +74,8 @@ class Aim:
 
 
 def in_turn(target: str | None) -> bool:
-    """Whether this word stands for several targets: `each`, or names as in `75/0`."""
-    return target is not None and (target == EACH or BETWEEN_NAMES in target)
+    """Whether this word stands for several targets: `each`, or names as in `each:75/0`."""
+    return target is not None and (target == EACH or target.startswith(f"{EACH}:"))
 
 
 def select_targets(benchmark: Benchmark, target: str | None) -> list[Aim]:
@@ -83,7 +83,8 @@ def select_targets(benchmark: Benchmark, target: str | None) -> list[Aim]:
     if not in_turn(target):
         return [Aim(target)]
     possible = benchmark.each_target()
-    names = list(possible) if target == EACH else str(target).split(BETWEEN_NAMES)
+    named = str(target).removeprefix(f"{EACH}:")
+    names = list(possible) if target == EACH else named.split(BETWEEN_NAMES)
     for name in names:
         if name not in possible:
             raise unknown("target", name, possible)
