@@ -11,11 +11,11 @@ ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,docs,trees,parquet,export,cluster,search,report]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,docs,trees,parquet,export,cluster,search,report,tensorboard,wandb,mlflow]'
 	touch $@
 
 demo: $(VENV)/installed
-	$(BIN)/farshore compare rotated-digits --methods finetune,er,tailored,naive --seeds 3
+	$(BIN)/farshore demo
 
 test: lint types
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m 'not soak'

@@ -25,6 +25,7 @@ PACKAGES = [
     "farshore",
     "farshore.benchmarks",
     "farshore.invariance",
+    "farshore.loggers",
     "farshore.memory",
     "farshore.methods",
     "farshore.networks",
