@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from browsing import browser
 from demonstrated import demo_score
 from made_sites import Made, make_sites
 from papers_own import printed_table
@@ -35,36 +35,12 @@ from farshore.report.table import Provenance, Report
 from farshore.report.verdict import judge
 from farshore.report.write import write_report
 
+__all__ = ["browser"]
 pytestmark = pytest.mark.soak
 
-CHROMIUM = (
-    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-)
-# The browser itself must not send requests, because the test could not distinguish them from the
-# page's.
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 HOSTILE = "<script>window.broken = true</script>"
 DRAWN = "html[data-drawn=yes]"
 LARGEST = 1_500_000
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed: install it to test the page in a browser")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield opened
-        opened.close()
 
 
 def all_runs(folder: Path) -> list[Shown]:

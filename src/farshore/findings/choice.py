@@ -2,9 +2,10 @@
 
 The recommended method is chosen unless another one is certainly better: the 95% interval of their
 paired difference over sites excludes zero. Few sites rank methods badly, and a weaker rule changes
-the method by chance more often than for a reason (`bench/audit_choice.py`). To measure how good this rule is, it is also applied without
-each site: it sees only the runs in which that site was left out, where the model of every stage is
-scored on the sources that it has not learned yet. The chosen method is then scored at the site.
+the method by chance more often than for a reason (`bench/audit_choice.py`). To measure how good
+this rule is, it is also applied without each site: it sees only the runs in which that site was
+left out, where the model of every stage is scored on the sources that it has not learned yet. The
+chosen method is then scored at the site.
 """
 
 from __future__ import annotations
