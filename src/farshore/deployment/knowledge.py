@@ -1,0 +1,166 @@
+"""What a model knows about its sites, and what that says about the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..data.domain import Rows
+from ..evaluation.calibration import confidences
+from ..learner import Learner
+from .estimate import Arrival, Estimate, NoEstimate, Signals, estimate, read_signals
+from .familiarity import Moments, known_sites, nearest_distance, past_rows
+from .held_out import Outputs, Reliability, common_temperature, outputs_of
+from .verdict import (
+    FEWEST_ROWS,
+    Profile,
+    Verdict,
+    judge_confidence,
+    judge_distance,
+    judge_profile,
+    judge_separation,
+    means_p_value,
+)
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """A learner with the held-out rows, stored summaries and facts of its sites."""
+
+    learner: Learner
+    held_out: Mapping[str, Mapping[str, Tensor]]
+    reliability: Mapping[str, Mapping[str, Tensor]]
+    moments: Mapping[str, Mapping[str, Tensor]]
+    facts: Mapping[str, Mapping[str, Any]]
+
+    @cached_property
+    def outputs(self) -> dict[str, Outputs]:
+        """What the learner says about held-out rows; for methods without rows, what it said."""
+        if self.held_out:
+            return {name: outputs_of(self.learner, rows) for name, rows in self.held_out.items()}
+        return {name: Reliability(**table).outputs() for name, table in self.reliability.items()}
+
+    @cached_property
+    def temperature(self) -> float:
+        """The temperature that fits the held-out rows; 1 without rows."""
+        return common_temperature(self.outputs)
+
+    @cached_property
+    def sites(self) -> dict[str, Moments]:
+        """Mean and covariance of each site's features."""
+        return known_sites(self.learner, self.moments) if self.learner.shape is not None else {}
+
+    @property
+    def arrivals(self) -> list[Arrival]:
+        """Every site that was measured before it was learned."""
+        found = []
+        for facts in self.facts.values():
+            numbers = facts["arrival"]
+            if numbers:
+                shown = {name: numbers[name] for name in ("confidence", "atc", "distance")}
+                signals = Signals(int(numbers["rows"]), **shown)
+                found.append(Arrival(signals, numbers["accuracy"], int(numbers["known"])))
+        return found
+
+    @property
+    def accuracy(self) -> float | None:
+        """The mean accuracy over the sites' held-out rows."""
+        means = [float(each.correct.mean()) for each in self.outputs.values() if len(each)]
+        return float(np.mean(means)) if means else None
+
+    def logits(self, inputs: Tensor) -> np.ndarray:
+        """The learner's own logits, without a calibration."""
+        index = torch.arange(len(inputs))
+        outputs = self.learner.system.logits(Rows(inputs, torch.zeros_like(index), index))
+        return outputs.double().cpu().numpy()
+
+    def signals(self, inputs: Tensor, logits: np.ndarray) -> Signals:
+        """What can be seen of a site without labels."""
+        distance = 0.0
+        if self.sites:
+            features = self.learner.system.features(inputs).double()
+            distance = nearest_distance(features.mean(dim=0), self.sites)
+        return read_signals(logits, distance, self.outputs, self.temperature)
+
+    def arrival(self, inputs: Tensor, labels: list[str]) -> dict[str, float]:
+        """Measure a labelled site before it is learned. Its labels may be new to the learner."""
+        logits = self.logits(inputs)
+        signals = self.signals(inputs, logits)
+        classes = np.array([str(label) for label in self.learner.classes or []], dtype=object)
+        predicted = classes[logits.argmax(axis=1)]
+        accuracy = float((predicted == np.array(labels, dtype=object)).mean())
+        return {
+            "rows": float(signals.rows),
+            "known": float(len(self.learner.domains)),
+            "accuracy": accuracy,
+            **signals.plain(),
+        }
+
+    def verdict(self, inputs: Tensor, here: Profile, strange: float | None) -> Verdict:
+        """The verdict on a site as a whole."""
+        profiles = [
+            Profile(**{**facts["profile"], "rows": int(facts["profile"]["rows"])})
+            for facts in self.facts.values()
+        ]
+        missing, unknown, reasons = judge_profile(here, profiles)
+        facts: dict[str, Any] = {"missing": missing, "unknown": unknown, "strange": strange}
+        if here.rows < FEWEST_ROWS:
+            note = f"fewer than {FEWEST_ROWS} rows: the site cannot be judged as a whole"
+            return Verdict(
+                here.rows, None, None, None, None, **facts, reasons=tuple(reasons), notes=(note,)
+            )
+        scaled = {
+            name: confidences(each.logits / self.temperature)
+            if each.logits is not None
+            else each.confidence
+            for name, each in self.outputs.items()
+        }
+        confidence, low = judge_confidence(
+            confidences(self.logits(inputs) / self.temperature),
+            scaled,
+            [arrival.signals.confidence for arrival in self.arrivals],
+        )
+        p_value, area, apart = judge_separation(
+            np.asarray(inputs), self._kept_inputs(), self.learner.seed
+        )
+        distance = far = None
+        if self._features_last():
+            features = self.learner.system.features(inputs)
+            distance, far = judge_distance(features, self.sites)
+            p_value = means_p_value(features, self.sites) if p_value is None else p_value
+        notes: tuple[str, ...] = ()
+        if len(self.learner.domains) < 2:
+            notes = ("one site is known: how much sites differ without harm is not known",)
+        found = [reason for reason in (low, apart, far) if reason is not None]
+        return Verdict(
+            here.rows,
+            p_value,
+            area,
+            confidence,
+            distance,
+            **facts,
+            reasons=(*found, *reasons),
+            notes=notes,
+        )
+
+    def estimate(self, inputs: Tensor, verdict: Verdict) -> Estimate | NoEstimate:
+        """The accuracy to expect at the site that was judged."""
+        signals = self.signals(inputs, self.logits(inputs))
+        return estimate(signals, self.arrivals, verdict.reasons)
+
+    def _features_last(self) -> bool:
+        """Whether the sites' features are those of the current weights."""
+        return self.learner.method_type.keeps_rows() or self.learner.system.forgets_exactly
+
+    def _kept_inputs(self) -> dict[str, np.ndarray]:
+        """Rows of each site, held out or in the memory: the test looks at inputs alone."""
+        kept = {name: [rows["inputs"].cpu().numpy()] for name, rows in self.held_out.items()}
+        for name, (inputs, _) in past_rows(self.learner).items():
+            kept.setdefault(name, []).append(inputs.cpu().numpy())
+        return {name: np.concatenate(parts) for name, parts in kept.items()}
