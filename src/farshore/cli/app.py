@@ -15,7 +15,10 @@ from .. import __version__
 from ..errors import FarshoreError
 from .audit import audit
 from .benchmarks import benchmarks
+from .calibrate import calibrate
+from .card import card
 from .compare import compare
+from .estimate import estimate
 from .evaluate import evaluate
 from .export import export
 from .forget import forget
@@ -68,7 +71,7 @@ app.command()(audit)
 app.command()(methods)
 app.command()(benchmarks)
 app.command()(prepare)
-for command in (learn, predict, evaluate, show, undo, forget, export):
+for command in (learn, predict, estimate, calibrate, evaluate, show, undo, forget, export, card):
     app.command()(command)
 app.command()(sweep)
 app.command()(results)

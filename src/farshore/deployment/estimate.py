@@ -95,12 +95,9 @@ def read_signals(
     pooled = [outputs for outputs in known.values() if len(outputs)]
     threshold = math.nan
     if pooled:
-        of_known = [
-            confidences(each.logits / temperature) if each.logits is not None else each.confidence
-            for each in pooled
-        ]
+        of_known = np.concatenate([each.confidences(temperature) for each in pooled])
         correct = np.concatenate([each.correct for each in pooled])
-        threshold = atc_threshold(np.concatenate(of_known), correct)
+        threshold = atc_threshold(of_known, correct)
     share = atc(confidence, threshold) if pooled else float(confidence.mean())
     return Signals(len(logits), float(confidence.mean()), share, distance)
 

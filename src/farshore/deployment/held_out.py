@@ -40,6 +40,10 @@ class Outputs:
     def __len__(self) -> int:
         return len(self.correct)
 
+    def confidences(self, temperature: float) -> np.ndarray:
+        """The confidence at a temperature; a table has that of its own time."""
+        return self.confidence if self.logits is None else confidences(self.logits / temperature)
+
 
 @dataclass(frozen=True)
 class Reliability:

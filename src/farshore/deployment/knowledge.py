@@ -12,21 +12,30 @@ import torch
 from torch import Tensor
 
 from ..data.domain import Rows
-from ..evaluation.calibration import confidences
+from ..evaluation.calibration import confidences, probabilities
+from ..findings.unlike import as_numbers
 from ..learner import Learner
 from .estimate import Arrival, Estimate, NoEstimate, Signals, estimate, read_signals
-from .familiarity import Moments, known_sites, nearest_distance, past_rows
+from .familiarity import Moments, known_sites, nearest_distance, past_rows, strangeness
 from .held_out import Outputs, Reliability, common_temperature, outputs_of
+from .neighbours import Neighbours
 from .verdict import (
     FEWEST_ROWS,
     Profile,
     Verdict,
+    influences,
     judge_confidence,
     judge_distance,
     judge_profile,
     judge_separation,
+    judge_strangeness,
     means_p_value,
+    weigh,
 )
+
+# Rows per site, and columns, at which the influence of inputs on the predictions is measured.
+INFLUENCE_ROWS = 50
+MOST_COLUMNS = 500
 
 
 @dataclass(frozen=True)
@@ -102,52 +111,80 @@ class Knowledge:
             **signals.plain(),
         }
 
-    def verdict(self, inputs: Tensor, here: Profile, strange: float | None) -> Verdict:
+    def strangeness(self, inputs: Tensor) -> tuple[np.ndarray, list[str]] | None:
+        """The strangeness of each row, and its nearest site; None if nothing is known.
+
+        The larger of the distance of its features from the nearest site's and of its inputs from
+        their nearest neighbour.
+        """
+        if not self.sites:
+            return None
+        values, nearest = strangeness(self.learner, self.sites, inputs)
+        if self.neighbours is not None:
+            values = np.maximum(values, self.neighbours.strangeness(np.asarray(inputs)))
+        return values, nearest
+
+    def verdict(self, inputs: Tensor, here: Profile) -> Verdict:
         """The verdict on a site as a whole."""
         profiles = [
             Profile(**{**facts["profile"], "rows": int(facts["profile"]["rows"])})
             for facts in self.facts.values()
         ]
         missing, unknown, reasons = judge_profile(here, profiles)
-        facts: dict[str, Any] = {"missing": missing, "unknown": unknown, "strange": strange}
         if here.rows < FEWEST_ROWS:
             note = f"fewer than {FEWEST_ROWS} rows: the site cannot be judged as a whole"
-            return Verdict(
-                here.rows, None, None, None, None, **facts, reasons=tuple(reasons), notes=(note,)
-            )
-        scaled = {
-            name: confidences(each.logits / self.temperature)
-            if each.logits is not None
-            else each.confidence
-            for name, each in self.outputs.items()
-        }
-        confidence, low = judge_confidence(
+            return Verdict(here.rows, missing, unknown, tuple(reasons), (note,))
+        confidence = judge_confidence(
             confidences(self.logits(inputs) / self.temperature),
-            scaled,
+            {name: each.confidences(self.temperature) for name, each in self.outputs.items()},
             [arrival.signals.confidence for arrival in self.arrivals],
         )
-        p_value, area, apart = judge_separation(
-            np.asarray(inputs), self._kept_inputs(), self.learner.seed
-        )
-        distance = far = None
+        rows = np.asarray(inputs)
+        p_value, area = judge_separation(rows, self.kept, self.relevant, self.learner.seed)
+        distance = neighbours = None
         if self._features_last():
             features = self.learner.system.features(inputs)
-            distance, far = judge_distance(features, self.sites)
+            distance = judge_distance(features, self.sites)
             p_value = means_p_value(features, self.sites) if p_value is None else p_value
+        if self.neighbours is not None:
+            values = self.neighbours.strangeness(rows)
+            neighbours = judge_strangeness(values, self.neighbours.between())
         notes: tuple[str, ...] = ()
         if len(self.learner.domains) < 2:
             notes = ("one site is known: how much sites differ without harm is not known",)
-        found = [reason for reason in (low, apart, far) if reason is not None]
+        reasons += weigh(confidence, (area, neighbours, distance))
         return Verdict(
-            here.rows,
-            p_value,
-            area,
-            confidence,
-            distance,
-            **facts,
-            reasons=(*found, *reasons),
+            rows=here.rows,
+            missing=missing,
+            unknown=unknown,
+            reasons=tuple(reasons),
             notes=notes,
+            p_value=p_value,
+            area=area.range if area is not None else None,
+            confidence=confidence.range if confidence is not None else None,
+            distance=distance.range if distance is not None else None,
+            neighbours=neighbours.range if neighbours is not None else None,
         )
+
+    @cached_property
+    def relevant(self) -> np.ndarray:
+        """Which inputs count for the predictions; of images, all parts do."""
+        rows = [each[:INFLUENCE_ROWS] for each in self.kept.values()]
+        if not rows or rows[0].ndim != 2 or rows[0].shape[1] > MOST_COLUMNS:
+            width = as_numbers(rows[0][:1]).shape[1] if rows else 1
+            return np.ones(width, dtype=bool)
+        return influences(
+            lambda inputs: probabilities(self.logits(torch.from_numpy(inputs))),
+            np.concatenate(rows),
+            self.learner.seed,
+        )
+
+    @cached_property
+    def neighbours(self) -> Neighbours | None:
+        """The kept rows of a table, to look for near neighbours."""
+        if not self.kept or next(iter(self.kept.values())).ndim != 2:
+            return None
+        return Neighbours.of(self.kept, self.relevant)
 
     def estimate(self, inputs: Tensor, verdict: Verdict) -> Estimate | NoEstimate:
         """The accuracy to expect at the site that was judged."""
@@ -158,7 +195,8 @@ class Knowledge:
         """Whether the sites' features are those of the current weights."""
         return self.learner.method_type.keeps_rows() or self.learner.system.forgets_exactly
 
-    def _kept_inputs(self) -> dict[str, np.ndarray]:
+    @cached_property
+    def kept(self) -> dict[str, np.ndarray]:
         """Rows of each site, held out or in the memory: the test looks at inputs alone."""
         kept = {name: [rows["inputs"].cpu().numpy()] for name, rows in self.held_out.items()}
         for name, (inputs, _) in past_rows(self.learner).items():

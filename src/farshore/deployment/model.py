@@ -37,6 +37,7 @@ from ..data.steps import usual_steps
 from ..data.table import TablePreprocessing
 from ..errors import DivergedError, FarshoreError, StateError
 from ..evaluation.calibration import Calibration, probabilities
+from ..forms import FormError
 from ..learner import Learner, from_state_dict
 from ..lock import exclusive
 from ..names import check_name
@@ -53,8 +54,9 @@ from ..state import (
     save_state,
     undo,
 )
+from .calibrate import Calibrated, fit_labelled, fit_unlabelled
 from .estimate import Estimate, NoEstimate
-from .familiarity import known_sites, moments, past_rows, strangeness
+from .familiarity import moments, past_rows
 from .gate import Agreement, Gate, agreement, is_unclear, quick_agreement
 from .held_out import MOST_ROWS, Reliability, as_rows, choose
 from .knowledge import Knowledge
@@ -328,9 +330,9 @@ class Model:
         )
         for index, label in enumerate(classes):
             table[f"p({label})"] = shares[:, index]
-        sites = known_sites(self.learner, self.moments)
-        if sites:
-            table["strangeness"], table["nearest"] = strangeness(self.learner, sites, inputs)
+        strange = self.knowledge.strangeness(inputs)
+        if strange is not None:
+            table["strangeness"], table["nearest"] = strange
         if isinstance(self.learner.preprocessing, TablePreprocessing):
             assert isinstance(site.inputs, pd.DataFrame)
             table["unknown"] = self.learner.preprocessing.unknown(site.inputs)
@@ -345,11 +347,7 @@ class Model:
     def judge(self, site: Site) -> tuple[Verdict, Estimate | NoEstimate]:
         """The verdict on a site without labels, and the accuracy to expect there."""
         inputs, knowledge = self.inputs(site), self.knowledge
-        strange = None
-        if knowledge.sites:
-            values, _ = strangeness(self.learner, knowledge.sites, inputs)
-            strange = float((values > 1).mean())
-        verdict = knowledge.verdict(inputs, self.profile(site), strange)
+        verdict = knowledge.verdict(inputs, self.profile(site))
         return verdict, knowledge.estimate(inputs, verdict)
 
     def profile(self, site: Site) -> Profile:
@@ -362,6 +360,20 @@ class Model:
             marked = self.learner.preprocessing.unknown(site.inputs)
             unknown = float(np.mean([text != "" for text in marked]))
         return profile(self.inputs(site), missing, unknown)
+
+    def class_shares(self) -> np.ndarray:
+        """The share of each class in all learned sites together."""
+        classes = [str(label) for label in self.learner.classes or []]
+        counts = [
+            sum(facts["classes"].get(label, 0) for facts in self.sites.values())
+            for label in classes
+        ]
+        if not sum(counts):
+            raise FarshoreError(
+                f"{self.folder} has no record of the classes of its sites: give labelled rows"
+            )
+        shares: np.ndarray = np.array(counts) / sum(counts)
+        return shares
 
     @property
     def promised(self) -> float | None:
@@ -648,6 +660,56 @@ def _created(
     return model
 
 
+def calibrate(
+    folder: str | Path,
+    data: str | Path,
+    *,
+    labelled: bool = True,
+    label: str | None = None,
+    form: TextForm | None = None,
+) -> tuple[Calibrated, Model]:
+    """Calibrate the outputs of the model in `folder` to a few rows of a new site.
+
+    Nothing is trained. The previous version is kept for `undo`; a later `learn` drops the
+    calibration. Nothing is written if the rows give no reason to change anything.
+    """
+    with exclusive(_existing(folder)):
+        remove_orphans(Path(folder), kind="learner")
+        model = Model.open(folder)
+        site = model.read(data, labelled=labelled, label=label, form=form)
+        for note in site.notes:
+            model.learner.observer.note(note)
+        logits = model.learner.logits(model.inputs(site)).double().cpu().numpy()
+        usual = model.knowledge.temperature
+        if labelled:
+            classes = model.learner.classes or []
+            labels = encode_labels(site.labels or [], classes, domain="DATA").numpy()
+            done = fit_labelled(logits, labels, usual=usual)
+        else:
+            done = fit_unlabelled(logits, model.class_shares(), temperature=usual)
+        if done.changes:
+            model.calibration = {
+                "temperature": done.calibration.temperature,
+                "offsets": list(done.calibration.offsets),
+                "rows": done.rows,
+                "labelled": labelled,
+                "when": datetime.now(UTC).isoformat(timespec="seconds"),
+            }
+            values = {"temperature": f"{done.calibration.temperature:.4g}"}
+            values["offsets"] = ", ".join(f"{value:.3g}" for value in done.calibration.offsets)
+            model.log.append(
+                Entry(
+                    action="calibrated",
+                    rows=done.rows,
+                    settings=values,
+                    metric=model.learner.metric,
+                    note=done.kind,
+                )
+            )
+            model.save()
+        return done, model
+
+
 def take_back(folder: str | Path) -> Model:
     """Return to the version before the last change, and open it."""
     with exclusive(_existing(folder)):
@@ -660,7 +722,10 @@ def take_back(folder: str | Path) -> Model:
         Checkpoints(Path(folder) / CHECKPOINT, base="").clear()
         # Not by opening the model, which would delete what tells that an undo is unfinished.
         parts = load_parts(folder, kind="learner")
-        log = read_log(parts[LOG]) if LOG in parts else []
+        try:
+            log = read_log(parts[LOG]) if LOG in parts else []
+        except FormError as error:
+            raise StateError(f"{folder} is damaged: its log cannot be read ({error})") from None
         note = f"{log[-1].action} {log[-1].site or ''}".strip() if log else ""
         undone = Entry(action="undone", note=note)
         undo(folder, kind="learner", records={LOG: log_state([*log, undone])})

@@ -7,6 +7,7 @@ raised if the site lies outside the range that the known sites span, in one of t
   for each site, before it was learned;
 - separation: a random forest tells the site from the kept rows of all sites far better than it
   tells any known site from the others;
+- neighbours: far more rows have no near neighbour among the kept rows;
 - distance: the mean of the features is far further from the nearest site than any known site's;
 - missing values, unknown categories, or columns with a single value, far beyond the known sites'.
 
@@ -17,8 +18,8 @@ differs at all.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
@@ -33,18 +34,28 @@ FEWEST_ROWS = 20
 # The forest sees at most this many rows of a site, and compares at most this many known sites.
 MOST_ROWS = 300
 MOST_SITES = 10
+TREES = 50
 # How far, beyond chance, a mean confidence may lie below the lowest of the known sites.
-CONFIDENCE_ROOM = 0.03
+CONFIDENCE_ROOM = 0.015
 CONFIDENCE_RISK = 0.01
 # How far a separation may lie above the largest between known sites, in standard deviations of
 # normal distributions that are separated as well; and the area that is never an alarm.
-SEPARATION_ROOM = 0.9
-HARMLESS_AREA = 0.8
+SEPARATION_ROOM = 0.4
+HARMLESS_AREA = 0.7
+# The same for the share of rows without a near neighbour.
+STRANGE_ROOM = 0.05
+# Two signs together are an alarm from this share of the room of each.
+SHARE_OF_BOTH = 0.4
+# With the usual confidence, other signs must be this many times further out of range.
+USUALLY_CONFIDENT = 2.0
 # With a single known site there is no spread between sites: only this area is an alarm.
 LONE_AREA = 0.97
+# An input counts if shuffling it changes the predictions at least by this share of what shuffling
+# the most important one does.
+LEAST_INFLUENCE = 0.25
 # A distance is an alarm from this multiple of the largest between known sites, and from this size.
 DISTANCE_FACTOR = 3.0
-LEAST_DISTANCE = 1.0
+LEAST_DISTANCE = 0.1
 # Shares beyond the largest of the known sites.
 MISSING_ROOM = 0.3
 UNKNOWN_ROOM = 0.5
@@ -91,15 +102,15 @@ class Verdict:
     """
 
     rows: int
-    p_value: float | None
-    area: Range | None
-    confidence: Range | None
-    distance: Range | None
     missing: Range
     unknown: Range
-    strange: float | None
     reasons: tuple[str, ...]
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
+    p_value: float | None = None
+    area: Range | None = None
+    confidence: Range | None = None
+    distance: Range | None = None
+    neighbours: Range | None = None
 
     @property
     def alarm(self) -> bool:
@@ -122,91 +133,143 @@ def profile(inputs: Tensor, missing: float, unknown: float) -> Profile:
 # ---- the parts of a verdict ----------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Sign:
+    """A quantity at the site and at the known ones.
+
+    excess: how far it is out of their range, where 1 uses up the room that is left for chance and
+    for the usual differences between sites; 0 and below is inside the range.
+    """
+
+    range: Range
+    excess: float
+    text: str
+
+
 def judge_confidence(
     confidence: np.ndarray, known: Mapping[str, np.ndarray], unseen: Sequence[float]
-) -> tuple[Range | None, str | None]:
+) -> Sign | None:
     """Compare the mean confidence with held-out rows, and with sites before they were learned."""
     means = [float(values.mean()) for values in known.values() if len(values)] + list(unseen)
     if not means:
-        return None, None
+        return None
     here = float(confidence.mean())
     error = float(confidence.std()) / math.sqrt(len(confidence))
-    factor = float(stats.norm.ppf(1 - CONFIDENCE_RISK))
+    room = CONFIDENCE_ROOM + float(stats.norm.ppf(1 - CONFIDENCE_RISK)) * error
     bound = Range(here, min(means), max(means))
-    if here >= bound.low - CONFIDENCE_ROOM - factor * error:
-        return bound, None
-    return bound, (
+    text = (
         f"the mean confidence is {100 * here:.1f}%, at known sites it was at least "
         f"{100 * bound.low:.1f}%"
     )
+    return Sign(bound, (bound.low - here) / room, text)
 
 
 def judge_separation(
-    inputs: np.ndarray, kept: Mapping[str, np.ndarray], seed: int
-) -> tuple[float | None, Range | None, str | None]:
-    """The two-sample test: p-value, area, and whether the area is beyond those of known sites."""
+    inputs: np.ndarray, kept: Mapping[str, np.ndarray], relevant: np.ndarray, seed: int
+) -> tuple[float | None, Sign | None]:
+    """The two-sample test: its p-value, and how its area compares with those of known sites.
+
+    relevant: which inputs count for the predictions. The test looks at all of them, the comparison
+    with known sites at these alone.
+    """
     rows = {name: _some(as_numbers(each), seed, name) for name, each in kept.items() if len(each)}
     if not rows:
-        return None, None, None
+        return None, None
     own = _some(as_numbers(inputs), seed, "")
     everything = np.concatenate(list(rows.values()))
-    area = _separated(own, everything, seed, "")
     count = min(len(own), len(everything))
-    p_value = float(stats.norm.sf((area - 0.5) / chance_error(count, count)))
-    names = list(rows)[-MOST_SITES:]
+    error = chance_error(count, count)
+    area = _separated(own, everything, seed, "")
+    p_value = float(stats.norm.sf((area - 0.5) / error))
+    if not relevant.all():
+        own, everything = own[:, relevant], everything[:, relevant]
+        rows = {name: each[:, relevant] for name, each in rows.items()}
+        area = _separated(own, everything, seed, "")
     between = [
         _separated(
             rows[name], np.concatenate([rows[other] for other in rows if other != name]), seed, name
         )
-        for name in (names if len(rows) > 1 else [])
+        for name in (list(rows)[-MOST_SITES:] if len(rows) > 1 else [])
     ]
     if not between:
-        reason = None
-        if area >= LONE_AREA:
-            reason = (
-                f"a classifier tells its rows from the only known site's ({100 * area:.0f}% of the "
-                "pairs in order)"
-            )
-        return p_value, Range(area, 0.5, 0.5), reason
+        text = f"a classifier tells {100 * area:.0f}% of its rows from those of the only known site"
+        return p_value, Sign(Range(area, 0.5, 0.5), (area - 0.5) / (LONE_AREA - 0.5), text)
     known = Range(area, min(between), max(between))
-    limit = max(_deviations(HARMLESS_AREA), _deviations(known.high) + SEPARATION_ROOM)
-    # By chance, a small sample is separated less exactly.
-    limit += 2 * chance_error(count, count)
-    if _deviations(area) <= min(limit, _deviations(LARGEST_AREA) - 1e-9):
-        return p_value, known, None
-    if known.high >= LARGEST_AREA:
-        return p_value, known, None  # known sites are told apart as well
-    return (
-        p_value,
-        known,
-        (
-            f"a classifier tells its rows from the known sites' with {100 * area:.0f}% of the "
-            f"pairs in order; known sites from each other with at most {100 * known.high:.0f}%"
-        ),
+    spread = [_deviations(each) for each in between]
+    # Near 0.5, an area changes by its error if the distance changes by 2 √π times as much.
+    room = max(SEPARATION_ROOM, 2 * float(np.std(spread))) + 4 * math.sqrt(math.pi) * error
+    start = max(_deviations(HARMLESS_AREA) - room, max(spread))
+    text = (
+        f"a classifier tells its rows from the known sites' (area {area:.2f}) better than known "
+        f"sites from each other (at most {known.high:.2f})"
     )
+    return p_value, Sign(known, (_deviations(area) - start) / room, text)
 
 
-def judge_distance(
-    features: Tensor, sites: Mapping[str, Moments]
-) -> tuple[Range | None, str | None]:
+def judge_strangeness(values: np.ndarray, between: Sequence[float]) -> Sign | None:
+    """Compare the share of strange rows with that of each known site, seen from the others."""
+    if not between:
+        return None
+    here = float((values > 1).mean())
+    known = _range(here, between)
+    error = math.sqrt((here * (1 - here) + 1 / len(values)) / len(values))
+    room = STRANGE_ROOM + 2 * float(np.std(between))
+    room += float(stats.norm.ppf(1 - CONFIDENCE_RISK)) * error
+    text = (
+        f"{100 * here:.0f}% of the rows have no near neighbour among the kept rows; at known sites "
+        f"it was at most {100 * known.high:.0f}%"
+    )
+    return Sign(known, (here - known.high) / room, text)
+
+
+def influences(
+    predict: Callable[[np.ndarray], np.ndarray], inputs: np.ndarray, seed: int
+) -> np.ndarray:
+    """Which columns of the inputs count: shuffling them changes the predicted probabilities."""
+    draws = np.random.default_rng(derive(seed, "verdict", "influence"))
+    before = predict(inputs)
+    changes = np.zeros(inputs.shape[1])
+    for column in range(inputs.shape[1]):
+        shuffled = inputs.copy()
+        shuffled[:, column] = draws.permutation(shuffled[:, column])
+        changes[column] = np.abs(predict(shuffled) - before).mean()
+    relevant: np.ndarray = changes >= LEAST_INFLUENCE * max(changes.max(), 1e-12)
+    return relevant
+
+
+def weigh(confidence: Sign | None, others: Sequence[Sign | None]) -> list[str]:
+    """The signs that are an alarm by themselves, or two weaker ones together.
+
+    A model that is as confident as usual is more often right than wrong about a site that merely
+    differs: then only signs far out of range are an alarm.
+    """
+    given = [sign for sign in others if sign is not None]
+    usual = False
+    if confidence is not None:
+        usual = confidence.range.here >= 0.5 * (confidence.range.low + confidence.range.high)
+        given.insert(0, confidence)
+    limit = USUALLY_CONFIDENT if usual else 1.0
+    alone = [sign.text for sign in given if sign.excess > limit]
+    together = [sign.text for sign in given if sign.excess > SHARE_OF_BOTH * limit]
+    return alone or (together if len(together) > 1 else [])
+
+
+def judge_distance(features: Tensor, sites: Mapping[str, Moments]) -> Sign | None:
     """Compare the distance of the mean features with those between known sites."""
-    if not sites:
-        return None, None
+    if len(sites) < 2:
+        return None
     here = nearest_distance(features.double().mean(dim=0), sites)
     between = [
         nearest_distance(site.mean, {other: each for other, each in sites.items() if other != name})
         for name, site in sites.items()
-        if len(sites) > 1
     ]
-    if not between:
-        return Range(here, 0.0, 0.0), None
     known = Range(here, min(between), max(between))
-    if here <= max(LEAST_DISTANCE, DISTANCE_FACTOR * known.high):
-        return known, None
-    return known, (
-        f"the mean of its features is {here:.1f} standard deviations from the nearest known site; "
-        f"known sites are at most {known.high:.1f} apart"
+    limit = max(LEAST_DISTANCE, DISTANCE_FACTOR * known.high)
+    text = (
+        f"the mean of its features is {here / max(known.high, 1e-9):.1f} times as far from the "
+        "nearest known site as known sites are from each other"
     )
+    return Sign(known, (here - known.high) / max(limit - known.high, 1e-9), text)
 
 
 def means_p_value(features: Tensor, sites: Mapping[str, Moments]) -> float | None:
@@ -261,7 +324,7 @@ def _separated(own: np.ndarray, rest: np.ndarray, seed: int, name: str) -> float
     draws = np.random.default_rng(derive(seed, "verdict", "rest", name))
     count = min(len(own), len(rest))
     first, second = (rows[draws.permutation(len(rows))[:count]] for rows in (own, rest))
-    return separation(first, second, derive(seed, "verdict", "forest", name) % 2**32)
+    return separation(first, second, derive(seed, "verdict", "forest", name) % 2**32, TREES)
 
 
 def _deviations(area: float) -> float:

@@ -150,14 +150,14 @@ def chance_error(own: int, rest: int) -> float:
     return math.sqrt((own + rest + 1) / (12 * own * rest))
 
 
-def separation(own: np.ndarray, rest: np.ndarray, seed: int) -> float:
+def separation(own: np.ndarray, rest: np.ndarray, seed: int, trees: int = TREES) -> float:
     """The area under the ROC curve of out-of-bag votes."""
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.metrics import roc_auc_score
 
     if len(own) < 2:
         return 0.5
-    forest = RandomForestClassifier(TREES, min_samples_leaf=2, oob_score=True, random_state=seed)
+    forest = RandomForestClassifier(trees, min_samples_leaf=2, oob_score=True, random_state=seed)
     is_own = np.repeat([1, 0], [len(own), len(rest)])
     forest.fit(np.concatenate([own, rest]), is_own)
     votes = np.nan_to_num(forest.oob_decision_function_[:, 1], nan=0.5)
