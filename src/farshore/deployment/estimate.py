@@ -4,11 +4,13 @@ Whenever a site is learned, the model is first measured on it: at that moment th
 model, and its labels are known. Each such arrival is a left-out site with what can be seen without
 labels (average confidence, ATC, distance) and the accuracy that was found.
 
-An estimate takes one of four ways: the mean accuracy of the left-out sites, the average confidence
-or ATC, each corrected by its mean error there, or a regression of the accuracy on the distance. It
-takes the way that predicts every left-out site best from the others. With the root mean square r of
-these errors over n sites, the interval is value ± t(n - 1) · r, Student's, as in
-`farshore.findings.expectation`.
+There are four ways to an estimate: the mean accuracy of the left-out sites; the average confidence
+or ATC, each corrected by its mean error there; and a regression of the accuracy on the distance.
+Each way predicts every left-out site from the others, with the mean square error r². The estimate
+is the mean of the ways with weights 1 / r⁴, and the interval is value ± t(n - 1) · r over n sites,
+Student's, as in `farshore.findings.expectation`, with the mean of r² under these weights. The
+accuracy of a site varies by chance, and r² is never less than 1.2 times this variance: few sites
+may agree better by accident.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from ..evaluation.calibration import atc, atc_threshold, confidences
 from ..findings.expectation import FEWEST_SITES, LEVEL
 from .held_out import Outputs
 
+# The least error of a way, as a multiple of the variance of an accuracy by chance.
+LEAST_ERROR = 1.2
 # An interval that is wider says nothing.
 WIDEST = 0.5
 # A regression is not continued beyond this multiple of the largest distance.
@@ -59,16 +63,21 @@ class Arrival:
     accuracy: float
     known: int
 
+    @property
+    def rows(self) -> int:
+        """How many rows the accuracy was measured on."""
+        return max(1, self.signals.rows)
+
 
 @dataclass(frozen=True)
 class Estimate:
-    """The expected accuracy at a site. `way` names how it was estimated, `values` has all ways."""
+    """The expected accuracy at a site; `values` and `weights` are those of each way."""
 
     accuracy: float
     low: float
     high: float
-    way: str
     values: dict[str, float]
+    weights: dict[str, float]
     signals: Signals
     sites: int
     level: float = LEVEL
@@ -161,14 +170,17 @@ def estimate(
         if name != "distance" or here.distance <= BEYOND * furthest
     }
     values = {name: way(sites, here) for name, way in ways.items()}
-    errors = {name: _left_out_error(way, sites) for name, way in ways.items()}
-    chosen = min(errors, key=lambda name: errors[name])
-    value = min(1.0, max(0.0, values[chosen]))
+    chance = float(np.mean([each.accuracy * (1 - each.accuracy) / each.rows for each in sites]))
+    least = max(LEAST_ERROR * chance, 1e-6)
+    errors = {name: max(_left_out_error(way, sites), least) for name, way in ways.items()}
+    total = sum(error**-2 for error in errors.values())
+    weights = {name: error**-2 / total for name, error in errors.items()}
+    value = min(1.0, max(0.0, sum(weights[name] * values[name] for name in ways)))
+    error = sum(weights[name] * errors[name] for name in ways)
     # Fewer rows than at the left-out sites: their score varies more by chance.
-    rows = float(np.mean([1 / max(1, site.signals.rows) for site in sites]))
+    rows = float(np.mean([1 / each.rows for each in sites]))
     more = max(0.0, value * (1 - value) * (1 / here.rows - rows))
-    factor = float(stats.t.ppf((1 + LEVEL) / 2, len(sites) - 1))
-    half = factor * math.sqrt(errors[chosen] ** 2 + more)
+    half = float(stats.t.ppf((1 + LEVEL) / 2, len(sites) - 1)) * math.sqrt(error + more)
     if 2 * half > WIDEST:
         return NoEstimate(
             f"the accuracy at its own left-out sites cannot be predicted: an interval would be "
@@ -176,13 +188,13 @@ def estimate(
             here,
         )
     low, high = max(0.0, value - half), min(1.0, value + half)
-    return Estimate(value, low, high, chosen, values, here, len(sites))
+    return Estimate(value, low, high, values, weights, here, len(sites))
 
 
 def _left_out_error(way: Way, sites: Sequence[Arrival]) -> float:
-    """The root mean square error when each site is predicted from the others."""
+    """The mean square error when each site is predicted from the others."""
     errors = [
         site.accuracy - way([*sites[:number], *sites[number + 1 :]], site.signals)
         for number, site in enumerate(sites)
     ]
-    return float(np.sqrt(np.mean(np.square(errors))))
+    return float(np.mean(np.square(errors)))

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from scipy import stats
 
-from ..evaluation.scores import score
+from ..evaluation.scores import auroc, score
 from .held_out import Outputs
 
 # A past site may lose this much, beyond what chance explains, unless --max-drop says otherwise.
@@ -26,7 +26,7 @@ RISK = 0.05
 # known sites.
 LABEL_RISK = 0.01
 RESAMPLES = 400
-PERMUTATIONS = 2000
+PERMUTATIONS = 200
 # With fewer rows outside the most frequent class, nothing can be said about the labels.
 FEWEST_OTHERS = 10
 
@@ -72,37 +72,40 @@ def _score(metric: str, outputs: Outputs, rows: np.ndarray | None = None) -> flo
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far predictions agree with labels beyond chance: Cohen's kappa.
+    """How well scores rank the rows of each class above the others: the area under the ROC curve.
 
-    κ = (a - e) / (1 - e), with the accuracy a and the accuracy e of predictions that have nothing
-    to do with the labels. p_value: how often shuffled labels agree as well.
+    Unlike an accuracy, it does not depend on how frequent the classes are. error: its standard
+    deviation with shuffled labels. p_value: the probability of such an area with shuffled labels.
     """
 
-    kappa: float
+    area: float
     error: float
-    p_value: float
     rows: int
+
+    @property
+    def p_value(self) -> float:
+        """One-sided, from the normal distribution."""
+        return float(stats.norm.sf((self.area - 0.5) / self.error))
 
     @property
     def highest(self) -> float:
         """The upper end of a one-sided interval."""
-        return self.kappa + float(stats.norm.ppf(1 - LABEL_RISK)) * self.error
+        return self.area + float(stats.norm.ppf(1 - LABEL_RISK)) * self.error
 
 
-def agreement(predicted: np.ndarray, labels: np.ndarray) -> Agreement | None:
-    """The agreement of these predictions; None if (nearly) all labels are equal."""
+def agreement(scores: np.ndarray, labels: np.ndarray) -> Agreement | None:
+    """The agreement of logits or votes [n, C] with labels; None if nearly all labels are equal."""
     if not _tells(labels):
         return None
-    hits = float((predicted == labels).mean())
-    classes = np.union1d(predicted, labels)
-    chance = float(sum((predicted == c).mean() * (labels == c).mean() for c in classes))
+    outputs = torch.from_numpy(np.asarray(scores, dtype=float))
+    area = auroc(outputs, torch.from_numpy(labels))
     draws = np.random.default_rng(0)
-    shuffled = [float((predicted == draws.permutation(labels)).mean()) for _ in range(PERMUTATIONS)]
-    p_value = (1 + float(np.sum(np.asarray(shuffled) >= hits - 1e-12))) / (1 + PERMUTATIONS)
-    # As if one more row were right and one wrong: a handful of rows is never certain.
-    spread = np.sqrt((hits * len(labels) + 1) * ((1 - hits) * len(labels) + 1)) / (len(labels) + 2)
-    error = float(spread / np.sqrt(len(labels)) / (1 - chance))
-    return Agreement((hits - chance) / (1 - chance), error, p_value, len(labels))
+    shuffled = [
+        auroc(outputs, torch.from_numpy(draws.permutation(labels))) for _ in range(PERMUTATIONS)
+    ]
+    error = float(np.std([each for each in shuffled if each is not None]))
+    # Scores that are all equal rank nothing, whatever the labels are.
+    return Agreement(area, error, len(labels)) if area is not None and error > 0 else None
 
 
 def looks_shuffled(new: Agreement, known: float) -> bool:
@@ -125,8 +128,9 @@ def quick_agreement(inputs: np.ndarray, labels: np.ndarray, seed: int) -> Agreem
         return None
     forest = RandomForestClassifier(100, min_samples_leaf=2, oob_score=True, random_state=seed)
     forest.fit(inputs, labels)
-    votes = np.nan_to_num(forest.oob_decision_function_, nan=0.0)
-    return agreement(forest.classes_[votes.argmax(axis=1)], labels)
+    votes = np.zeros((len(labels), int(labels.max()) + 1))
+    votes[:, forest.classes_] = np.nan_to_num(forest.oob_decision_function_, nan=0.0)
+    return agreement(np.log(votes + 1e-3), labels)
 
 
 def is_unclear(new: Agreement | None, known: float) -> bool:
@@ -183,8 +187,8 @@ class Gate:
         return (
             f"its labels seem to have nothing to do with its inputs: on {new.rows} rows, "
             "predictions for rows that were not trained on agree with them no better than with "
-            f"shuffled ones (kappa {new.kappa:.2f}, p {new.p_value:.2f}; at known sites kappa "
-            f"{known:.2f}); check the label column, or set your own bar by --min-score"
+            f"shuffled ones (area under the ROC curve {new.area:.2f}, p {new.p_value:.2f}; at "
+            f"known sites {known:.2f}); check the label column, or set your own bar by --min-score"
         )
 
 

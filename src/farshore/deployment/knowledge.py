@@ -23,6 +23,7 @@ from .verdict import (
     FEWEST_ROWS,
     Profile,
     Verdict,
+    areas_between,
     influences,
     judge_confidence,
     judge_distance,
@@ -140,7 +141,9 @@ class Knowledge:
             [arrival.signals.confidence for arrival in self.arrivals],
         )
         rows = np.asarray(inputs)
-        p_value, area = judge_separation(rows, self.kept, self.relevant, self.learner.seed)
+        p_value, area = judge_separation(
+            rows, self.kept, self.relevant, self.areas, self.learner.seed
+        )
         distance = neighbours = None
         if self._features_last():
             features = self.learner.system.features(inputs)
@@ -178,6 +181,11 @@ class Knowledge:
             np.concatenate(rows),
             self.learner.seed,
         )
+
+    @cached_property
+    def areas(self) -> list[float]:
+        """How well each known site is told from the others."""
+        return areas_between(self.kept, self.relevant, self.learner.seed)
 
     @cached_property
     def neighbours(self) -> Neighbours | None:

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,7 @@ class Model:
 
     def drop(self, name: str) -> None:
         """Delete the record of a site, and remember only that it is forgotten."""
+        self.__dict__.pop("knowledge", None)
         for kept in (self.sites, self.moments, self.held_out, self.reliability):
             kept.pop(name, None)
         for facts in self.sites.values():
@@ -299,9 +301,9 @@ class Model:
             )
         return self.learner.preprocessing.transform(site.inputs)
 
-    @property
+    @cached_property
     def knowledge(self) -> Knowledge:
-        """What the model knows about its sites."""
+        """What the model knows about its sites, until it learns or forgets one."""
         return Knowledge(self.learner, self.held_out, self.reliability, self.moments, self.sites)
 
     def logits(self, site: Site) -> np.ndarray:
@@ -432,6 +434,7 @@ class Model:
         learner.preprocessing = preprocessing
         self.columns = columns
         self._keep(domain)
+        self.__dict__.pop("knowledge", None)
         self.calibration = None  # it was fitted to the outputs of other weights
         counts = torch.bincount(labels, minlength=len(classes)).tolist()
         self.sites[name] = {
@@ -472,14 +475,14 @@ class Model:
         if not len(rows):
             return None
         logits, labels = (each.cpu().numpy() for each in self.learner.outputs(rows))
-        return agreement(logits.argmax(axis=1), labels)
+        return agreement(logits, labels)
 
     def check_labels(self, gate: Gate, domain: Domain) -> str | None:
         """Why the labels of a domain that was just learned are refused; None if they are not."""
         known = [
-            facts["kappa"]
+            facts["agreement"]
             for site, facts in self.sites.items()
-            if site != domain.name and facts["kappa"] is not None
+            if site != domain.name and facts["agreement"] is not None
         ]
         own = self.agreement_with(domain)
         if gate.min_score is not None or not known or not len(domain.validation):
@@ -606,7 +609,7 @@ def learn(
         now = model.standing()
         after = {past: now[past] for past in before}
         gate = Gate(max_drop, min_score)
-        kappa = model.agreement_with(domain)
+        own = model.agreement_with(domain)
         refusal = gate.check_past(model.learner.metric, outputs, model.knowledge.outputs)
         refusal = refusal or gate.check_score(model.learner.metric, scores.get("validation"))
         refusal = refusal or model.check_labels(gate, domain)
@@ -618,7 +621,7 @@ def learn(
         measured = {"scores": scores, "before": before, "after": after}
         model.sites[name] |= {"command": command, **measured}
         model.sites[name] |= {"arrival": arrival, "promised": min_score}
-        model.sites[name]["kappa"] = kappa.kappa if kappa is not None else None
+        model.sites[name]["agreement"] = own.area if own is not None else None
         decided = {"steps": steps, "validation": validation, "max_drop": gate.allowed}
         model.note_learned(name, decided | {"min_score": min_score})
         model.save()

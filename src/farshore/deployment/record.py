@@ -36,7 +36,7 @@ FACTS: dict[str, Any] = {
     "classes": MapOf(0),
     "profile": PROFILE,
     "arrival": MapOf(0.0),
-    "kappa": Maybe(0.0),
+    "agreement": Maybe(0.0),
     "promised": Maybe(0.0),
 }
 CALIBRATION: dict[str, Any] = {
@@ -72,10 +72,10 @@ def check_record(record: Mapping[str, Any], learner: Learner) -> None:
 def _check_facts(facts: Mapping[str, Any], where: str) -> None:
     if facts["arrival"]:
         check_form(facts["arrival"], ARRIVAL, f"{where}.arrival")
-    numbers = {**facts["arrival"], **facts["profile"], **facts["classes"]}
-    for name, value in numbers.items():
-        if not 0 <= value <= LARGEST:
-            raise FormError(f"{where}: {name} is {value}, which no site has")
+    for part in ("arrival", "profile", "classes"):
+        for name, value in facts[part].items():
+            if not 0 <= value <= LARGEST:
+                raise FormError(f"{where}.{part}.{name} is {value}, which no site has")
     for name in ("accuracy", "confidence", "atc"):
         if not facts["arrival"].get(name, 0) <= 1:
             raise FormError(f"{where}.arrival.{name} is no share")

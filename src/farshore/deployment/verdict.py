@@ -32,9 +32,9 @@ from .familiarity import Moments, nearest_distance
 # With fewer rows, a site cannot be judged as a whole.
 FEWEST_ROWS = 20
 # The forest sees at most this many rows of a site, and compares at most this many known sites.
-MOST_ROWS = 300
+MOST_ROWS = 200
 MOST_SITES = 10
-TREES = 50
+TREES = 40
 # How far, beyond chance, a mean confidence may lie below the lowest of the known sites.
 CONFIDENCE_ROOM = 0.015
 CONFIDENCE_RISK = 0.01
@@ -54,7 +54,7 @@ LONE_AREA = 0.97
 # the most important one does.
 LEAST_INFLUENCE = 0.25
 # A distance is an alarm from this multiple of the largest between known sites, and from this size.
-DISTANCE_FACTOR = 3.0
+DISTANCE_FACTOR = 1.8
 LEAST_DISTANCE = 0.1
 # Shares beyond the largest of the known sites.
 MISSING_ROOM = 0.3
@@ -165,14 +165,18 @@ def judge_confidence(
 
 
 def judge_separation(
-    inputs: np.ndarray, kept: Mapping[str, np.ndarray], relevant: np.ndarray, seed: int
+    inputs: np.ndarray,
+    kept: Mapping[str, np.ndarray],
+    relevant: np.ndarray,
+    between: Sequence[float],
+    seed: int,
 ) -> tuple[float | None, Sign | None]:
     """The two-sample test: its p-value, and how its area compares with those of known sites.
 
     relevant: which inputs count for the predictions. The test looks at all of them, the comparison
-    with known sites at these alone.
+    with the areas `between` known sites at these alone.
     """
-    rows = {name: _some(as_numbers(each), seed, name) for name, each in kept.items() if len(each)}
+    rows = _samples(kept, seed)
     if not rows:
         return None, None
     own = _some(as_numbers(inputs), seed, "")
@@ -182,15 +186,7 @@ def judge_separation(
     area = _separated(own, everything, seed, "")
     p_value = float(stats.norm.sf((area - 0.5) / error))
     if not relevant.all():
-        own, everything = own[:, relevant], everything[:, relevant]
-        rows = {name: each[:, relevant] for name, each in rows.items()}
-        area = _separated(own, everything, seed, "")
-    between = [
-        _separated(
-            rows[name], np.concatenate([rows[other] for other in rows if other != name]), seed, name
-        )
-        for name in (list(rows)[-MOST_SITES:] if len(rows) > 1 else [])
-    ]
+        area = _separated(own[:, relevant], everything[:, relevant], seed, "")
     if not between:
         text = f"a classifier tells {100 * area:.0f}% of its rows from those of the only known site"
         return p_value, Sign(Range(area, 0.5, 0.5), (area - 0.5) / (LONE_AREA - 0.5), text)
@@ -204,6 +200,17 @@ def judge_separation(
         f"sites from each other (at most {known.high:.2f})"
     )
     return p_value, Sign(known, (_deviations(area) - start) / room, text)
+
+
+def areas_between(kept: Mapping[str, np.ndarray], relevant: np.ndarray, seed: int) -> list[float]:
+    """How well each known site is separated from the others; empty with a single site."""
+    rows = {name: each[:, relevant] for name, each in _samples(kept, seed).items()}
+    return [
+        _separated(
+            rows[name], np.concatenate([rows[other] for other in rows if other != name]), seed, name
+        )
+        for name in (list(rows)[-MOST_SITES:] if len(rows) > 1 else [])
+    ]
 
 
 def judge_strangeness(values: np.ndarray, between: Sequence[float]) -> Sign | None:
@@ -312,6 +319,10 @@ def judge_profile(here: Profile, known: Sequence[Profile]) -> tuple[Range, Range
 
 def _range(here: float, known: Sequence[float]) -> Range:
     return Range(here, min(known, default=0.0), max(known, default=0.0))
+
+
+def _samples(kept: Mapping[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
+    return {name: _some(as_numbers(each), seed, name) for name, each in kept.items() if len(each)}
 
 
 def _some(rows: np.ndarray, seed: int, name: str) -> np.ndarray:

@@ -57,12 +57,14 @@ def estimate_lines(estimate: Estimate | NoEstimate) -> list[str]:
     here = estimate.signals
     if isinstance(estimate, NoEstimate):
         return [f"no estimate: {estimate.reason}"]
-    ways = ", ".join(f"{name} {100 * value:.1f}%" for name, value in estimate.values.items())
+    ways = ", ".join(
+        f"{name} {100 * value:.1f}% (weight {estimate.weights[name]:.2f})"
+        for name, value in estimate.values.items()
+    )
     return [
         f"expected accuracy: {100 * estimate.accuracy:.1f}%, {100 * estimate.level:.0f}% interval "
         f"{100 * estimate.low:.1f} to {100 * estimate.high:.1f}%",
-        f"by: {estimate.way}, which predicted {estimate.sites} left-out sites best",
-        f"all ways: {ways}",
+        f"from {estimate.sites} sites that were measured before they were learned: {ways}",
         f"{here.rows} rows: average confidence {100 * here.confidence:.1f}%, ATC "
         f"{100 * here.atc:.1f}%, distance {here.distance:.2f}",
     ]
