@@ -36,7 +36,7 @@ TRUST_OFFSETS = 1.0
 MOST_FOLDS = 60
 # A richer candidate must improve the log loss by this share of its standard error.
 LEAST_GAIN = 0.5
-LEVEL = 0.95
+LEVEL = 0.99
 RISK = 0.05
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .calibrate import Calibrated
+from .calibrate import LEVEL, Calibrated
 from .estimate import Estimate, NoEstimate
 from .verdict import Range, Verdict
 
@@ -84,8 +84,8 @@ def calibration_lines(done: Calibrated, classes: list[str]) -> list[str]:
         )
     if done.change is not None and done.low is not None and done.high is not None:
         lines.append(
-            f"accuracy: {100 * done.change:+.1f} points, 95% interval {100 * done.low:+.1f} to "
-            f"{100 * done.high:+.1f}"
+            f"accuracy: {100 * done.change:+.1f} points, {100 * LEVEL:.0f}% interval "
+            f"{100 * done.low:+.1f} to {100 * done.high:+.1f}"
         )
     if not done.changes:
         return [*lines, "nothing was changed: these rows give no reason to"]
