@@ -89,7 +89,7 @@ def show(
             ]
         )
     rows += [
-        [name, "", "", "", str(len(labels)), "-", percent(now[name])]
+        [name, "", "", "", str(len(labels)), "-", percent(now.get(name))]
         for name, (_, labels) in past.items()
         if name not in opened.sites
     ]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -59,7 +59,7 @@ from .calibrate import Calibrated, fit_labelled, fit_unlabelled
 from .estimate import Estimate, NoEstimate
 from .familiarity import moments, past_rows
 from .gate import Agreement, Gate, agreement, is_unclear, quick_agreement
-from .held_out import MOST_ROWS, Reliability, as_rows, choose
+from .held_out import MOST_ROWS, Outputs, Reliability, as_rows, choose
 from .knowledge import Knowledge
 from .log import FORGOTTEN, Entry, log_state, read_log
 from .record import check_record
@@ -237,10 +237,12 @@ class Model:
         """The sites in the order in which they were learned."""
         return [str(domain["name"]) for domain in self.learner.domains]
 
-    @property
-    def order_and_metric(self) -> tuple[list[str], str]:
-        """The sites in order, and the name of the score."""
-        return self.order, self.learner.metric
+    def outcome(self, name: str, *, created: bool, notes: list[str]) -> Learned:
+        """What is recorded about the learning of a site."""
+        facts = self.sites[name]
+        scores, before, after = (dict(facts[key]) for key in ("scores", "before", "after"))
+        found = (name, created, int(facts["rows"]), scores, before, after, notes)
+        return Learned(*found, self.order, self.learner.metric)
 
     def note_learned(self, name: str, decided: Mapping[str, Any]) -> None:
         """Add to the log that a site was learned."""
@@ -388,13 +390,20 @@ class Model:
             return float(last["promised"])
         return self.knowledge.accuracy
 
-    def standing(self) -> dict[str, float]:
-        """The score on each site's held-out rows; without any, on its rows in the memory."""
-        rows = {
-            name: Rows(x, y, torch.arange(len(y), device=y.device))
-            for name, (x, y) in past_rows(self.learner).items()
-        }
-        rows |= {name: as_rows(kept) for name, kept in self.held_out.items()}
+    def measurable(self) -> dict[str, Rows]:
+        """Rows to measure the model on, by site: held-out ones, or else those in the memory.
+
+        Some memories do not tell sites apart; they count if there are no held-out rows at all.
+        """
+        rows = {name: as_rows(kept) for name, kept in self.held_out.items()}
+        for name, (x, y) in past_rows(self.learner).items():
+            if name not in rows and (name in self.order or not rows):
+                rows[name] = Rows(x, y, torch.arange(len(y), device=y.device))
+        return rows
+
+    def standing(self, rows: Mapping[str, Rows] | None = None) -> dict[str, float]:
+        """The score on these rows, or on those that are kept now."""
+        rows = self.measurable() if rows is None else rows
         return {name: self.learner.score(of_site) for name, of_site in rows.items()}
 
     # ---- learning --------------------------------------------------------------------------------
@@ -476,6 +485,23 @@ class Model:
             return None
         logits, labels = (each.cpu().numpy() for each in self.learner.outputs(rows))
         return agreement(logits, labels)
+
+    def why_refused(
+        self,
+        gate: Gate,
+        domain: Domain,
+        scores: Mapping[str, float],
+        before: Mapping[str, Outputs],
+    ) -> str | None:
+        """Why a model that has just learned a domain may not replace the old one; None if it may.
+
+        before: what the old model said about the held-out rows.
+        """
+        return (
+            gate.check_past(self.learner.metric, before, self.knowledge.outputs)
+            or gate.check_score(self.learner.metric, scores.get("validation"))
+            or self.check_labels(gate, domain)
+        )
 
     def check_labels(self, gate: Gate, domain: Domain) -> str | None:
         """Why the labels of a domain that was just learned are refused; None if they are not."""
@@ -575,23 +601,16 @@ def learn(
             steps = usual_steps((1 - validation) * len(site))
         command = _describe_command(data, site, columns, form, steps=steps, validation=validation)
         checkpoints = _checkpoints(model, every)
-        learned = model.sites.get(name, {})
-        if learned.get("command") == command:
+        if model.sites.get(name, {}).get("command") == command:
             checkpoints.clear()  # the process that learned it may have been killed before it could
-            note = f"{name} was learned already, from the same data: nothing was trained"
-            tell(note)
-            scores, before, after = (dict(learned[key]) for key in ("scores", "before", "after"))
-            notes = [*site.notes, note]
-            return Learned(
-                name, False, len(site), scores, before, after, notes, *model.order_and_metric
-            )
+            return _learned_already(model, name, site, tell)
         if max_drop is not None and not model.learner.method_type.keeps_rows():
             raise FarshoreError(
                 f"--max-drop: method {model.learner.method_type.name!r} keeps no rows of past "
                 "sites to measure a drop on; leave the option out"
             )
-        old = model.knowledge
-        before, outputs = model.standing(), old.outputs
+        old, past = model.knowledge, model.measurable()
+        before, outputs = model.standing(past), old.outputs
         arrival = {} if created else old.arrival(model.inputs(site), site.labels or [])
         try:
             domain, scores = model.learn(
@@ -606,29 +625,35 @@ def learn(
         except DivergedError as error:
             checkpoints.clear()  # it leads to the same end
             raise error if created else _with_fixed_settings(error, folder) from None
-        now = model.standing()
-        after = {past: now[past] for past in before}
         gate = Gate(max_drop, min_score)
-        own = model.agreement_with(domain)
-        refusal = gate.check_past(model.learner.metric, outputs, model.knowledge.outputs)
-        refusal = refusal or gate.check_score(model.learner.metric, scores.get("validation"))
-        refusal = refusal or model.check_labels(gate, domain)
+        refusal = model.why_refused(gate, domain, scores, outputs)
         if refusal is not None:
             checkpoints.clear()
             if not existed:
                 remove_state(folder, kind="learner")
             raise FarshoreError(f"{name!r} was not kept: {refusal}; {folder} is unchanged")
-        measured = {"scores": scores, "before": before, "after": after}
-        model.sites[name] |= {"command": command, **measured}
-        model.sites[name] |= {"arrival": arrival, "promised": min_score}
-        model.sites[name]["agreement"] = own.area if own is not None else None
+        own = model.agreement_with(domain)
+        model.sites[name] |= {
+            "command": command,
+            "scores": scores,
+            "before": before,
+            "after": model.standing(past),
+            "arrival": arrival,
+            "agreement": own.area if own is not None else None,
+            "promised": min_score,
+        }
         decided = {"steps": steps, "validation": validation, "max_drop": gate.allowed}
         model.note_learned(name, decided | {"min_score": min_score})
         model.save()
         checkpoints.clear()
-    return Learned(
-        name, created, len(site), scores, before, after, site.notes, *model.order_and_metric
-    )
+    return model.outcome(name, created=created, notes=site.notes)
+
+
+def _learned_already(model: Model, name: str, site: Site, tell: Callable[[str], None]) -> Learned:
+    """What was found when this site was learned by the same command."""
+    note = f"{name} was learned already, from the same data: nothing was trained"
+    tell(note)
+    return model.outcome(name, created=False, notes=[*site.notes, note])
 
 
 def _check_options(
