@@ -315,9 +315,7 @@ def test_estimating_is_a_refusal_with_too_few_sites_and_writes_nothing(
 
 
 def test_a_calibration_is_undone_exported_and_dropped_by_learn(work: Path) -> None:
-    import onnxruntime
-
-    from farshore.export import encode, export_model
+    from farshore.export import Exported, TableInputs, encode
 
     model = work / "model"
     # The classes are swapped at the new site for a third of the rows: the model is too certain.
@@ -335,11 +333,14 @@ def test_a_calibration_is_undone_exported_and_dropped_by_learn(work: Path) -> No
     calibrated = after.predict(rows)
     assert calibrated["p(yes)"].max() < first["p(yes)"].max()
     assert differences(weights, after.learner.state_dict()) == []
-    export_model(after.learner, work / "m.onnx", after.applied)
-    session = onnxruntime.InferenceSession(work / "m.onnx")
+    table = TableInputs(after.learner.preprocessing)
+    exported = Exported(after.learner.system.predictor(), table, after.applied)
     inputs = encode(after.learner.preprocessing, rows.inputs)
-    exported = session.run(None, {name: each.numpy() for name, each in inputs.items()})[0]
-    assert np.abs(exported[:, 1] - calibrated["p(yes)"]).max() < 1e-5
+    probability = exported(*inputs.values())[:, 1].detach().numpy()
+    assert np.abs(probability - calibrated["p(yes)"]).max() < 1e-5
+    whole = contents(model)
+    calibrate(model, data)
+    assert contents(model) == whole  # the same rows again change nothing, also not what undo does
     assert take_back(model).predict(rows).equals(first)
     calibrate(model, data)
     later = clinic(6)

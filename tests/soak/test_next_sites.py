@@ -87,7 +87,7 @@ def estimated(folder: Path, seed: int) -> tuple[bool, float]:
             folder / "site.csv",
             name=name,
             columns=Columns(label="ill"),
-            new=NewModel(method="slda") if name == known[0] else NewModel(),
+            new=NewModel(method="ncm") if name == known[0] else NewModel(),
             steps=1,
         )
     sites[new].to_csv(folder / "site.csv", index=False)

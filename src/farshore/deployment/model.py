@@ -264,6 +264,22 @@ class Model:
             )
         )
 
+    def note_calibrated(self, fitted: Mapping[str, Any], kind: str) -> None:
+        """Use a calibration from now on, and add it to the log."""
+        when = datetime.now(UTC).isoformat(timespec="seconds")
+        self.calibration = {**fitted, "when": when}
+        offsets = ", ".join(f"{value:.3g}" for value in fitted["offsets"])
+        self.log.append(
+            Entry(
+                action="calibrated",
+                rows=fitted["rows"],
+                settings={"temperature": f"{fitted['temperature']:.4g}", "offsets": offsets},
+                metric=self.learner.metric,
+                note=kind,
+                when=when,
+            )
+        )
+
     @property
     def started(self) -> bool:
         """Whether a site was ever learned; until then no setting is fixed."""
@@ -715,25 +731,16 @@ def calibrate(
             done = fit_labelled(logits, labels, usual=usual)
         else:
             done = fit_unlabelled(logits, model.class_shares(), temperature=usual)
-        if done.changes:
-            model.calibration = {
-                "temperature": done.calibration.temperature,
-                "offsets": list(done.calibration.offsets),
-                "rows": done.rows,
-                "labelled": labelled,
-                "when": datetime.now(UTC).isoformat(timespec="seconds"),
-            }
-            values = {"temperature": f"{done.calibration.temperature:.4g}"}
-            values["offsets"] = ", ".join(f"{value:.3g}" for value in done.calibration.offsets)
-            model.log.append(
-                Entry(
-                    action="calibrated",
-                    rows=done.rows,
-                    settings=values,
-                    metric=model.learner.metric,
-                    note=done.kind,
-                )
-            )
+        fitted = {
+            "temperature": done.calibration.temperature,
+            "offsets": list(done.calibration.offsets),
+            "rows": done.rows,
+            "labelled": labelled,
+        }
+        # The same rows again, perhaps after a kill: what `undo` returns to must stay.
+        again = model.calibration is not None and fitted.items() <= model.calibration.items()
+        if done.changes and not again:
+            model.note_calibrated(fitted, done.kind)
             model.save()
         return done, model
 
