@@ -23,6 +23,7 @@ from farshore.deployment.estimate import (
     Signals,
     estimate,
 )
+from farshore.deployment.familiarity import past_rows
 from farshore.deployment.gate import agreement, looks_shuffled
 from farshore.deployment.log import as_json, as_markdown
 from farshore.deployment.model import Model, NewModel, calibrate, forget, learn, take_back
@@ -437,6 +438,25 @@ def test_a_closed_form_forgets_without_weights(
     assert "The weights were computed again without it." in out
     assert "which were trained on its rows" not in out
     assert set(Model.open(tmp_path / "model").reliability) == {"clinic 1", "clinic 2"}
+
+
+@pytest.mark.parametrize("method", ["der++", "cope"])
+def test_a_memory_that_mixes_sites_is_emptied(
+    tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    model = make_model(tmp_path, 2, method, steps=2)
+    mixed = past_rows(load(model))
+    rows = [row.numpy().tobytes() for inputs, _ in mixed.values() for row in inputs]
+    assert len(rows) > 20
+    code, out = typed(monkeypatch, capsys, "forget", model, "clinic 0")
+    assert code == 0, out
+    assert "does not tell sites apart: it was emptied" in out
+    stored = b"".join(contents(model).values())
+    held_out = Model.open(model).held_out["clinic 1"]["inputs"].numpy()
+    assert not any(row in stored for row in set(rows) - {row.tobytes() for row in held_out})
+    data = written(tmp_path, clinic(2))
+    learn(model, data, name="next", columns=COLUMNS, new=NewModel(), steps=2, max_drop=1)
+    assert past_rows(load(model))
 
 
 def test_the_card_is_one_that_the_hub_reads(

@@ -17,12 +17,14 @@ def forget(
     This also deletes held-out rows, summaries, scores and what the method stores about that site
     alone, in the previous version of the model and in the change log too. Weights that were trained
     on these rows do not change; closed-form methods (ridge, ncm, slda) compute theirs again without
-    the site. This cannot be undone.
+    the site. A memory that does not tell sites apart (der++, sarl, ...) is emptied. This cannot be
+    undone.
 
     Example: farshore forget model/ "site A"
     """
     from ..deployment.model import forget as forget_site
     from ..deployment.remains import what_remains
+    from ..memory.reservoir import ReservoirMemory
     from .tables import printable
 
     forgotten = forget_site(model, name)
@@ -33,6 +35,11 @@ def forget(
             f"scores; other sites: {', '.join(names) or 'none'}"
         )
     )
+    if isinstance(getattr(forgotten.learner.system, "memory", None), ReservoirMemory):
+        print(
+            "The memory of this method does not tell sites apart: it was emptied, and the next "
+            "site fills it again."
+        )
     if forgotten.learner.system.forgets_exactly:
         print("The weights were computed again without it.")
     print("What remains of it:")

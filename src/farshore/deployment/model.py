@@ -41,6 +41,7 @@ from ..evaluation.calibration import Calibration, probabilities
 from ..forms import FormError
 from ..learner import Learner, from_state_dict
 from ..lock import exclusive
+from ..memory.reservoir import ReservoirMemory
 from ..names import check_name
 from ..observer import Observer
 from ..state import (
@@ -231,6 +232,17 @@ class Model:
         mark = _checksum(name)
         self.log = [entry.without(name, mark) for entry in self.log]
         self.forgotten.append(mark)
+
+    def empty_mixed_memory(self) -> bool:
+        """Empty a memory that does not tell sites apart; whether it was one.
+
+        Rows of one site cannot be deleted from it, so all of them are.
+        """
+        memory = getattr(self.learner.system, "memory", None) if self.started else None
+        if not isinstance(memory, ReservoirMemory):
+            return False
+        memory.clear()
+        return True
 
     @property
     def order(self) -> list[str]:
@@ -777,6 +789,7 @@ def forget(folder: str | Path, name: str) -> Model:
         remove_orphans(Path(folder), kind="learner")
         model = Model.open(folder)
         names = [domain["name"] for domain in model.learner.domains]
+        emptied = name in names and model.empty_mixed_memory()
         if name in names or _checksum(name) not in model.forgotten:
             model.learner.forget(name)
         # Before the model is saved: a checkpoint contains rows, and a repeated command finds it.
@@ -788,13 +801,21 @@ def forget(folder: str | Path, name: str) -> Model:
                     action="forgot",
                     site=f"{FORGOTTEN} {_checksum(name)}",
                     metric=model.learner.metric,
-                    note="weights computed again without it"
-                    if model.learner.system.forgets_exactly
-                    else "its rows; the weights stay",
+                    note=_how_forgotten(model.learner, emptied),
                 )
             )
             model.save(keep_previous=False)
         return model
+
+
+def _how_forgotten(learner: Learner, emptied: bool) -> str:
+    if learner.system.forgets_exactly:
+        return "weights computed again without it"
+    return (
+        "the rows of all sites in the memory; the weights stay"
+        if emptied
+        else ("its rows; the weights stay")
+    )
 
 
 def _is_ours(folder: Path) -> bool:
