@@ -27,6 +27,7 @@ from farshore.deployment.familiarity import past_rows
 from farshore.deployment.gate import agreement, looks_shuffled
 from farshore.deployment.log import as_json, as_markdown
 from farshore.deployment.model import Model, NewModel, calibrate, forget, learn, take_back
+from farshore.deployment.words import warning
 from farshore.errors import FarshoreError, StateError
 from farshore.learner import load
 from farshore.state import load_parts, save_state
@@ -292,6 +293,16 @@ def test_no_estimate_where_left_out_sites_say_that_it_cannot_be_known() -> None:
     assert "out of range: it is strange" in outside.reason
 
 
+def test_a_warning_needs_the_whole_interval_below_the_promise() -> None:
+    here = Signals(100, 0.85, 0.8, 0.2)
+    done = estimate(here, arrivals([0.9] * 4, [0.7, 0.72, 0.68, 0.7]))
+    assert isinstance(done, Estimate)
+    assert warning(done, done.high - 0.01) is None
+    assert "below the 95.0% that the model was accepted with" in warning(done, 0.95)
+    assert warning(done, None) is None
+    assert warning(NoEstimate("nobody knows", here), 0.95) is None
+
+
 def test_the_first_estimate_of_a_site_is_recorded_before_it_is_learned(four: Path) -> None:
     model = Model.open(four / "model")
     assert [facts["arrival"].get("known") for facts in model.sites.values()] == [None, 1, 2, 3]
@@ -363,6 +374,22 @@ def test_class_priors_without_labels(work: Path) -> None:
     done, _ = calibrate(work / "model", usual, labelled=False)
     assert not done.changes
     assert contents(work / "model") == before
+
+
+def test_judging_and_calibrating_never_change_what_is_trained(work: Path, tmp_path: Path) -> None:
+    shutil.copytree(work / "model", tmp_path / "plain")
+    site = clinic(30, 60)
+    site.loc[::3, "ill"] = site.loc[::3, "ill"].map({"yes": "no", "no": "yes"})
+    data = written(work, site)
+    model = Model.open(work / "model")
+    model.judge(model.read(data, labelled=False))
+    done, _ = calibrate(work / "model", data)
+    assert done.changes
+    after = written(work, clinic(6), "6.csv")
+    for folder in (work / "model", tmp_path / "plain"):
+        learn(folder, after, name="6", columns=COLUMNS, new=NewModel(), steps=3, max_drop=1)
+    states = [load(folder).state_dict() for folder in (work / "model", tmp_path / "plain")]
+    assert differences(*states) == []
 
 
 def test_too_few_rows_are_not_calibrated_with(
