@@ -35,11 +35,14 @@ def clinic(number: int, rows: int = 150, *, sample: int = 0, drift: float = 0.0)
 
 
 def failing(number: int) -> dict[str, pd.DataFrame]:
-    """The same clinic in five ways that a model does not survive."""
+    """The same clinic in ways that a model does not survive."""
     site = clinic(number, sample=1)
     draws = np.random.default_rng(number)
     permuted = site.copy()
     permuted[INPUTS] = site[INPUTS].to_numpy()[:, [2, 0, 3, 1]]
+    mixed = site.copy()
+    for column in INPUTS:
+        mixed[column] = draws.permutation(site[column].to_numpy())
     inwards = site.copy()
     # All rows move to the middle of one group: no value is unusual.
     aside = np.array([0.0, -0.9, 0.9, 0.0]) * site[INPUTS].std()
@@ -48,6 +51,7 @@ def failing(number: int) -> dict[str, pd.DataFrame]:
     return {
         "drifted": clinic(number, sample=1, drift=3.0),
         "permuted": permuted,
+        "each column permuted": mixed,
         "zero": site.assign(**dict.fromkeys(INPUTS, 0.0)),
         "missing": site.assign(**dict.fromkeys(INPUTS, np.nan)),
         "shifted inwards": inwards,
