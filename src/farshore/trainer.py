@@ -493,6 +493,8 @@ class Rehearsal:
         self.method, self.memory = trainer.method, trainer.memory
         self.generators, self.device = trainer.generators, trainer.device
         self.domains, self.per_domain = replay_plan(trainer.run, self.method)
+        if self.memory is not None and not self.memory.items:
+            self.domains = 0  # it was emptied: there is nothing to draw, as in the first domain
         self.weighted = trainer.setup.weighted
 
     @property

@@ -15,8 +15,11 @@ from .. import __version__
 from ..errors import FarshoreError
 from .audit import audit
 from .benchmarks import benchmarks
+from .calibrate import calibrate
+from .card import card
 from .compare import compare
 from .demo import demo
+from .estimate import estimate
 from .evaluate import evaluate
 from .export import export
 from .forget import forget
@@ -70,7 +73,7 @@ app.command()(audit)
 app.command()(methods)
 app.command()(benchmarks)
 app.command()(prepare)
-for command in (learn, predict, evaluate, show, undo, forget, export):
+for command in (learn, predict, estimate, calibrate, evaluate, show, undo, forget, export, card):
     app.command()(command)
 app.command()(sweep)
 app.command()(results)

@@ -97,6 +97,11 @@ def known_sites(learner: Learner, stored: Mapping[str, Mapping[str, Tensor]]) ->
     return from_memory or {name: Moments(**parts) for name, parts in stored.items()}
 
 
+def nearest_distance(mean: Tensor, sites: Mapping[str, Moments]) -> float:
+    """The distance of a mean of features from the nearest site."""
+    return min(float(site.distance(mean[None])[0]) for site in sites.values())
+
+
 def strangeness(
     learner: Learner, sites: Mapping[str, Moments], inputs: Tensor
 ) -> tuple[np.ndarray, list[str]]:
