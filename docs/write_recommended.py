@@ -59,7 +59,7 @@ def measured(benchmark: str) -> dict[str, Scores]:
 
 
 def benchmarks() -> list[str]:
-    """The data sets of which there are runs."""
+    """The data sets on which `best` has been run."""
     return [name for name in UNITS if {"best", "er"} <= set(measured(name))]
 
 
@@ -144,6 +144,9 @@ def sentences() -> str:
         rival = first(by_method)
         gap = -against(by_method, "best", rival).mean
         lines.append(f"On {name} it loses to `{rival}` by {gap:.1f} points.")
+    missing = [name for name in UNITS if name not in known]
+    if missing:
+        lines.append(f"It has not been run on {' and '.join(missing)} yet.")
     for name in worse:
         lines.append(f"On {name} it is {-gains[name].mean:.1f} points behind `er`.")
     return " ".join(lines)
@@ -160,6 +163,8 @@ def committees_section() -> str:
                 label = f"λ = {USUAL:g}" if name == "best" else name
                 gains.setdefault(label, {})[benchmark] = against(by_method, name, "er")
     complete = {label: each for label, each in gains.items() if len(each) == len(known)}
+    if len(complete) < 2:
+        return "Other values of λ have not been run on all of these data sets yet."
     rows = []
     for benchmark in known:
         others = [name for name in known if name != benchmark]
@@ -187,7 +192,7 @@ def committees_section() -> str:
 def tables_section() -> str:
     """Every method on every data set."""
     sections = []
-    for benchmark in benchmarks():
+    for benchmark in UNITS:
         by_method = {
             name: runs for name, runs in measured(benchmark).items() if not is_committee(name)
         }
@@ -201,7 +206,9 @@ def tables_section() -> str:
                     f"{summary.mean:.1f} ± {summary.error or 0.0:.1f}",
                     f"{summary.worst:.1f} ({' '.join(summary.worst_unit)})",
                     interval(against(by_method, name, "er")) if name != "er" else "-",
-                    interval(against(by_method, name, "best")) if name != "best" else "-",
+                    interval(against(by_method, name, "best"))
+                    if name != "best" and "best" in by_method
+                    else "-",
                 ]
             )
         unit = UNITS[benchmark]
@@ -212,8 +219,10 @@ def tables_section() -> str:
             "minus `er` [95%]",
             "minus `best` [95%]",
         ]
-        runs = sum(map(len, by_method["best"].values()))
-        title = f"### {NAMED.get(benchmark, benchmark)}: {len(by_method['best'])} {unit}s, "
+        if "er" not in by_method:
+            continue
+        runs = sum(map(len, by_method["er"].values()))
+        title = f"### {NAMED.get(benchmark, benchmark)}: {len(by_method['er'])} {unit}s, "
         sections.append(title + f"{runs} runs per method\n\n" + markdown(header, rows))
     return "\n".join(sections)
 

@@ -73,9 +73,9 @@ process.""",
     ),
     (
         CODE,
-        """by_hospital = {
-    name: rows.drop(columns="hospital") for name, rows in heart.groupby("hospital")
-}
+        """by_hospital = {}
+for name, rows in heart.groupby("hospital"):
+    by_hospital[name] = rows.drop(columns="hospital")
 
 learner = farshore.Learner(method="best", memory=150, seed=0)
 for name in ("cleveland", "hungarian"):

@@ -146,6 +146,14 @@ class System(ABC):
         """Whether `forget` also takes the domain out of the weights."""
         return False
 
+    @property
+    def mixes_domains(self) -> bool:
+        """Whether a memory keeps rows of which nobody knows the domain."""
+        return False
+
+    def empty_memory(self) -> None:
+        """Delete all rows of a memory that mixes domains: those of one cannot be found."""
+
     @abstractmethod
     def kept_rows(self) -> dict[str, Fields]:
         """Rows kept of past domains, per domain where the domains can be distinguished."""

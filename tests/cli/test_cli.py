@@ -44,7 +44,7 @@ def test_help_does_not_import_torch() -> None:
         [sys.executable, "-c", check], capture_output=True, text=True, check=False
     )
     assert process.returncode == 0, process.stderr
-    assert "farshore run rotated-digits er" in process.stdout
+    assert "Start with: farshore demo" in process.stdout
 
 
 @pytest.mark.parametrize("name", ["run", "compare", "methods", "benchmarks"])

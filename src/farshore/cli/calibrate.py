@@ -28,7 +28,7 @@ def calibrate(
     encoding: EncodingFlag = None,
     decimal: DecimalFlag = None,
 ) -> None:
-    """Calibrate the probabilities of MODEL to a few rows of a new site.
+    """Calibrate MODEL to a few rows of a new site.
 
     With labels: a temperature and, if it helps, another threshold. With --unlabelled: the class
     priors of the site, by EM. No weight changes. `farshore undo` takes it back.

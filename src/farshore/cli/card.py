@@ -20,7 +20,9 @@ def card(
         str | None, typer.Option("--license", help="license of the model, for example apache-2.0")
     ] = None,
 ) -> None:
-    """Write a model card: what MODEL is, what it was trained on, how it scores, and its change log.
+    """Write a model card of MODEL.
+
+    It says what the model is, what it was trained on, how it scores, and what was changed when.
 
     The head of the file is YAML as Hugging Face reads it.
 

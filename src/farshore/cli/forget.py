@@ -12,19 +12,18 @@ def forget(
     model: Annotated[Path, typer.Argument(help="folder of the model")],
     name: Annotated[str, typer.Argument(help="name of the site")],
 ) -> None:
-    """Delete the rows that MODEL keeps of a site, and say what remains.
+    """Delete what MODEL keeps of a site.
 
-    This also deletes held-out rows, summaries, scores and what the method stores about that site
-    alone, in the previous version of the model and in the change log too. Weights that were trained
-    on these rows do not change; closed-form methods (ridge, ncm, slda) compute theirs again without
-    the site. A memory that does not tell sites apart (der++, sarl, ...) is emptied. This cannot be
-    undone.
+    That is its rows in the memory, held-out rows, summaries, scores and what the method stores
+    about that site alone, in the previous version of the model and in the change log too. Weights
+    that were trained on these rows do not change; closed-form methods (ridge, ncm, slda) compute
+    theirs again without the site. A memory that does not tell sites apart (der++, sarl, ...) is
+    emptied. This cannot be undone.
 
     Example: farshore forget model/ "site A"
     """
     from ..deployment.model import forget as forget_site
     from ..deployment.remains import what_remains
-    from ..memory.reservoir import ReservoirMemory
     from .tables import printable
 
     forgotten = forget_site(model, name)
@@ -35,7 +34,7 @@ def forget(
             f"scores; other sites: {', '.join(names) or 'none'}"
         )
     )
-    if isinstance(getattr(forgotten.learner.system, "memory", None), ReservoirMemory):
+    if forgotten.learner.system.mixes_domains:
         print(
             "The memory of this method does not tell sites apart: it was emptied, and the next "
             "site fills it again."

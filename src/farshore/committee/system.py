@@ -202,6 +202,15 @@ class CommitteeSystem(System):
             member.forget(domain)
         self.unseen.pop(domain, None)
 
+    @property
+    def mixes_domains(self) -> bool:
+        """Whether the trained member's memory does; closed forms keep sums per domain."""
+        return self.trained.mixes_domains
+
+    def empty_memory(self) -> None:
+        """Delete the rows of a trained member whose memory mixes domains."""
+        self.trained.empty_memory()
+
     def kept_rows(self) -> dict[str, Fields]:
         """The rows of the trained member."""
         return self.trained.kept_rows()

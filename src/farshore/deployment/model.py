@@ -41,7 +41,6 @@ from ..evaluation.calibration import Calibration, probabilities
 from ..forms import FormError
 from ..learner import Learner, from_state_dict
 from ..lock import exclusive
-from ..memory.reservoir import ReservoirMemory
 from ..names import check_name
 from ..observer import Observer
 from ..state import (
@@ -238,10 +237,9 @@ class Model:
 
         Rows of one site cannot be deleted from it, so all of them are.
         """
-        memory = getattr(self.learner.system, "memory", None) if self.started else None
-        if not isinstance(memory, ReservoirMemory):
+        if not self.started or not self.learner.system.mixes_domains:
             return False
-        memory.clear()
+        self.learner.system.empty_memory()
         return True
 
     @property

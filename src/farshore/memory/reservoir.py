@@ -21,6 +21,8 @@ class ReservoirMemory(Memory):
     with probability capacity / observed.
     """
 
+    mixes_domains = True
+
     def __init__(self, capacity: int, *, max_bytes: int | None = None) -> None:
         super().__init__(capacity, max_bytes=max_bytes)
         # One row more than the limit: dropped rows are written to it, and it is never read.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..errors import FarshoreError
+from ..errors import needs
 from .ensemble import TreeEnsemble, from_sklearn, from_trees
 from .entry import TreesSettings
 
@@ -49,10 +49,8 @@ def fit_lightgbm(
     try:
         import lightgbm
     except ImportError:
-        raise FarshoreError(
-            "library = 'lightgbm' needs the package lightgbm: from a checkout, pip install "
-            "'.[trees]', or use library=sklearn"
-        ) from None
+        what = "library = 'lightgbm' needs the package lightgbm"
+        raise needs("trees", what, otherwise="use library=sklearn") from None
     present, numbers = np.unique(labels, return_inverse=True)
     several = len(present) > 2
     parameters = {
