@@ -124,11 +124,13 @@ def is_any(answer: str) -> bool:
     )
 
 
+@pytest.mark.soak  # a type checker runs for it
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_exported_name_is_any(package: str, revealed: dict[str, str]) -> None:
     assert {name: revealed[name] for name in exported(package) if is_any(revealed[name])} == {}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("dotted", SHAPES)
 def test_no_public_attribute_is_any(dotted: str, revealed: dict[str, str]) -> None:
     names = [f"{dotted}.{attribute}" for attribute in attributes(SHAPES[dotted])]

@@ -434,6 +434,7 @@ def test_three_processes_one_of_them_killed_equal_one_process_bit_for_bit(tmp_pa
     assert differences(load(straight).state_dict(), load(model).state_dict()) == []
 
 
+@pytest.mark.soak
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
     data = table(tmp_path / "0.csv", 0)
     model = tmp_path / "model"

@@ -125,6 +125,7 @@ def test_ray_gives_the_table_of_one_process(tmp_path: Path, expected: pd.DataFra
     pd.testing.assert_frame_equal(table(tmp_path), expected)
 
 
+@pytest.mark.soak
 def test_a_killed_worker_costs_no_run(tmp_path: Path) -> None:
     engine = LocalEngine(1)
 
