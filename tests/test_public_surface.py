@@ -138,6 +138,7 @@ def test_no_public_attribute_is_any(dotted: str, revealed: dict[str, str]) -> No
     assert {name: revealed[name] for name in names if is_any(revealed[name])} == {}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("dotted", systems())
 def test_a_system_knows_the_type_of_its_settings(dotted: str, revealed: dict[str, str]) -> None:
     settings = systems()[dotted].Settings
@@ -147,6 +148,7 @@ def test_a_system_knows_the_type_of_its_settings(dotted: str, revealed: dict[str
     )
 
 
+@pytest.mark.soak
 def test_a_name_that_is_not_there_is_an_error_for_the_type_checker(
     revealed: dict[str, str],
 ) -> None:
