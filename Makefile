@@ -6,16 +6,16 @@ WORKERS ?= 2
 # One thread per worker: the workers share the cores, and no number depends on how many there are.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test soak docs reproduce bench lint types clean
+.PHONY: demo test soak docs site reproduce bench lint types clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,parquet,export,cluster,search,report,transformers,datasets]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,docs,trees,parquet,export,cluster,search,report,tensorboard,wandb,mlflow,transformers,datasets]'
 	touch $@
 
 demo: $(VENV)/installed
-	$(BIN)/farshore compare rotated-digits --methods finetune,er,tailored,naive --seeds 3
+	$(BIN)/farshore demo
 
 test: lint types
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m 'not soak'
@@ -27,6 +27,12 @@ soak: $(VENV)/installed
 docs: $(VENV)/installed
 	$(BIN)/python docs/write_methods.py
 	$(BIN)/python docs/write_reproduction.py
+	$(BIN)/python docs/write_recommended.py
+	$(BIN)/python docs/draw_figures.py
+
+# The documentation site, in build/site; every warning is an error.
+site: $(VENV)/installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # The runs behind docs/reproduction.md: make reproduce TABLE=rotated-mnist DEVICE=cuda
 TABLE ?= rotated-mnist

@@ -5,10 +5,11 @@
 
 Runs as `farshore run` carries them out, with the benchmark's own steps; ways (execution/precision)
 and methods take turns. Shares are of the whole run: training, evaluation (all scores on the sources
-and the target), closing (filling the memory, priors), and the rest. Absolute seconds are meaningful
-only on an idle GPU; they exclude the start of the interpreter. The first run in a process compiles
-or loads kernels. With `--workers` several runs share the device: useful for scores over many seeds,
-not for times.
+and the target), closing (filling the memory, priors), and the rest. The last table compares times
+with the first method's, seed by seed: training and closing, and the whole run. Absolute seconds are
+meaningful only on an idle GPU; they exclude the start of the interpreter. The first run in a
+process compiles or loads kernels. With `--workers` several runs share the device: useful for scores
+over many seeds, not for times.
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ def main() -> None:
         )
     # By the requested way: `auto` may choose the same way as another entry.
     scores: dict[tuple[str, str, str], dict[int, float]] = {}
+    times: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for result in (
         map(execute, runs) if args.workers == 1 else together(runs, args.workers, args.device)
     ):
@@ -79,6 +81,8 @@ def main() -> None:
         run = result.run
         key = run.benchmark, run.method, "/".join(run.settings.values())
         scores.setdefault(key, {})[run.seed] = 100 * (result.target_score or 0.0)
+        learning = result.seconds["training"] + result.seconds["closing"]
+        times.setdefault(key, []).append((learning, result.seconds["total"]))
     print(
         "\n| benchmark | method | way | target score, mean ± standard error over the seeds | "
         "seed by seed against the first way |"
@@ -91,6 +95,18 @@ def main() -> None:
             f"| {benchmark} | {method} | {way} | {spread(list(by_seed.values()))} | "
             f"{spread(differences)} |"
         )
+    first_method = args.methods.split(",")[0]
+    print(f"\n| benchmark | method | way | learning, x {first_method} | whole run |")
+    print("|---|---|---|---|---|")
+    for (benchmark, method, way), seconds in times.items():
+        compared = zip(seconds, times[benchmark, first_method, way], strict=True)
+        ratios = [
+            statistics.median(ratio)
+            for ratio in zip(
+                *((own[0] / other[0], own[1] / other[1]) for own, other in compared), strict=True
+            )
+        ]
+        print(f"| {benchmark} | {method} | {way} | {ratios[0]:.2f} | {ratios[1]:.2f} |")
 
 
 def together(runs: list[Run], workers: int, device: str) -> Iterator[Result]:

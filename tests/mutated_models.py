@@ -246,10 +246,13 @@ def _filled(value: torch.Tensor, filling: float, chance: random.Random) -> torch
 
 
 def commands(model: Path, data: Path) -> list[list[str]]:
-    """Every way to open a model. The last two change it."""
+    """Every way to open a model. The last three change it."""
     return [
         ["show", str(model)],
+        ["show", str(model), "--log"],
+        ["card", str(model)],
         ["predict", str(model), str(data / "site2.csv")],
+        ["calibrate", str(model), str(data / "site2.csv")],
         [
             *("learn", str(model), str(data / "site2.csv"), "--name", "site 2"),
             *("--steps", "8", "--checkpoint", "2"),
@@ -274,7 +277,7 @@ def use(model: Path, data: Path, scratch: Path, only: int | None = None) -> None
 
 def open_mutated_once(chance: random.Random, folder: str) -> None:
     """The same as `open_mutated` with one of the commands."""
-    open_mutated(chance, folder, only=chance.randrange(4))
+    open_mutated(chance, folder, only=chance.randrange(7))
 
 
 def open_mutated(chance: random.Random, folder: str, only: int | None = None) -> None:

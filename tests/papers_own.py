@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contested import of_cells
+
 from farshore.errors import unknown
 from farshore.report.assemble import Frame, assemble
 from farshore.report.overlay import Overlay
@@ -36,6 +38,7 @@ def printed_table(experiment: str, overlay: Overlay = PAPER) -> Table:
         unit,
         paper.name != "runtime_minutes",
         ranked=score,
+        contest=of_cells(entries, columns, overlay) if score else None,
     )
     return assemble(frame, columns, entries, overlay, overlay.numbers(experiment))
 

@@ -349,3 +349,19 @@ def test_a_model_without_averaging_refuses_an_average() -> None:
 def test_values_out_of_range_are_refused(name: str, value: object) -> None:
     with pytest.raises(FarshoreError, match=f"{name} = .* is not allowed"):
         toy_learner("er", settings={name: value})
+
+
+@pytest.mark.parametrize("method", ["ridge", "slda", "ncm", "majority", "trees"])
+def test_methods_without_steps_refuse_it(method: str) -> None:
+    learner = toy_learner(method, settings={"average": "ema"})
+    with pytest.raises(FarshoreError, match=f"not allowed with method '{method}'"):
+        learner.learn(*toy_rows(0), domain="a", steps=1)
+
+
+def test_a_committee_averages_the_weights_of_its_trained_member() -> None:
+    settings = {"average": "ema"}
+    committee = toy_learned("best", settings=settings).system
+    alone = toy_learned("er-kd", settings=settings)
+    rows = toy_rows(5)[0]
+    assert torch.equal(committee.trained.predictor()(rows), alone.logits(rows))
+    assert not torch.equal(toy_learned("er-kd").logits(rows), alone.logits(rows))

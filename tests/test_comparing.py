@@ -52,8 +52,8 @@ def test_a_frame_gives_the_numbers_of_the_command_line(
         main()
     assert ended.value.code in (0, None)
     printed = " ".join(capsys.readouterr().out.split())
-    assert "3 targets, mean ± standard error over targets" in printed
-    assert "over the targets: accuracy on the unseen target in %" in printed
+    assert "table.csv: accuracy on the unseen target in %, 1 seed x 1 order, 3 targets" in printed
+    assert "over 3 unseen targets" in printed
     assert "finetune on table.csv, target va, seed 0" in printed
     pd.testing.assert_frame_equal(scores(Path("here")), scores(Path("there")))
 

@@ -44,7 +44,7 @@ def test_commands_that_are_shown_exist(page: Path) -> None:
     assert set(re.findall(r"`make ([a-z]+)`", text)) <= targets
 
 
-def test_the_python_of_the_readme_runs(
+def test_the_python_of_the_readme_and_of_the_reference_runs(
     blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Writer:
@@ -57,10 +57,22 @@ def test_the_python_of_the_readme_runs(
     monkeypatch.chdir(tmp_path)
     (x_a, y_a), (x_b, y_b) = blobs(0), blobs(1)
     names = {"x_a": x_a, "y_a": y_a, "x_b": x_b, "y_b": y_b, "x_new": x_b, "writer": Writer()}
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
-    assert len(blocks) == 3
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), names)
+    for page, count in (("README.md", 1), ("docs/index.md", 1), ("docs/reference.md", 3)):
+        blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
+        assert len(blocks) == count
+        for number, block in enumerate(blocks):
+            if number or page == "README.md":  # the first block of the others is the README's
+                exec(compile(block, page, "exec"), names)
     names["learner"].learn(x_a, y_a, domain="a", steps=60)
     assert {"loss/erm", "score/validation accuracy"} <= set(names["writer"].seen)
     assert names["result"].target_score is not None
+
+
+def test_the_output_in_the_readme_is_that_of_tested_pages_and_of_the_demo() -> None:
+    pages = [ROOT / "docs" / name for name in ("audit.md", "deployment.md", "images/demo.txt")]
+    known = {line.strip() for path in pages for line in path.read_text().splitlines()}
+    blocks = re.findall(r"^```console\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
+    assert len(blocks) >= 3
+    for line in "\n".join(blocks).splitlines():
+        if line != "..." and line != "$ farshore demo":
+            assert line.strip() in known, line

@@ -69,6 +69,7 @@ def test_the_plugin_is_not_there_without_being_installed() -> None:
     assert "cl-irm" not in METHODS
 
 
+@pytest.mark.soak
 def test_its_names_are_listed_and_explained(environment: dict[str, str]) -> None:
     assert "newest-replay" in farshore(environment, "methods")
     explained = farshore(environment, "methods", "cl-irm")

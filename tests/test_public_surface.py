@@ -25,6 +25,7 @@ PACKAGES = [
     "farshore",
     "farshore.benchmarks",
     "farshore.invariance",
+    "farshore.loggers",
     "farshore.memory",
     "farshore.methods",
     "farshore.networks",
@@ -123,11 +124,13 @@ def is_any(answer: str) -> bool:
     )
 
 
+@pytest.mark.soak  # a type checker runs for it
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_exported_name_is_any(package: str, revealed: dict[str, str]) -> None:
     assert {name: revealed[name] for name in exported(package) if is_any(revealed[name])} == {}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("dotted", SHAPES)
 def test_no_public_attribute_is_any(dotted: str, revealed: dict[str, str]) -> None:
     names = [f"{dotted}.{attribute}" for attribute in attributes(SHAPES[dotted])]
@@ -135,6 +138,7 @@ def test_no_public_attribute_is_any(dotted: str, revealed: dict[str, str]) -> No
     assert {name: revealed[name] for name in names if is_any(revealed[name])} == {}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("dotted", systems())
 def test_a_system_knows_the_type_of_its_settings(dotted: str, revealed: dict[str, str]) -> None:
     settings = systems()[dotted].Settings
@@ -144,6 +148,7 @@ def test_a_system_knows_the_type_of_its_settings(dotted: str, revealed: dict[str
     )
 
 
+@pytest.mark.soak
 def test_a_name_that_is_not_there_is_an_error_for_the_type_checker(
     revealed: dict[str, str],
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,10 @@ from farshore.data.domain import Domain
 from farshore.errors import FarshoreError, StateError
 from farshore.export import export_model
 from farshore.testing import check_method, differences, toy_images, toy_rows
-from farshore.trees.ensemble import ABSENT, from_parts, from_sklearn
+from farshore.trees.boosted import fit_lightgbm
+from farshore.trees.compiled import CompiledTrees
+from farshore.trees.ensemble import ABSENT, constant, from_parts, from_sklearn
+from farshore.trees.entry import TreesSettings
 
 SETTINGS = {"iterations": 12, "rows_per_leaf": 2}
 
@@ -49,6 +53,52 @@ def test_the_module_gives_the_scores_of_scikit_learn(classes: int) -> None:
     expected = model.predict_proba(at_threshold.astype(np.float64))
     probabilities = ensemble(torch.from_numpy(at_threshold)).double().softmax(dim=1)
     assert torch.allclose(probabilities, torch.from_numpy(expected), atol=1e-6)
+    # The compiled loop takes the same paths, with missing values to the right.
+    at_threshold[::3, 1] = np.nan
+    rows = torch.from_numpy(at_threshold)
+    compiled = ensemble.logits(CompiledTrees(ensemble).scores(rows))
+    assert torch.allclose(compiled, ensemble(rows), atol=1e-6)
+    assert torch.allclose(
+        CompiledTrees(constant(1, 3)).scores(rows), constant(1, 3).baseline.expand(len(rows), 2)
+    )
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_lightgbm_gives_its_own_scores(classes: int) -> None:
+    lightgbm = pytest.importorskip("lightgbm", reason="LightGBM is not installed")
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(400, 5))
+    labels = (np.abs(inputs[:, 0] + inputs[:, 1] ** 2) * 2).astype(int) % classes
+    settings = TreesSettings(iterations=12, leaves=7, library="lightgbm")
+    # Class 1 of all has no rows: its column stays empty.
+    named = np.where(labels >= 1, labels + 1, labels)
+    ensemble = fit_lightgbm(settings, inputs, named, None, classes=classes + 1, seed=3)
+    own = lightgbm.LGBMClassifier(
+        n_estimators=12, num_leaves=7, min_child_samples=20, random_state=3, verbosity=-1,
+        deterministic=True, force_row_wise=True, n_jobs=1,
+    ).fit(inputs, labels)  # fmt: skip
+    others = torch.from_numpy(rng.normal(size=(200, 5)) * 2)
+    chances = ensemble(others).double().softmax(dim=1)
+    expected = torch.from_numpy(own.predict_proba(others.numpy()))
+    columns = [column for column in range(classes + 1) if column != 1]
+    assert torch.allclose(chances[:, columns], expected, atol=1e-5)
+    compiled = ensemble.logits(CompiledTrees(ensemble).scores(others))
+    assert torch.allclose(compiled, ensemble(others), atol=1e-6)
+    restored = from_parts(ensemble.parts(), 5, classes + 1)
+    assert torch.equal(restored(others), ensemble(others))
+
+
+def test_lightgbm_learns_and_is_named_where_it_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("lightgbm", reason="LightGBM is not installed")
+    settings = {**SETTINGS, "library": "lightgbm"}
+    rows = toy_rows(0)
+    learner = farshore.Learner(method="trees", memory=12, settings=settings, preprocess="none")
+    learner.learn(*rows, domain="a")
+    assert float((torch.as_tensor(learner.predict(rows[0])) == rows[1]).float().mean()) > 0.8
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    other = farshore.Learner(method="trees", memory=12, settings=settings, preprocess="none")
+    with pytest.raises(FarshoreError, match=r"pip install '\.\[trees\]'"):
+        other.learn(*rows, domain="a")
 
 
 def test_classes_without_rows_get_no_probability() -> None:
@@ -144,8 +194,11 @@ def test_one_class_in_the_rows_is_learned() -> None:
     ("name", "change"),
     [
         ("left", lambda part: part + 10_000),
+        ("left", torch.zeros_like),  # back to the root: the path would never end
+        ("right", lambda part: part.flip(0)),
         ("feature", lambda part: part + 100),
         ("root", lambda part: part - 1),
+        ("root", lambda part: part + (part > 0)),  # the last node of one tree in the next
         ("value", lambda part: part.float()),
         ("threshold", lambda part: part[:-1]),
         ("columns", lambda part: torch.zeros_like(part)),

@@ -25,6 +25,7 @@ from . import __version__
 from .data.dates import expand
 from .data.table import LIMIT, TablePreprocessing
 from .errors import FarshoreError, needs
+from .evaluation.calibration import Calibration, unchanged
 from .files import write_output
 from .learner import Learner
 
@@ -79,10 +80,16 @@ class TableInputs(nn.Module):
 class Exported(nn.Module):
     """The exported model: raw inputs in, probabilities out."""
 
-    def __init__(self, predictor: nn.Module, table: TableInputs | None) -> None:
+    offsets: Tensor
+
+    def __init__(
+        self, predictor: nn.Module, table: TableInputs | None, calibration: Calibration
+    ) -> None:
         super().__init__()
         self.predictor = predictor
         self.table = table
+        self.temperature = calibration.temperature
+        self.register_buffer("offsets", torch.tensor(calibration.offsets))
 
     def forward(self, *inputs: Tensor) -> Tensor:
         """The probability of each class."""
@@ -91,14 +98,16 @@ class Exported(nn.Module):
         else:
             numbers = inputs[0] if len(self.table.centre) else None
             prepared = self.table(numbers, inputs[-1] if self.table.known else None)
-        probabilities: Tensor = self.predictor(prepared).softmax(dim=1)
-        return probabilities
+        logits: Tensor = self.predictor(prepared)
+        return (logits / self.temperature + self.offsets).softmax(dim=1)
 
 
-def export_model(learner: Learner, file: str | Path) -> dict[str, Any]:
+def export_model(
+    learner: Learner, file: str | Path, calibration: Calibration | None = None
+) -> dict[str, Any]:
     """Write `file` (.onnx or .pt2) and check its outputs against the learner's.
 
-    Returns the file's metadata.
+    `calibration` is applied to the logits. Returns the file's metadata.
     """
     file = Path(file)
     if file.suffix not in (".onnx", ".pt2"):
@@ -111,7 +120,8 @@ def export_model(learner: Learner, file: str | Path) -> dict[str, Any]:
         raise FarshoreError(f"there is no folder {str(file.parent)!r} to write {file.name} into")
     preprocessing = learner.preprocessing
     table = TableInputs(preprocessing) if isinstance(preprocessing, TablePreprocessing) else None
-    model = Exported(deepcopy(learner.predictor()).cpu(), table).eval()
+    applied = calibration or unchanged(len(learner.classes))
+    model = Exported(deepcopy(learner.predictor()).cpu(), table, applied).eval()
     trial = trial_inputs(learner)
     facts = describe(learner, list(trial))
     with torch.no_grad():

@@ -376,12 +376,12 @@ class Learner:
                 "the inputs contain NaN or infinite values: fill or drop those rows first"
             )
         no_labels = torch.zeros(len(inputs), dtype=torch.long)
-        inside = self._inside(inputs)
+        inside = self.inside(inputs)
         return system.logits(Rows(inside, no_labels, torch.arange(len(inputs))))
 
     def features(self, inputs: Tensor) -> Tensor:
         """Features of raw inputs, as the classifier receives them, [n, d]."""
-        return self.system.features(self._inside(inputs))
+        return self.system.features(self.inside(inputs))
 
     def predictor(self) -> nn.Module:
         """The module from raw inputs to logits: the frozen part and what was trained."""
@@ -409,8 +409,16 @@ class Learner:
             )
         return with_features(domain, self._extraction(copies=self.run.augment_copies), cache)
 
-    def _inside(self, inputs: Tensor) -> Tensor:
-        """Raw inputs as the system takes them."""
+    @property
+    def inside_form(self) -> tuple[tuple[int, ...], torch.dtype]:
+        """Shape and type of a row as the system takes it."""
+        assert self.shape is not None
+        if self._frozen is None:
+            return self.shape, self.dtype
+        return frozen_shape(self._frozen, self.shape, self.dtype), torch.float32
+
+    def inside(self, inputs: Tensor) -> Tensor:
+        """Raw inputs as the system takes them: the features of a frozen part, if there is one."""
         return inputs if self._frozen is None else features_of(inputs, self._extraction())
 
     def _extraction(self, copies: int = 0) -> Extraction:

@@ -153,15 +153,35 @@ def current_tag(folder: str | Path, *, kind: str) -> str:
     return str(_read_manifest(Path(folder), kind)["parts"][kind]["tree"])
 
 
-def undo(folder: str | Path, *, kind: str) -> None:
-    """Make the previous state the current one again, atomically; the newer one is deleted."""
+def undo(folder: str | Path, *, kind: str, records: Mapping[str, Tree] | None = None) -> None:
+    """Make the previous state the current one again, atomically; the newer one is deleted.
+
+    records: trees by name that take the place of those of the previous state, or are added to it.
+    """
     folder = Path(folder)
     previous = check_undo(folder, kind=kind)
     if previous is not None:
         manifest = _read_manifest(folder, kind)
+        parts, files = dict(previous["parts"]), dict(previous["files"])
+        contents: dict[str, bytes] = {}
+        for name, tree in (records or {}).items():
+            for file in parts.get(name, {}).values():
+                files.pop(file, None)
+            parts[name], written = _written(tree, name, uuid.uuid4().hex[:12])
+            contents |= written
+            files |= {
+                file: {"sha256": _digest(data), "bytes": len(data)}
+                for file, data in written.items()
+            }
+        restored = {"parts": parts, "files": files, "previous": None, "undone": True}
         try:
-            _commit(folder, manifest | previous | {"previous": None, "undone": True})
+            for name, data in contents.items():
+                write_atomic(folder / name, data)
+            _commit(folder, manifest | restored)
         except OSError as error:
+            for name in contents:
+                with suppress(OSError):
+                    (folder / name).unlink(missing_ok=True)
             raise StateError(
                 f"{folder} is unchanged, it cannot be written: {reason(error)}"
             ) from error

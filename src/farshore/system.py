@@ -66,6 +66,14 @@ class Setup:
     weighted: bool = False
     restored: bool = False
 
+    def refuse_average(self) -> None:
+        """Raise an error if weights are to be averaged over steps, for a system without steps."""
+        if self.run.average != "none":
+            raise FarshoreError(
+                f"average = {self.run.average!r} is not allowed with method {self.entry.name!r}, "
+                "which is not trained by steps: leave it out"
+            )
+
 
 @dataclass(frozen=True)
 class Usage:
@@ -137,6 +145,14 @@ class System(ABC):
     def forgets_exactly(self) -> bool:
         """Whether `forget` also takes the domain out of the weights."""
         return False
+
+    @property
+    def mixes_domains(self) -> bool:
+        """Whether a memory keeps rows of which nobody knows the domain."""
+        return False
+
+    def empty_memory(self) -> None:
+        """Delete all rows of a memory that mixes domains: those of one cannot be found."""
 
     @abstractmethod
     def kept_rows(self) -> dict[str, Fields]:

@@ -418,6 +418,16 @@ class Trainer(System):
         self.method.forget(domain)
         self.method.domains = [name for name in self.domains if name != domain]
 
+    @property
+    def mixes_domains(self) -> bool:
+        """Whether the memory does."""
+        return self.memory is not None and self.memory.mixes_domains
+
+    def empty_memory(self) -> None:
+        """Delete all rows of a memory that mixes domains."""
+        if self.memory is not None and self.memory.mixes_domains:
+            self.memory.clear()
+
     def kept_rows(self) -> dict[str, Fields]:
         """The rows in the memory."""
         return self.memory.kept() if self.memory is not None else {}
@@ -542,6 +552,8 @@ class Rehearsal:
         self.method, self.memory = trainer.method, trainer.memory
         self.generators, self.device = trainer.generators, trainer.device
         self.domains, self.per_domain = replay_plan(trainer.run, self.method)
+        if self.memory is not None and not self.memory.items:
+            self.domains = 0  # it was emptied: there is nothing to draw, as in the first domain
         self.weighted = trainer.setup.weighted
 
     @property

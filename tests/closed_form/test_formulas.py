@@ -16,6 +16,7 @@ from torch.nn.functional import cross_entropy, one_hot
 
 import farshore
 from farshore.closed_form.head import MOST_FOLDS, Head, folds, score, solve, temperature
+from farshore.closed_form.predictor import squares
 from farshore.closed_form.ridge import STRENGTHS, Regression, Ridge, RidgeSettings
 from farshore.closed_form.slda import SLDA, SLDASettings
 from farshore.closed_form.sums import Adder, SumsOfDomain, add_up, fold, unfold, unpack
@@ -273,6 +274,29 @@ def test_the_features_are_the_inputs_or_those_of_the_network() -> None:
         assert (learner.system.state_dict()["network"] is None) == (width in (4, 64))
         if inputs is images and not settings:
             assert float(features.max()) <= 1
+
+
+@pytest.mark.parametrize(
+    ("shape", "side", "remain"),
+    [((1, 32, 32), 1, 1024), ((3, 32, 32), 2, 768), ((3, 18, 21), 2, 297), ((3, 300, 5), 3, 600)],
+)
+def test_large_images_are_averaged_over_squares(
+    shape: tuple[int, int, int], side: int, remain: int, tmp_path: Path
+) -> None:
+    assert squares(shape) == (side, remain)
+    images = torch.rand(6, *shape, generator=torch.Generator().manual_seed(0))
+    learner = Learner("mlp", "ncm", network_settings={"width": 4}, preprocess="none")
+    learner.learn(images, [0, 1] * 3, domain="a", steps=1)
+    features = learner.system.features(images)
+    by_hand = [
+        images[:, :, top : top + side, left : left + side].mean(dim=(2, 3))
+        for top in range(0, shape[1], side)
+        for left in range(0, shape[2], side)
+    ]
+    expected = torch.stack(by_hand, dim=2).flatten(1)
+    assert torch.allclose(features, expected, atol=1e-6)
+    learner.save(tmp_path)
+    assert torch.equal(load(tmp_path).system.features(images), features)
 
 
 def test_tuned_features_are_those_of_plain_training_and_stay(tmp_path: Path) -> None:

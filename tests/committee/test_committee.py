@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,13 +12,21 @@ import torch
 
 from farshore import FarshoreError, Learner, load
 from farshore.checkpoints import Checkpoints
-from farshore.committee.system import TEMPERATURES, CommitteeSystem, average
+from farshore.committee.system import (
+    TEMPERATURES,
+    CommitteeSystem,
+    average,
+    entropy,
+    losses,
+    possible_weights,
+)
 from farshore.data.domain import Domain
 from farshore.export import export_model
 from farshore.observer import Observer
 from farshore.testing.toys import toy_learned, toy_learner, toy_rows
 
 MEMBERS = ("er-kd", "ridge", "slda")
+EVEN = torch.tensor([0.5, 0.5])
 
 
 def test_the_average_of_worked_numbers() -> None:
@@ -25,44 +34,104 @@ def test_the_average_of_worked_numbers() -> None:
     first = torch.tensor([[math.log(0.8), math.log(0.2)]]) + 3
     second = torch.tensor([[7.0, 7.0]])
     expected = torch.tensor([[0.65, 0.35]])
-    torch.testing.assert_close(average([first, second], 1.0).exp(), expected)
+    torch.testing.assert_close(average([first, second], 1.0, EVEN).exp(), expected)
+    weighted = average([first, second], 1.0, torch.tensor([2 / 3, 1 / 3])).exp()
+    torch.testing.assert_close(weighted, torch.tensor([[0.7, 0.3]]))
+    alone = average([first, second], 1.0, torch.tensor([1.0, 0.0])).exp()
+    torch.testing.assert_close(alone, torch.tensor([[0.8, 0.2]]))
 
 
 def test_the_temperature_applies_to_the_first_member() -> None:
     """Odds of 16 at temperature 2 are odds of 4: (0.8, 0.2)."""
     first = torch.tensor([[math.log(16.0), 0.0]])
     expected = torch.tensor([[0.65, 0.35]])
-    torch.testing.assert_close(average([first, torch.zeros(1, 2)], 2.0).exp(), expected)
+    torch.testing.assert_close(average([first, torch.zeros(1, 2)], 2.0, EVEN).exp(), expected)
 
 
-def test_the_temperature_is_that_of_domains_ahead_of_learning_them() -> None:
-    """A second computation: er-kd alone, scored on each domain before it learns it."""
-    alone = toy_learner("er-kd")
-    losses = []
+def test_the_weights_are_all_twelfths() -> None:
+    weights = possible_weights(3)
+    assert len(weights) == 91
+    assert torch.allclose(weights.sum(dim=1), torch.ones(91, dtype=torch.float64))
+    assert len({tuple(row) for row in weights.tolist()}) == 91
+    assert [4 / 12] * 3 in weights.tolist()
+    assert float(entropy(weights).max()) == pytest.approx(math.log(3))
+    assert float(entropy(torch.tensor([[1.0, 0.0, 0.0]]))) == 0.0
+
+
+def by_hand(
+    committee: Learner, unlearned: list[list[tuple[Any, Any]]]
+) -> tuple[float, list[float]]:
+    """The slow way: every mixture of the members' outputs on domains that they had not learned."""
+    best = (math.inf, 0.0, [0.0])
+    for temperature in TEMPERATURES:
+        for weights in possible_weights(len(MEMBERS)).tolist():
+            means = []
+            for outputs in unlearned:
+                labels = outputs[0][1]
+                mixed = 0.0
+                for number, (logits, _) in enumerate(outputs):
+                    scaled = logits.double() / (temperature if number == 0 else 1.0)
+                    mixed = mixed + weights[number] * torch.softmax(scaled, dim=1)
+                rows = torch.arange(len(labels))
+                means.append(-float(mixed[rows, labels].clamp_min(1e-30).log().mean()))
+            spread = -sum(share * math.log(share) for share in weights if share)
+            # The second domain counts once, the third twice.
+            value = float(np.average(means, weights=[1, 2])) - 0.1 * spread
+            best = min(best, (value, temperature, weights))
+    return best[1], best[2]
+
+
+def test_the_mixture_is_that_of_domains_ahead_of_learning_them() -> None:
+    """A second computation: each member alone, scored on every domain before it learns it."""
+    alone = [toy_learner(name) for name in MEMBERS]
+    committee = toy_learner("best")
+    unlearned = []
     for number in range(3):
         domain = Domain.divided(f"d{number}", *toy_rows(number), seed=number)
         if number:
-            logits, labels = alone.outputs(domain.split("train"))
-            chances = [torch.softmax(logits.double() / each, dim=1) for each in TEMPERATURES]
-            rows = torch.arange(len(labels))
-            losses.append([-float(chance[rows, labels].log().mean()) for chance in chances])
-        alone.learn_domain(domain, steps=20, classes=[0, 1])
-    expected = TEMPERATURES[int(np.mean(losses, axis=0).argmin())]
-    committee = toy_learner("best")
-    assert isinstance(committee, Learner)
-    for number in range(3):
-        domain = Domain.divided(f"d{number}", *toy_rows(number), seed=number)
-        committee.learn_domain(domain, steps=20, classes=[0, 1])
-        assert number or committee.system.temperature == 1.0
-    assert committee.system.temperature == expected
-    committee.forget("d1")
+            unlearned.append([member.outputs(domain.split("train")) for member in alone])
+        for learner in (*alone, committee):
+            learner.learn_domain(domain, steps=20, classes=[0, 1])
+        if not number:
+            assert committee.system.mixture()[0] == 1.0
+            assert committee.system.mixture()[1].tolist() == pytest.approx([1 / 3] * 3)
+    temperature, weights = committee.system.mixture()
+    assert (temperature, weights.tolist()) == by_hand(committee, unlearned)
+    committee.forget("d0")
     committee.forget("d2")
-    assert committee.system.temperature == 1.0
+    assert float(committee.system.mixture()[1].sum()) == pytest.approx(1)  # from d1 alone
+    committee.forget("d1")
+    assert committee.system.mixture()[1].tolist() == pytest.approx([1 / 3] * 3)
+
+
+def test_a_useless_member_gets_less_weight_and_evenness_gives_it_back() -> None:
+    labels = torch.arange(60) % 2
+    good = torch.nn.functional.one_hot(labels, 2) * 3.0
+    useless = torch.nn.functional.one_hot(1 - labels, 2) * 3.0
+    measured = {"d": losses([good, useless, useless], labels)}
+    chosen = {}
+    for evenness in (0.0, 0.1, 100.0):
+        learner = toy_learner("best", settings={"evenness": evenness})
+        for number, name in enumerate("ad"):
+            learner.learn(*toy_rows(number), domain=name, steps=1)
+        learner.system.unseen = measured
+        chosen[evenness] = learner.system.mixture()[1].tolist()
+    assert chosen[0.0] == [1.0, 0.0, 0.0]
+    assert 0.8 < chosen[0.1][0] <= chosen[0.0][0]
+    assert chosen[100.0] == pytest.approx([1 / 3] * 3)
 
 
 def test_small_probabilities_are_kept() -> None:
     logits = torch.tensor([[0.0, -200.0]])
-    assert float(average([logits, logits], 1.0)[0, 1]) == pytest.approx(-200.0)
+    assert float(average([logits, logits], 1.0, EVEN)[0, 1]) == pytest.approx(-200.0)
+
+
+def mixed(committee: Learner, alone: list[torch.Tensor]) -> torch.Tensor:
+    """The members' probabilities, weighted as the committee weighs them."""
+    temperature, weights = committee.system.mixture()
+    first, *others = alone
+    chances = [logits.softmax(dim=1) for logits in (first / temperature, *others)]
+    return sum(float(weight) * chance for weight, chance in zip(weights, chances, strict=True))
 
 
 def test_members_learn_as_they_would_alone() -> None:
@@ -70,10 +139,8 @@ def test_members_learn_as_they_would_alone() -> None:
     committee = toy_learned("best")
     assert isinstance(committee.system, CommitteeSystem)
     alone = [toy_learned(name).logits(rows) for name in MEMBERS]
-    alone[0] = alone[0] / committee.system.temperature
-    alone = [logits.softmax(dim=1) for logits in alone]
     torch.testing.assert_close(
-        committee.logits(rows).exp(), torch.stack(alone).mean(dim=0), rtol=0, atol=1e-6
+        committee.logits(rows).exp(), mixed(committee, alone), rtol=0, atol=1e-6
     )
     assert isinstance(committee.system, CommitteeSystem)
     predictor = committee.system.predictor()
@@ -88,10 +155,8 @@ def test_settings_reach_the_trained_member() -> None:
         toy_learned(name, settings=settings if name == "er" else None).logits(rows)
         for name in ("er", "ncm")
     ]
-    alone[0] = alone[0] / committee.system.temperature
-    alone = [logits.softmax(dim=1) for logits in alone]
     torch.testing.assert_close(
-        committee.logits(rows).exp(), torch.stack(alone).mean(dim=0), rtol=0, atol=1e-6
+        committee.logits(rows).exp(), mixed(committee, alone), rtol=0, atol=1e-6
     )
 
 

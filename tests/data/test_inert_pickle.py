@@ -88,4 +88,4 @@ def test_the_number_of_instructions_is_bounded(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_mutated_pickles_are_refused_or_read() -> None:
-    confine("mutated_pickles:read_mutated", cases=300, seed=11)
+    confine("mutated_pickles:read_mutated", cases=80, seed=11)

@@ -35,7 +35,7 @@ def rewritten(model: Path, change) -> None:
 
 
 def test_mutated_models_work_or_are_refused(models: Path) -> None:
-    confine("mutated_models:open_mutated_once", cases=60, seed=3, arguments=(str(models),))
+    confine("mutated_models:open_mutated_once", cases=25, seed=3, arguments=(str(models),))
 
 
 def test_a_moment_of_another_shape_is_refused_before_a_kernel_reads_it(models: Path) -> None:

@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pandas as pd
 import pytest
+import tidy_tables
 
 from farshore.evaluation.over_units import Difference
 
@@ -33,14 +34,14 @@ def writer() -> ModuleType:
 
 def test_the_page_is_made_from_the_committed_tables(writer: ModuleType) -> None:
     assert writer.PAGE.read_text() == writer.text(), "run `make docs`"
-    assert sum(path.stat().st_size for path in writer.TABLES.iterdir()) < 5_000_000
+    assert sum(path.stat().st_size for path in tidy_tables.TABLES.iterdir()) < 5_000_000
 
 
 def test_every_table_is_of_an_experiment_and_carries_all_metrics(writer: ModuleType) -> None:
-    tables = sorted(path.stem for path in writer.TABLES.glob("*.csv"))
-    assert set(tables) <= set(writer.COLLECTED)
+    tables = sorted(path.stem for path in tidy_tables.TABLES.glob("*.csv"))
+    assert set(tables) <= {*writer.COLLECTED, "recommended"}
     for name in tables:
-        frame = writer.table(name)
+        frame = tidy_tables.table(name)
         done = frame[frame["status"] == "done"]
         assert len(done)
         for metric in ("accuracy", "macro_f1", "balanced_accuracy", "log_loss"):
@@ -82,17 +83,16 @@ def test_groups_are_averaged_over_shared_orders_and_seeds(writer: ModuleType) ->
 def test_collecting_one_data_set_keeps_the_others(
     writer: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = pd.read_csv(writer.TABLES / "readings.csv", dtype=str)
+    kept = pd.read_csv(tidy_tables.TABLES / "readings.csv", dtype=str)
     (tmp_path / "tables").mkdir()
     kept.to_csv(tmp_path / "tables" / "readings.csv", index=False)
-    monkeypatch.setattr(writer, "TABLES", tmp_path / "tables")
-    monkeypatch.setattr(writer, "COLLECTED", ("readings",))
-    writer.table.cache_clear()
+    monkeypatch.setattr(tidy_tables, "TABLES", tmp_path / "tables")
+    tidy_tables.table.cache_clear()
     (tmp_path / "runs").mkdir()
-    writer.collect(tmp_path / "runs")  # an empty store: nothing changes
+    tidy_tables.collect(tmp_path / "runs", ["readings"])  # an empty store: nothing changes
     again = pd.read_csv(tmp_path / "tables" / "readings.csv", dtype=str)
     assert again.equals(kept)
-    writer.table.cache_clear()
+    tidy_tables.table.cache_clear()
 
 
 def test_the_command_covers_every_experiment_of_a_data_set(tmp_path: Path) -> None:
@@ -113,3 +113,23 @@ def test_everything_is_reproduced_at_tiny_scale(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "experiments" / "reproduce.py"), "--table", "covertype"]
     subprocess.run([*command, "--scale", "tiny", "--runs", str(tmp_path)], check=True)
     assert len(list(tmp_path.glob("*/result.json"))) > 20
+
+
+def test_trials_are_selected_by_the_sources_never_by_the_target(writer: ModuleType) -> None:
+    frame = pd.DataFrame(
+        {
+            "method": ["er", "er", "er", "er", "fdr"],
+            "run_seed": [1, 1, 2, 2, 1],
+            "trial": [0, 1, 0, 1, 0],
+            "source_validation_score": [0.9, 0.8, 0.7, 0.95, 0.5],
+            "target_score_unseen": [0.1, 0.9, 0.8, 0.2, 0.3],
+        }
+    )
+    chosen = writer.selected(frame)
+    assert sorted(zip(chosen["method"], chosen["run_seed"], chosen["trial"], strict=True)) == [
+        ("er", 1, 0),
+        ("er", 2, 1),
+        ("fdr", 1, 0),
+    ]
+    shuffled = frame.assign(target_score_unseen=frame["target_score_unseen"].to_numpy()[::-1])
+    assert list(writer.selected(shuffled).index) == list(chosen.index)

@@ -125,6 +125,7 @@ def test_ray_gives_the_table_of_one_process(tmp_path: Path, expected: pd.DataFra
     pd.testing.assert_frame_equal(table(tmp_path), expected)
 
 
+@pytest.mark.soak
 def test_a_killed_worker_costs_no_run(tmp_path: Path) -> None:
     engine = LocalEngine(1)
 
@@ -158,7 +159,16 @@ def typed(*words: str, monkeypatch: pytest.MonkeyPatch) -> int:
     return int(ended.value.code or 0)
 
 
-@pytest.mark.parametrize("file", sorted(EXPERIMENTS.glob("*.yaml")), ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file",
+    [
+        # It probes every condition on the embedded data.
+        pytest.param(
+            file, marks=pytest.mark.soak if file.stem == "recommended" else (), id=file.stem
+        )
+        for file in sorted(EXPERIMENTS.glob("*.yaml"))
+    ],
+)
 def test_every_experiment_passes_a_dry_run(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

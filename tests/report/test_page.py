@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import re
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from contested import contest, of_cells
 from papers_own import printed_table
 from pictured import result, shown
 
 from farshore.errors import FarshoreError
 from farshore.report import page as module
-from farshore.report.answer import Verdict, answer
 from farshore.report.assemble import Frame, assemble
 from farshore.report.figures import draw_all
+from farshore.report.markdown_form import as_markdown
+from farshore.report.markdown_form import escape as markdown_escape
 from farshore.report.overlay import NO_OVERLAY
 from farshore.report.page import page
 from farshore.report.page_table import Notes, number, page_table
 from farshore.report.paper import PAPER
 from farshore.report.table import Cell, Column, Provenance, Report, Table
+from farshore.report.verdict import judge
 
 HOSTILE = "<script>alert('x')</script> & \"quoted\""
 
@@ -71,9 +77,9 @@ def table(label: str = "Toy", **cells: dict[str, Cell]) -> Table:
         ("cl-coral", ""): {"x": cell(70.0), "y": cell(45.0)},
     }
     entries |= {(name, ""): of for name, of in cells.items()}
-    return assemble(
-        Frame("toy", "A toy", "about it"), [Column("x", label), Column("y", "Why")], entries, PAPER
-    )
+    columns = [Column("x", label), Column("y", "Why")]
+    frame = Frame("toy", "A toy", "about it", contest=of_cells(entries, columns, PAPER))
+    return assemble(frame, columns, entries, PAPER)
 
 
 def text_of(html: str) -> str:
@@ -92,13 +98,17 @@ def test_the_page_loads_nothing_and_its_links_have_targets() -> None:
     assert read.loaded == []
     assert set(read.links) <= set(read.ids)
     assert len(read.ids) == len(set(read.ids))
-    assert html.count("plotly.js v") == 1
-    assert len(html) < 8_000_000
+    assert html.count('id="plotly"') == 1
+    packed = re.search(r'id="plotly">([^<]*)<', html)
+    assert packed is not None
+    script = gzip.decompress(base64.b64decode(packed[1])).decode()
+    assert "plotly.js (cartesian - minified) v" in script[:200]
+    assert len(html) < 1_500_000
     assert "default-src 'none'" in html
 
 
 def test_a_page_without_figures_has_no_plotting_script() -> None:
-    assert len(page(Report("a title", (table(),)))) < 100_000
+    assert len(page(Report("a title", (replace(table(), contest=None),)))) < 100_000
 
 
 def test_names_of_users_are_escaped_everywhere() -> None:
@@ -159,7 +169,7 @@ def test_missing_and_partial_cells_are_marked() -> None:
     assert ("a", "2 of 3 seeds") in shown.notes
     text = text_of(page(Report("a title", (partial,))))
     assert "partial" in text
-    assert "the table is incomplete" in text
+    assert "Not everything that was planned has run yet." in text
 
 
 def test_a_nan_mean_is_sorted_as_missing() -> None:
@@ -190,84 +200,90 @@ def test_one_data_set_has_one_rank() -> None:
         assert all(len(row.cells) == len(shown.columns) for row in rows)
 
 
-def test_the_answer_says_who_leads_by_how_much() -> None:
-    answered = answer(Report("a title", (table(er={"x": cell(69.0), "y": cell(44.0)}),)))
-    assert (
-        answered.headline
-        == "★-CL-CORAL leads on average over 2 data sets: 57.5%, 1.0 points ahead of ER and 12.5 "
-        "points above Finetune."
-    )
-    assert not answered.certain
+def headline(html: str) -> str:
+    match = re.search(r'<h2 id="verdict" class="headline">([^<]*)</h2>', html)
+    assert match is not None
+    return unescape(match[1])
 
 
-def test_the_answer_of_the_papers_main_table() -> None:
-    answered = answer(Report("a title", (printed_table("main"),)))
-    assert answered.headline.startswith(
-        "★-CL-CORAL leads on average over 6 data sets: 64.7%, 1.3 points ahead of ★-CL-VREX"
+def test_the_verdict_comes_first_and_is_the_same_in_markdown() -> None:
+    report = Report(
+        "a title",
+        (table(er={"x": cell(69.0), "y": cell(44.0)}),),
+        next_command="farshore methods er",
+        next_reason="to learn more",
     )
-    assert answered.verdict is Verdict.NOT_SIGNIFICANT
+    main = report.main_table
+    assert main is not None
+    assert main.contest is not None
+    verdict = judge(main.contest)
+    html = page(report)
+    assert headline(html) == verdict.sentence
+    text = text_of(html)
+    assert text.index("No clear winner") < text.index("Ranking") < text.index("about it")
+    assert "farshore methods er" in text
+    written = as_markdown(report)
+    assert markdown_escape(verdict.sentence) in written
+    assert written.index("No clear winner") < written.index("## A toy")
+    assert "farshore methods er" in written
+
+
+def test_the_verdict_of_the_papers_main_table() -> None:
+    """The paper's best method is not distinguishable from the next ones over six data sets."""
+    html = page(Report("a title", (printed_table("main"),)))
+    sentence = headline(html)
+    assert sentence.startswith("No clear winner over 6 data sets: ★-CL-CORAL, ★-CL-VREX")
+    assert "clear winner on" not in sentence
 
 
 def test_a_row_without_all_data_sets_cannot_lead() -> None:
-    answered = answer(Report("a title", (table(er={"x": cell(99.0), "y": MISSING}),)))
-    assert answered.headline.startswith("★-CL-CORAL leads")
+    html = page(Report("a title", (table(er={"x": cell(99.0), "y": MISSING}),)))
+    assert "ER" not in headline(html).split(":")[1]
+    assert "Not ranked because some scores are missing" in text_of(html)
 
 
-def test_level_methods_are_called_level() -> None:
-    answered = answer(Report("a title", (table(er={"x": cell(70.0), "y": cell(45.0)}),)))
-    assert "are level on average over 2 data sets: 57.5%" in answered.headline
-
-
-def test_a_table_that_is_not_ranked_answers_without_a_test() -> None:
-    entries = {
-        (name, ""): {"x": cell(score), "y": cell(score)}
-        for name, score in (("finetune", 50.0), ("er", 60.0))
-    }
-    orders = assemble(
-        Frame("toy", "A toy", "", ranked=False),
-        [Column("x", "X, listed"), Column("y", "X, reversed")],
-        entries,
+def test_the_verdict_is_that_of_the_table_with_the_most_data_sets() -> None:
+    one = assemble(
+        Frame(
+            "one",
+            "One",
+            "",
+            contest=of_cells({("er", ""): {"x": cell(1.0)}}, [Column("x", "X")], PAPER),
+        ),
+        [Column("x", "X")],
+        {("er", ""): {"x": cell(1.0)}},
         PAPER,
     )
-    answered = answer(Report("a title", (orders,)))
-    assert (
-        answered.headline
-        == "ER leads on average over 2 columns: 60.0%, 10.0 points ahead of Finetune."
+    report = Report("a title", (one, table()))
+    assert report.main_table is report.tables[1]
+    assert page(report).index('id="table-toy"') < page(report).index('id="table-one"')
+
+
+def test_the_metrics_of_the_ranking_can_be_switched() -> None:
+    made = contest(
+        {"finetune": {"a>b": [74.5, 74.6, 74.4]}, "er": {"a>b": [70.0, 70.2, 70.1]}},
+        balanced={"finetune": 50.7},
+        classes=2,
     )
-    assert answered.verdict is Verdict.NOT_INDEPENDENT
-
-
-def test_a_lead_is_certain_only_if_the_table_is_complete() -> None:
-    scores = {"finetune": 10.0, "er": 20.0, "cl-coral": 90.0}
-    columns = [Column(str(index), str(index)) for index in range(20)]
-    entries = {
-        (name, ""): {column.key: cell(score) for column in columns}
-        for name, score in scores.items()
-    }
-    whole = assemble(Frame("toy", "A toy", ""), columns, entries, PAPER)
-    answered = answer(Report("a title", (whole,)))
-    assert (answered.verdict, answered.certain) == (Verdict.SIGNIFICANT, True)
-    partial = answer(Report("a title", (replace(whole, partial=True),)))
-    assert (partial.verdict, partial.certain) == (Verdict.SIGNIFICANT, False)
-    assert "incomplete" in partial.verdict_text
-
-
-def test_the_headline_of_times_counts_downwards() -> None:
-    entries = {
-        (name, ""): {"x": cell(value)}
-        for name, value in (("finetune", 5.0), ("er", 2.0), ("si", 1.0))
-    }
-    frame = Frame("toy", "A toy", "", unit="minutes", higher_is_better=False)
-    answered = answer(Report("a title", (assemble(frame, [Column("x", "X")], entries, PAPER),)))
-    assert answered.headline == (
-        "SI leads on X: 1.0 minutes, 1.0 minutes ahead of ER and 4.0 minutes below Finetune."
+    entries = {("finetune", ""): {"x": cell(74.5)}, ("er", ""): {"x": cell(70.1)}}
+    html = page(
+        Report(
+            "a title",
+            (assemble(Frame("t", "T", "", contest=made), [Column("x", "X")], entries, PAPER),),
+        )
     )
+    assert re.findall(r'<option value="(\w+)"', html)[:2] == ["accuracy", "balanced_accuracy"]
+    assert html.count("no better than guessing</span>") == 2
+    by_accuracy, by_balanced = re.findall(r'data-metric="\w+".*?</div>', html, flags=re.DOTALL)
+    assert by_accuracy.index("finetune") < by_accuracy.index(">er")
+    assert by_balanced.index(">er") < by_balanced.index("finetune")
 
 
-def test_one_row_gives_no_answer() -> None:
-    assert answer(Report("nothing")) is None
+def test_a_report_without_scores_has_no_verdict() -> None:
+    assert Report("nothing").main_table is None
     text = text_of(page(Report("a title", problems=("everything is damaged",))))
     assert "everything is damaged" in text
+    assert "winner" not in text
 
 
 @pytest.mark.parametrize(
@@ -311,7 +327,10 @@ def test_missing_packages_of_the_page_are_named(
 def test_the_files_of_the_page_exist_and_are_packaged() -> None:
     assert {path.name for path in module.FILES.iterdir()} >= {
         "page.html",
+        "ranking.html",
         "table.html",
+        module.PLOTLY,
+        "plotly-cartesian.LICENSE.txt",
         "page.css",
         "page.js",
     }

@@ -9,9 +9,9 @@ from reporting import filled
 from sweeping import experiment
 
 from farshore.plan.plan import Planned
-from farshore.report.answer import Verdict, answer
 from farshore.report.build import build_report
 from farshore.report.table import Row, Table
+from farshore.report.verdict import Outcome, judge
 
 HOSPITALS = ("cleveland", "hungarian", "switzerland", "va")
 KEYS = [f"heart-hospitals {kind}" for kind in ("mean", "worst", "difference")]
@@ -54,10 +54,11 @@ def test_means_errors_and_differences_are_taken_over_targets(
     assert row(table, "er").cells[targets[0]].seeds == runs // 4
     assert not table.ranked
     assert any("each target counts once" in note for note in table.notes)
-    answered = answer(report)
-    assert answered is not None
-    assert answered.verdict is Verdict.PAIRED
-    assert "on average over 4 targets: 60.1%, 5.0 points ahead of ER" in answered.headline
+    assert table.contest is not None
+    verdict = judge(table.contest)
+    assert verdict.outcome is Outcome.CLEAR
+    assert "over 4 unseen targets: 60.1%" in verdict.sentence
+    assert "+5.0 points" in verdict.details[0]
 
 
 def test_a_lead_that_depends_on_the_target_is_not_certain(tmp_path: Path) -> None:
@@ -66,10 +67,11 @@ def test_a_lead_that_depends_on_the_target_is_not_certain(tmp_path: Path) -> Non
         return 0.9 if at_va else 0.5
 
     filled(tmp_path, experiment(search={"trials": 1, "seeds": 3}, part=PART), uneven)
-    answered = answer(build_report(tmp_path))
-    assert answered is not None
-    assert (answered.verdict, answered.certain) == (Verdict.NOT_PAIRED, False)
-    assert "better at 1 of them" in answered.sentences[0]
+    (table,) = build_report(tmp_path).tables
+    assert table.contest is not None
+    verdict = judge(table.contest)
+    assert verdict.outcome is Outcome.TIED
+    assert "better in 1 of 4 targets" in verdict.details[0]
 
 
 def test_a_missing_target_makes_the_mean_partial_and_gives_no_lead(tmp_path: Path) -> None:
@@ -81,4 +83,7 @@ def test_a_missing_target_makes_the_mean_partial_and_gives_no_lead(tmp_path: Pat
     report = build_report(tmp_path)
     cell = row(report.tables[0], "cl-coral").cells[KEYS[0]]
     assert (cell.seeds, cell.seeds_planned, cell.whole) == (6, 8, False)
-    assert report.tables[0].lead is None
+    assert report.tables[0].contest is not None
+    verdict = judge(report.tables[0].contest)
+    assert verdict.outcome is Outcome.ALONE
+    assert "has run yet" in verdict.sentence

@@ -50,8 +50,11 @@ def model_contents(work: Path) -> dict[str, Any] | None:
     if not (work / "model" / MANIFEST).exists():
         return None
     parts = load_parts(work / "model", kind="learner")
-    for facts in parts["sites"]["sites"].values():
+    for facts in (*parts["sites"]["sites"].values(), *parts["log"]["entries"]):
         facts.pop("when")
+    calibration = parts["sites"]["calibration"]
+    if calibration is not None:
+        calibration.pop("when")
     return parts
 
 
@@ -137,6 +140,10 @@ def cases(killer: Killer, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     folder = tmp_path_factory.mktemp("cases")
     for number in range(3):
         site(folder / f"{number}.csv", number)
+    # Every third label is wrong, so that the model is too certain of itself.
+    wrong = pd.read_csv(folder / "2.csv")
+    wrong.loc[::3, "y"] = wrong.loc[::3, "y"].map({"p": "q", "q": "p"})
+    wrong.to_csv(folder / "few.csv", index=False)
 
     def learn(number: int) -> Callable[[Path], list[object]]:
         more = FIRST if number == 0 else []
@@ -159,6 +166,7 @@ def cases(killer: Killer, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         Case("learn the second site", learn(1), one),
         Case("forget", lambda work: ["forget", work / "model", "site 0"], two),
         Case("undo", lambda work: ["undo", work / "model"], two),
+        Case("calibrate", lambda work: ["calibrate", work / "model", folder / "few.csv"], one),
         Case(
             "run",
             lambda work: ["run", "heart-hospitals", "cl-coral", *TINY, "--out", work / "runs"],
@@ -238,7 +246,14 @@ def rows_found(folder: Path, rows: list[bytes]) -> int:
     return sum(any(row in data for data in files) for row in rows)
 
 
-EVERY_CHANGE = ["learn the first site", "learn the second site", "forget", "undo", "run"]
+EVERY_CHANGE = [
+    "learn the first site",
+    "learn the second site",
+    "forget",
+    "undo",
+    "calibrate",
+    "run",
+]
 
 
 @pytest.mark.parametrize("name", EVERY_CHANGE)

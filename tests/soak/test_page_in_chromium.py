@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,53 +9,38 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from browsing import browser
+from demonstrated import demo_score
 from made_sites import Made, make_sites
 from papers_own import printed_table
 from pictured import SOURCES, result, shown
+from reporting import filled
 from safetensors.torch import save_file
-from sweeping import EXPERIMENTS, swept
+from sweeping import EXPERIMENTS, experiment, swept
 
 import farshore
+from farshore.cli.demo import demo, plan_demo
 from farshore.plan.experiment import make_book, read_experiment
 from farshore.plan.record import record_experiment
 from farshore.plan.select import select_methods
+from farshore.report.build import build_report
+from farshore.report.conditions import conditions
 from farshore.report.figures import FIGURES, draw_all
 from farshore.report.figures.runs import Shown, mark_selected
 from farshore.report.overlap import project
 from farshore.report.page import page
+from farshore.report.page_ranking import GUESSING
 from farshore.report.paper import PAPER
 from farshore.report.table import Provenance, Report
+from farshore.report.verdict import judge
 from farshore.report.write import write_report
 
+__all__ = ["browser"]
 pytestmark = pytest.mark.soak
 
-CHROMIUM = (
-    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-)
-# The browser itself must not send requests, because the test could not distinguish them from the
-# page's.
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 HOSTILE = "<script>window.broken = true</script>"
 DRAWN = "html[data-drawn=yes]"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed: install it to test the page in a browser")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield opened
-        opened.close()
+LARGEST = 1_500_000
 
 
 def all_runs(folder: Path) -> list[Shown]:
@@ -117,8 +101,8 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     report = Report("The main table", (printed_table("main"),), provenance, (HOSTILE,))
     path = folder / "report.html"
-    path.write_text(page(report, drawings, source="runs"))
-    assert path.stat().st_size < 8_000_000
+    path.write_text(page(report, drawings, source="runs", overlay=PAPER))
+    assert path.stat().st_size < LARGEST
     return path
 
 
@@ -176,6 +160,88 @@ def test_the_page_of_an_audit(opened, audited, tmp_path: Path, width: int) -> No
     assert tab.evaluate("window.broken") is None
     shown = tab.locator("section table tbody tr").all_inner_texts()
     assert any(HOSTILE in row for row in shown)
+
+
+def check_opening(tab, runs: Path, width: int) -> None:
+    """The verdict of the runs, its conditions, the figure, the ranking; nothing is cut off."""
+    table = build_report(runs).main_table
+    assert table is not None
+    assert table.contest is not None
+    verdict = judge(table.contest)
+    assert tab.locator("h2.headline").inner_text().strip() == verdict.sentence
+    assert tab.locator(".conditions").inner_text().strip() == conditions(table.contest)
+    assert tab.locator("#next").inner_text().startswith("farshore ")
+    ranked = [each for each in verdict.standings if each.rank is not None]
+    # Two traces per method: its mean with the interval, and a dot per order.
+    marks = tab.locator("#figure-scores .plot .trace.scatter").count()
+    assert marks == 2 * len(ranked)
+    rows = "[data-metric]:not([hidden]) tbody:first-of-type tr.row th"
+    labels = tab.locator(rows).all_inner_texts()
+    assert [text.removesuffix(GUESSING).strip() for text in labels] == [
+        each.entrant.label for each in ranked
+    ]
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Made-up runs of three methods on an own table with a hostile site, each site left out."""
+    runs = tmp_path_factory.mktemp("compared")
+    table = make_sites(Made(sites=4, rows=40), seed=1).replace({"site": {"s3": HOSTILE}})
+    table.to_csv(runs / "sites.csv", index=False)
+    options = {"path": str(runs / "sites.csv"), "domain": "site", "label": "ill"}
+    part = {
+        "benchmarks": [{"table": options}],
+        "methods": ["finetune", "er", "cl-coral"],
+        "target": "each",
+    }
+    made = {"finetune": 0.5, "er": 0.7, "cl-coral": 0.71}
+    filled(
+        runs,
+        experiment(search={"trials": 1, "seeds": 2}, part=part),
+        lambda entry: made[entry.run.method] + len(entry.condition.target) / 900 + entry.seed / 200,
+    )
+    return runs
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_the_first_screen_is_the_verdict_of_the_runs(
+    opened, compared: Path, tmp_path: Path, width: int
+) -> None:
+    write_report(compared, tmp_path / "report.html")
+    tab = opened(
+        tmp_path / "report.html", width=width, has_touch=width < 500, is_mobile=width < 500
+    )
+    check_opening(tab, compared, width)
+    box = tab.locator("h2.headline").bounding_box()
+    assert box is not None
+    assert box["y"] < 300, "the verdict is below the first screen"
+
+
+def test_the_metric_of_the_ranking_can_be_switched(opened, compared: Path, tmp_path: Path) -> None:
+    write_report(compared, tmp_path / "report.html")
+    tab = opened(tmp_path / "report.html")
+    assert tab.locator("[data-metric]:visible").count() == 1
+    tab.select_option("#metric", "macro_f1")
+    assert tab.locator("[data-metric]:visible").get_attribute("data-metric") == "macro_f1"
+
+
+@pytest.fixture(scope="module")
+def demonstrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo after its runs, whose results are made up."""
+    runs = tmp_path_factory.mktemp("demo")
+    filled(runs, plan_demo(), demo_score)
+    demo(runs=runs)
+    return runs
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_the_page_of_the_demo(opened, demonstrated: Path, width: int) -> None:
+    tab = opened(
+        demonstrated / "demo.html", width=width, has_touch=width < 500, is_mobile=width < 500
+    )
+    check_opening(tab, demonstrated, width)
+    assert (demonstrated / "demo.html").stat().st_size < LARGEST
 
 
 def until(condition: Callable[[], bool], seconds: float = 10) -> bool:
@@ -240,7 +306,7 @@ def test_tables_filter_by_words_and_by_groups(opened) -> None:
     tab.fill("section.table input[type=search]", "coral")
     assert column(tab, 0) == ["★-CL-CORAL"]
     assert tab.inner_text("section.table .count") == "1 of 19 rows"
-    assert tab.locator("tr.section").is_hidden()
+    assert tab.locator("section.table tr.section").is_hidden()
     tab.fill("section.table input[type=search]", "")
     tab.click(".chip[data-group=tailored]")
     assert len(column(tab, 0)) == 13
@@ -362,7 +428,8 @@ def test_the_page_of_the_small_experiment_is_built_in_time_and_draws(
     start = time.perf_counter()
     write_report(tmp_path / "runs", tmp_path / "report.html")
     assert time.perf_counter() - start < 20
-    assert (tmp_path / "report.html").stat().st_size < 8_000_000
+    assert (tmp_path / "report.html").stat().st_size < LARGEST
     shown_page = opened(tmp_path / "report.html")
     assert shown_page.locator("section.table tr.row").count() == len(select_methods(["all"]))
     assert shown_page.locator(".plot svg.main-svg").count() >= 5
+    check_opening(shown_page, tmp_path / "runs", 1280)

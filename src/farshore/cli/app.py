@@ -15,7 +15,11 @@ from .. import __version__
 from ..errors import FarshoreError
 from .audit import audit
 from .benchmarks import benchmarks
+from .calibrate import calibrate
+from .card import card
 from .compare import compare
+from .demo import demo
+from .estimate import estimate
 from .evaluate import evaluate
 from .export import export
 from .forget import forget
@@ -32,8 +36,8 @@ from .undo import undo
 
 app = typer.Typer(
     name="farshore",
-    help="Continual learning that works on domains nobody has seen.\n\nStart with: farshore run "
-    "rotated-digits er\n\nExit codes: 0 done, 1 a run diverged or failed, 2 an error that you can "
+    help="Continual learning that works on domains nobody has seen.\n\nStart with: farshore "
+    "demo\n\nExit codes: 0 done, 1 a run diverged or failed, 2 an error that you can "
     "fix, 130 stopped by Ctrl-C, 70 an unexpected error, whose traceback is in a file (or shown, "
     "with FARSHORE_TRACEBACK=1 in the environment).",
     no_args_is_help=True,
@@ -62,13 +66,14 @@ def options(
     """Options of `farshore` itself."""
 
 
+app.command()(demo)
 app.command()(run)
 app.command()(compare)
 app.command()(audit)
 app.command()(methods)
 app.command()(benchmarks)
 app.command()(prepare)
-for command in (learn, predict, evaluate, show, undo, forget, export):
+for command in (learn, predict, estimate, calibrate, evaluate, show, undo, forget, export, card):
     app.command()(command)
 app.command()(sweep)
 app.command()(results)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def benchmarks(
@@ -17,16 +20,14 @@ def benchmarks(
     Example: farshore benchmarks rotated-digits
     """
     from ..benchmarks import BENCHMARKS
-    from ..benchmarks.options import BenchmarkOptions
     from .tables import make_console, plain_table
 
     console = make_console()
     if name is None:
-        kinds = [BENCHMARKS.get(known) for known in BENCHMARKS.names()]
-        for title, own_data in (("benchmarks", False), ("your own data", True)):
-            rows = [[kind.name, kind.summary] for kind in kinds if kind.own_data == own_data]
-            console.print(plain_table(title, ["name", "what"], rows, text=True))
+        _list(console)
         return
+    from ..benchmarks.options import BenchmarkOptions
+
     kind = BENCHMARKS.get(name)
     facts = [[fact, value] for fact, value in kind.facts()]
     console.print(plain_table(kind.name, ["", ""], facts, text=True))
@@ -41,3 +42,33 @@ def benchmarks(
         for option, info in fields
     ]
     console.print(plain_table("\noptions", ["name", "default", "meaning"], options, text=True))
+
+
+def _list(console: Console) -> None:
+    """Print every benchmark and whether its data are here, without importing torch."""
+    from ..benchmarks import BENCHMARKS
+    from ..benchmarks.lines import LINES, Line, is_prepared
+    from ..data.public_files import data_root
+    from .tables import plain_table
+
+    lines = dict(LINES)
+    for name in BENCHMARKS.names():
+        if name not in lines:  # from another package
+            kind = BENCHMARKS.get(name)
+            lines[name] = Line(kind.summary, kind.needs_preparation(), kind.own_data)
+    root = data_root()
+    rows, own = [], []
+    for name, line in lines.items():
+        if line.own_data:
+            own.append([name, line.what])
+            continue
+        where = "included"
+        if line.files is not None:
+            where = "prepared" if is_prepared(line.files, root) else "not prepared"
+        rows.append([name, where, line.what])
+    console.print(plain_table("benchmarks", ["name", "data", "what it is"], rows, text=True))
+    console.print(plain_table("your own data", ["name", "what it is"], own, text=True))
+    console.print(f"prepared data are in {root}", soft_wrap=True)
+    console.print("next, download and build one that is not prepared, or describe one:")
+    console.print("  farshore prepare NAME")
+    console.print("  farshore benchmarks NAME")

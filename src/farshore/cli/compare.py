@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -45,47 +45,28 @@ from .engine_options import (
     EngineOption,
     EngineOptions,
     KeepStatesOption,
+    LogOption,
     RootOption,
     RunsOption,
     RunsPerGpuOption,
     WorkersOption,
     carry_out_plan,
+    check_log,
     print_line,
 )
 from .prepare import use_root
 
-HEADER = [
-    "method",
-    "rank",
-    "unseen target",
-    "sources train",
-    "sources valid.",
-    "BWT",
-    "s per run",
-    "rows per step",
-]
 # A table with a column per order has at most this many columns.
 MOST_COLUMNS = 4
-ONE_ORDER = (
-    "these results are for one order of the sources ({order}). Another order may rank the methods "
-    "differently: compare with --orders all or --orders balanced:k"
-)
 IN_TIME = (
     "every target was predicted from the domains before it, in chronological order; later domains "
     "were left out"
 )
-# Headings above the rows that are not ranked.
-UNRANKED = {
-    "offline": "upper bound (offline)",
-    "adaptation": "adapted to the target",
-    "reference": "for reference",
-}
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from ..evaluation.over_units import Scores
     from ..plan.plan import Plan
     from ..protocol import Result
     from ..store.ranking import Standing
@@ -110,9 +91,9 @@ def compare(
     target: Annotated[
         str | None,
         typer.Option(
-            help="the unseen domain; the others are sources. each: every domain in turn (with "
-            "--time: every domain from the third on, learned from those before it) [default: the "
-            "benchmark's own; each for your own data]"
+            help="the unseen domain; the others are sources. each:75/0: these in turn. each: every "
+            "domain in turn (with --time: every domain from the third on, learned from those "
+            "before it) [default: the benchmark's own; each for your own data]"
         ),
     ] = None,
     scenario_seed: Annotated[int, typer.Option(help="seed of the data")] = 0,
@@ -157,6 +138,7 @@ def compare(
     device: DeviceOption = "auto",
     runs_per_gpu: RunsPerGpuOption = None,
     keep_states: KeepStatesOption = False,
+    log: LogOption = None,
     root: RootOption = None,
 ) -> None:
     """Rank methods on BENCHMARK by their unseen-target score.
@@ -185,6 +167,7 @@ def compare(
 
     device = choose_device(device)
     options = EngineOptions(engine, address, workers, device, runs_per_gpu)
+    check_log(log)
     use_root(root)
     if seeds < 1:
         raise FarshoreError(f"--seeds {seeds} is not allowed: give at least 1")
@@ -205,46 +188,80 @@ def compare(
     )
     store, console = Store(runs), make_console()
     plan = plan_comparison(comparison, store, device=device)
-    failed = carry_out_plan(console, plan, store, options, keep_states=keep_states)
+    failed = carry_out_plan(console, plan, store, options, keep_states=keep_states, log=log)
     results = [store.read(name) for name in plan.unique() if store.folder(name).finished()]
     if results:
-        print_tables(console, results, plan)
+        page = write_page(runs, plan.name)
         count = "1 run" if len(results) == 1 else f"{len(results)} runs"
-        print_line(console, f"{count} in {runs}; {write_page(runs, plan.name)}")
+        print_tables(console, results, plan, runs, f"{count} in {runs}; {page}")
     if failed:
         raise typer.Exit(1)
 
 
-def print_tables(console: Console, results: Sequence[Result], plan: Plan) -> None:
-    """Print the ranked table, then what several targets or several orders show."""
-    from collections import Counter
+def print_tables(
+    console: Console, results: Sequence[Result], plan: Plan, runs: Path, where: str
+) -> None:
+    """Print the ranking, what several targets or orders show, the verdict and the next command.
 
-    from ..benchmarks.source import make_benchmark
-    from ..evaluation.over_units import FEWEST_UNITS
+    where: a line that says where the runs and the page are.
+    """
+    from ..report.contest import Observed, make_contest
     from ..report.names import several
+    from ..report.next_step import next_step
+    from ..report.overlay import NO_OVERLAY
+    from ..report.verdict import judge
+    from .ranked import print_next, print_ranking, print_verdict
 
-    runs = [(planned.condition, planned.run) for planned in plan.unique().values()]
-    targets = {condition.target for condition, _ in runs} - {""}
+    planned = [(each.condition, each.run) for each in plan.unique().values()]
+    targets = {condition.target for condition, _ in planned} - {""}
     # Several targets have several sources: the orders of the first one count.
-    orders = {run.order for condition, run in runs if condition.target == runs[0][0].target}
-    seeds = len({run.seed for _, run in runs})
+    orders = {run.order for condition, run in planned if condition.target == planned[0][0].target}
+    seeds = len({run.seed for _, run in planned})
     counts = [f"{several(seeds, 'seed')} x {several(len(orders), 'order')}"]
-    counts += [f"{len(targets)} targets, mean ± standard error over targets"] if targets else []
-    counts += [] if targets else ["mean ± standard error"]
-    planned = Counter(run.method for _, run in runs)
-    console.print(table(results, planned, ", ".join(counts)))
+    counts += [f"{len(targets)} targets"] if targets else []
+    contest = make_contest(
+        [Observed(result.run.method, "", result.run.seed, result) for result in results],
+        NO_OVERLAY,
+        whole=len(results) == len(planned),
+    )
+    if contest is None:
+        print_line(console, "no run has a score on the target: all of them diverged")
+        print_line(console, where)
+        return
+    verdict = judge(contest)
+    metric = results[0].metric
+    title = f"{results[0].title}: {metric} on the unseen target in %, {', '.join(counts)}"
+    print_ranking(console, contest, verdict, title, further=_further(results))
     if targets:
-        console.print(table_over_units(results, "target"))
         console.print(table_by_target(results))
-    elif len(orders) >= FEWEST_UNITS:
-        console.print(table_over_units(results, "order"))
-    if not targets and 1 < len(orders) <= MOST_COLUMNS:
+    elif 1 < len(orders) <= MOST_COLUMNS:
         console.print(table_by_order(results))
-    if len(orders) == 1:
-        order = "one per target" if targets else " -> ".join(results[0].sources)
-        run = results[0].run
-        in_time = make_benchmark(run.benchmark, run.options).ordered_by_time
-        print_line(console, IN_TIME if targets and in_time else ONE_ORDER.format(order=order))
+    if targets and _in_time(results[0]):
+        print_line(console, IN_TIME)
+    print_verdict(console, contest, verdict)
+    print_line(console, where)
+    print_next(console, *next_step(contest, verdict, plan.experiment, runs))
+
+
+def _in_time(result: Result) -> bool:
+    from ..benchmarks.source import make_benchmark
+
+    return make_benchmark(result.run.benchmark, result.run.options).ordered_by_time
+
+
+def _further(results: Sequence[Result]) -> dict[str, dict[str, str]]:
+    """The columns that a narrow terminal leaves out, by method."""
+    from ..store.ranking import rank
+    from .run import percent
+
+    standings = rank(results)
+    return {
+        "sources train": {each.method: percent(each.source) for each in standings},
+        "sources valid.": {each.method: percent(each.validation) for each in standings},
+        "BWT": {each.method: percent(each.backward_transfer, sign=True) for each in standings},
+        "s per run": {each.method: f"{each.seconds:.1f}" for each in standings},
+        "rows per step": {each.method: str(each.rows_per_step) for each in standings},
+    }
 
 
 def write_page(runs: Path, name: str) -> str:
@@ -257,80 +274,6 @@ def write_page(runs: Path, name: str) -> str:
     except FarshoreError as error:
         return f"no {path.name}: {error}"
     return f"the page is {path}"
-
-
-def table(results: Sequence[Result], planned: Mapping[str, int], counts: str) -> Table:
-    """The ranked rows, then the unranked ones under headings of their own."""
-    from ..store.ranking import rank
-    from .run import percent
-    from .tables import plain_table
-
-    rows: list[list[str]] = []
-    kind = "continual"
-    for standing in rank(results, planned):
-        if standing.kind != kind:
-            kind = standing.kind
-            rows += [[""] * len(HEADER), [UNRANKED[kind], *[""] * (len(HEADER) - 1)]]
-        rows.append(
-            [
-                standing.method,
-                str(standing.rank or "-"),
-                target_cell(standing),
-                percent(standing.source),
-                percent(standing.validation),
-                percent(standing.backward_transfer, sign=True),
-                f"{standing.seconds:.1f}",
-                str(standing.rows_per_step),
-            ]
-        )
-    title = f"{results[0].title}: {results[0].metric} in %, {counts}"
-    return plain_table(title, HEADER, rows)
-
-
-def table_over_units(results: Sequence[Result], unit: Literal["target", "order"]) -> Table:
-    """Mean over targets or orders, the worst one, and the paired difference from a reference."""
-    from ..evaluation.over_units import over_units, paired_difference
-    from ..store.ranking import choose_reference, rank, scores_by_order, scores_by_target
-    from .run import percent
-    from .tables import plain_table
-
-    scores: Mapping[str, Scores] = (
-        scores_by_target(results) if unit == "target" else scores_by_order(results)
-    )
-    methods = [standing.method for standing in rank(results) if standing.method in scores]
-    reference = choose_reference(methods)
-    rows = []
-    for method in methods:
-        summary = over_units(scores[method])
-        difference = paired_difference(scores[method], scores[str(reference)])
-        if summary is None:
-            continue
-        error = f" ± {percent(summary.error)}" if summary.error is not None else ""
-        cells = [
-            method,
-            percent(summary.mean) + error,
-            percent(summary.worst),
-            " ".join(summary.worst_unit),
-            percent(summary.best),
-        ]
-        if difference is not None and method != reference:
-            interval = (
-                f" [{percent(difference.low, sign=True)}, {percent(difference.high, sign=True)}]"
-            )
-            cells += [
-                percent(difference.mean, sign=True) + (interval if difference.units > 1 else ""),
-                f"{difference.won} of {difference.units}",
-            ]
-        rows.append([*cells, *[""] * (7 - len(cells))])
-    over, where = (
-        ("targets", "at the target") if unit == "target" else ("orders of the sources", "in order")
-    )
-    return plain_table(
-        f"over the {over}: {results[0].metric} on the unseen target in %, paired difference from "
-        f"{reference} with 95% interval over the {unit}s",
-        ["method", "mean", "worst", where, "best", f"minus {reference}", "better in"],
-        rows,
-    )
 
 
 def table_by_target(results: Sequence[Result]) -> Table:

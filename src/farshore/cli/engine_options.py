@@ -43,6 +43,12 @@ KeepStatesOption = Annotated[
     bool,
     typer.Option("--keep-states", help="keep the state of the learner after every domain"),
 ]
+LogOption = Annotated[
+    str | None,
+    typer.Option(
+        "--log", help="write losses and scores to RUNS/logs: csv, tensorboard, wandb or mlflow"
+    ),
+]
 RootOption = Annotated[
     Path | None, typer.Option(help="data folder, as given to `farshore prepare`")
 ]
@@ -97,8 +103,32 @@ class EngineOptions:
         return LocalEngine(self.workers or plan.runs_at_once())
 
 
+def check_log(log: str | None) -> None:
+    """Refuse an unknown logger, and one whose package is missing, before anything is planned."""
+    from ..loggers import check_logger
+
+    if log is not None:
+        check_logger(log)
+
+
+def prepare_log(log: str | None, runs: Path) -> None:
+    """Refuse a logger that cannot be used, and make what its processes share."""
+    if log is None:
+        return
+    from ..engines.work import log_folder
+    from ..loggers import logger_class
+
+    logger_class(log).prepare(log_folder(runs, log))
+
+
 def carry_out_plan(
-    console: Console, plan: Plan, store: Store, options: EngineOptions, *, keep_states: bool
+    console: Console,
+    plan: Plan,
+    store: Store,
+    options: EngineOptions,
+    *,
+    keep_states: bool = False,
+    log: str | None = None,
 ) -> bool:
     """Carry out the open runs of a plan and show progress; return whether any run failed.
 
@@ -113,14 +143,15 @@ def carry_out_plan(
     print_left_out(console, plan)
     failures: list[str] = []
     if todo:
+        prepare_log(log, store.runs)
         try:
-            with options.make(plan) as engine, PlanProgress(console) as shown:
+            with options.make(plan) as engine, PlanProgress(console, plan, store) as shown:
                 failures = carry_out(
                     plan,
                     store,
                     engine,
                     todo=todo,
-                    keep=Keep(states=keep_states),
+                    keep=Keep(states=keep_states, log=log),
                     report=shown.report,
                 ).failures
         except KeyboardInterrupt:

@@ -17,15 +17,16 @@ def export(
 ) -> None:
     """Write MODEL with its preprocessing to one file.
 
-    The file takes raw columns or images and returns probabilities.
+    The file takes raw columns or images and returns probabilities, calibrated if MODEL is.
 
     Example: farshore export model/ model.onnx
     """
+    from ..deployment.model import Model
     from ..export import export_model
-    from ..learner import load
     from .tables import printable
 
-    facts = export_model(load(model, network=network), file)
+    opened = Model.open(model, network=network)
+    facts = export_model(opened.learner, file, opened.applied)
     print(f"wrote {file} ({file.stat().st_size:,} bytes)")
     print(
         printable(

@@ -15,27 +15,35 @@ def forget(
     name: Annotated[str, typer.Argument(help="name of the site")],
     network: OwnNetworkFlag = None,
 ) -> None:
-    """Delete the rows that MODEL keeps of a site.
+    """Delete what MODEL keeps of a site.
 
-    This also deletes what the method stores about that site alone, in the previous version of the
-    model too. Weights that were trained on these rows do not change; closed-form methods (ridge,
-    ncm, slda) compute theirs again without the site. This cannot be undone.
+    That is its rows in the memory, held-out rows, summaries, scores and what the method stores
+    about that site alone, in the previous version of the model and in the change log too. Weights
+    that were trained on these rows do not change; closed-form methods (ridge, ncm, slda) compute
+    theirs again without the site. A memory that does not tell sites apart (der++, sarl, ...) is
+    emptied. This cannot be undone.
 
     Example: farshore forget model/ "site A"
     """
     from ..deployment.model import forget as forget_site
+    from ..deployment.remains import what_remains
     from .tables import printable
 
-    learner = forget_site(model, name, network=network).learner
-    names = [domain["name"] for domain in learner.domains]
-    weights = (
-        "The weights were computed again without it."
-        if learner.system.forgets_exactly
-        else "The weights were trained on it and do not change."
-    )
+    forgotten = forget_site(model, name, network=network)
+    names = forgotten.order
     print(
         printable(
-            f"deleted the stored data of {name}; other sites: {', '.join(names) or 'none'}. "
-            f"{weights}"
+            f"deleted the stored data of {name}: kept and held-out rows, summaries, facts and "
+            f"scores; other sites: {', '.join(names) or 'none'}"
         )
     )
+    if forgotten.learner.system.mixes_domains:
+        print(
+            "The memory of this method does not tell sites apart: it was emptied, and the next "
+            "site fills it again."
+        )
+    if forgotten.learner.system.forgets_exactly:
+        print("The weights were computed again without it.")
+    print("What remains of it:")
+    for line in what_remains(forgotten):
+        print(printable(f"- {line}"))

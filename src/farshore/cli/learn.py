@@ -108,7 +108,15 @@ def learn(
     max_drop: Annotated[
         float | None,
         typer.Option(
-            help="discard the new model if it loses more than this on a past site, for example 0.02"
+            help="refuse the new model if it loses more than this on the held-out rows of a past "
+            "site, beyond chance [default: 0.1, on sites with at least 20 such rows]"
+        ),
+    ] = None,
+    min_score: Annotated[
+        float | None,
+        typer.Option(
+            help="refuse the new model if its score on the new site's validation rows is lower "
+            "[default: refuse labels that have nothing to do with the inputs]"
         ),
     ] = None,
     drop: Annotated[
@@ -144,8 +152,9 @@ def learn(
 ) -> None:
     """Train MODEL on the data of one more site.
 
-    Shows the accuracy on the past sites before and after. If training is interrupted, the same
-    command resumes it from the last checkpoint.
+    Shows the accuracy on held-out rows of the past sites before and after. A model that loses too
+    much there is refused, and MODEL stays as it was. If training is interrupted, the same command
+    resumes it from the last checkpoint.
 
     Example: farshore learn model/ site_a.csv --label disease --name "site A"
 
@@ -198,6 +207,7 @@ def learn(
             steps=steps,
             validation=validation,
             max_drop=max_drop,
+            min_score=min_score,
             every=checkpoint,
             size=size,
             skip_broken=skip_broken,
@@ -219,6 +229,8 @@ def learn(
         ]
         console.print(
             plain_table(
-                f"{done.metric} on the kept rows of past sites, %", ["", "before", "after"], rows
+                f"{done.metric} on the held-out rows of past sites, %",
+                ["", "before", "after"],
+                rows,
             )
         )

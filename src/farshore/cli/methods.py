@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ..settings import Searched
 
 
@@ -16,25 +18,19 @@ def methods(
         str | None, typer.Argument(help="show this method's equation, paper and settings")
     ] = None,
 ) -> None:
-    """List the methods by group, or explain one of them.
+    """List the methods, or explain one of them.
 
     Example: farshore methods er
     """
-    from .. import catalog
-    from ..profiles import PROFILES
     from .tables import make_console, plain_table
 
     console = make_console()
     if name is None:
-        rows = []
-        for group, kinds in catalog.grouped().items():
-            rows += [
-                [group if index == 0 else "", kind.name, kind.reference]
-                for index, kind in enumerate(kinds)
-            ]
-        console.print(plain_table("methods", ["group", "name", "paper"], rows, text=True))
-        console.print("farshore methods NAME explains one and lists its settings")
+        _list(console)
         return
+    from .. import catalog
+    from ..profiles import PROFILES
+
     kind = catalog.find(name)
     console.print(f"{kind.name} ({kind.group}; {kind.reference})\n")
     console.print(inspect.getdoc(kind) or "")
@@ -55,6 +51,30 @@ def methods(
         if differing:
             title = f"\nprofile {profile.name} ({profile.about})"
             console.print(plain_table(title, ["name", "default", "search"], differing, text=True))
+
+
+def _list(console: Console) -> None:
+    """Print every method with what it does, without importing torch for those of farshore."""
+    from ..adaptation import ADAPTATIONS
+    from ..methods import METHODS
+    from ..methods.lines import LINES
+    from .tables import plain_table
+
+    groups = {group: dict(lines) for group, lines in LINES.items()}
+    listed = {known for lines in LINES.values() for known in lines}
+    for registry in (METHODS, ADAPTATIONS):
+        for added in registry.names():
+            if added not in listed:  # from another package
+                kind = registry.get(added)
+                groups.setdefault(kind.group, {})[added] = (inspect.getdoc(kind) or "").split("\n")[
+                    0
+                ]
+    rows = []
+    for group, lines in groups.items():
+        rows += [[f"{group}:", ""], *([f"  {known}", what] for known, what in lines.items())]
+    console.print(plain_table("methods", ["name", "what it does"], rows, text=True))
+    console.print("next, what one of them minimises, its paper and its settings:")
+    console.print("  farshore methods NAME")
 
 
 def _default_and_search(setting: Searched) -> tuple[str, str]:

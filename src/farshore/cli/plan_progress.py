@@ -1,26 +1,57 @@
-"""Progress over all runs of a plan: a live bar in a terminal, one plain line per run in a log."""
+"""Progress over all runs of a plan: a live view in a terminal, one plain line per run in a log."""
 
 from __future__ import annotations
 
-from rich.console import Console
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
+from rich.text import Text
 
 from ..engines.carry_out import Progress
 from ..engines.work import Outcome
-from ..plan.plan import Planned
+from ..plan.plan import Plan, Planned
+from ..report.names import several
+from .tables import printable
+
+if TYPE_CHECKING:
+    from ..protocol import Run
+    from ..store.store import Store
+
+# How many runs in progress the live view names.
+MOST_RUNS = 4
+
+
+class PlanBar(Bar):
+    """A bar with lines below it."""
+
+    lines: tuple[str, ...] = ()
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """The bar, then the lines, each cut to the width of the terminal."""
+        yield from super().get_renderables()
+        for line in self.lines:
+            yield Text(printable(line), no_wrap=True, overflow="ellipsis", style="dim")
 
 
 class PlanProgress:
-    """Context manager that shows how many runs are done, running and failed, and the time left.
+    """Context manager that shows how many runs are done, which are running, and the time left.
 
-    It never shows target scores, because a search may be in progress.
+    It shows the best mean score so far only if every method has a single trial: in a search, scores
+    on the target must not be seen before the selection.
     """
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, plan: Plan, store: Store) -> None:
         self.console = console
-        self.bar = Bar(
-            BarColumn(),
+        self.store = store
+        self.plan = plan
+        self.searched = bool(plan.studies) or any(planned.trial for planned in plan.runs)
+        self.orders = len({planned.run.order for planned in plan.runs}) > 1
+        self.scores: dict[str, list[float]] = {}
+        self.bar = PlanBar(
+            BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TextColumn("{task.description}", markup=False),
             console=console,
@@ -37,7 +68,7 @@ class PlanProgress:
         self.bar.stop()
 
     def report(self, planned: Planned | None, outcome: Outcome | None, progress: Progress) -> None:
-        """Update the display: a run has ended, or some time has passed."""
+        """Update the display: runs have started, a run has ended, or some time has passed."""
         left = (
             f", {duration(progress.seconds_left)} left" if progress.seconds_left is not None else ""
         )
@@ -47,21 +78,54 @@ class PlanProgress:
             f"{progress.diverged} diverged{pruned}{left}"
         )
         self.bar.update(self.task, total=progress.total, completed=progress.done, description=state)
+        if self.console.is_terminal:
+            self._note_score(planned, outcome)
+            self.bar.lines = tuple(self._lines(progress))
         if planned is None or outcome is None:
             return
-        target = f", target {planned.condition.target}" if planned.condition.target else ""
-        run_label = (
-            f"{planned.run.method} on {planned.condition.benchmark}{target}, seed {planned.seed}, "
-            f"trial {planned.trial}"
-        )
         if outcome.status == "failed":
             self.bar.console.print(f"failed: {progress.failures[-1]}", soft_wrap=True)
         elif not self.console.is_terminal:
             text = (
-                f"[{progress.done}/{progress.total}] {run_label}: {outcome.status} in "
+                f"[{progress.done}/{progress.total}] {self._label(planned)}: {outcome.status} in "
                 f"{outcome.seconds:.1f} s; {state}"
             )
             self.console.print(text, soft_wrap=True)
+
+    def _label(self, planned: Planned) -> str:
+        target = f", target {planned.condition.target}" if planned.condition.target else ""
+        trial = f", trial {planned.trial}" if self.searched else ""
+        return (
+            f"{planned.run.method} on {planned.condition.benchmark}{target}"
+            f"{self._order(planned.run)}, seed {planned.seed}{trial}"
+        )
+
+    def _order(self, run: Run) -> str:
+        if not self.orders:
+            return ""
+        return f", order {' '.join(run.order)}" if run.order else ", listed order"
+
+    def _lines(self, progress: Progress) -> Iterable[str]:
+        """What the live view shows below the bar."""
+        shown = progress.current[:MOST_RUNS]
+        for planned in shown:
+            yield f"  now: {self._label(planned)}"
+        if len(progress.current) > len(shown):
+            yield f"  ... and {len(progress.current) - len(shown)} more"
+        if self.scores:
+            means = {name: sum(of) / len(of) for name, of in self.scores.items()}
+            best = max(means, key=lambda name: means[name])
+            yield (
+                f"  best mean so far: {best} {100 * means[best]:.1f}% on the unseen target "
+                f"({several(len(self.scores[best]), 'run')})"
+            )
+
+    def _note_score(self, planned: Planned | None, outcome: Outcome | None) -> None:
+        if planned is None or outcome is None or outcome.status != "done" or self.searched:
+            return
+        result = self.store.read(planned.name)
+        if result.kind == "continual" and result.target_score is not None:
+            self.scores.setdefault(planned.run.method, []).append(result.target_score)
 
 
 def duration(seconds: float) -> str:

@@ -37,12 +37,14 @@ def predict(
 
     The output has these columns: the prediction, the probability of each class, the strangeness
     (above 1: further from every learned site than 95% of that site's own rows), the nearest site,
-    and the categories that the model does not know.
+    and the categories that the model does not know. The last lines judge the site as a whole: an
+    alarm means that it lies outside what the model knows.
 
     Example: farshore predict model/ new_site.csv -o predictions.csv
     """
     from ..data.read_table import TextForm
     from ..deployment.model import Model
+    from ..deployment.words import verdict_lines, warning
     from ..spreadsheet import as_csv_text
     from .tables import printable
 
@@ -76,7 +78,7 @@ def predict(
             f"{name} {count}" for name, count in table["nearest"].value_counts().items()
         )
         print(
-            f"strange rows: {100 * strange.mean():.1f}% (at most about 5% at a site that was "
+            f"strange rows: {100 * strange.mean():.1f}% (at most about 10% at a site that was "
             f"learned); nearest: {printable(nearest)}",
             file=messages,
         )
@@ -86,3 +88,9 @@ def predict(
             "unknown",
             file=messages,
         )
+    verdict, estimate = opened.judge(site)
+    for line in verdict_lines(verdict):
+        print(printable(line), file=messages)
+    warned = warning(estimate, opened.promised)
+    if warned is not None:
+        print(warned, file=messages)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import FarshoreError, needs
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def results(
@@ -17,7 +20,7 @@ def results(
         typer.Option("--out", "-o", help="a .csv or .parquet file [default: RUNS/tables/runs.csv]"),
     ] = None,
 ) -> None:
-    """Write one tidy table with one row per run.
+    """Show all runs by rank, and write one row per run.
 
     Example: farshore results runs -o runs.parquet
     """
@@ -50,3 +53,20 @@ def results(
     for text in damaged:
         console.print(f"left out: {text}", soft_wrap=True)
     console.print(f"{len(frame)} runs in {path}", soft_wrap=True)
+    _print_rankings(console, runs)
+
+
+def _print_rankings(console: Console, runs: Path) -> None:
+    """Print the ranking and the verdict of every table that the report of these runs has."""
+    from ..report.build import build_report
+    from ..report.overlay import NO_OVERLAY
+    from ..report.verdict import judge
+    from .ranked import print_next, print_ranking, print_verdict
+
+    report = build_report(runs, NO_OVERLAY)
+    for table in report.tables:
+        if table.contest is not None:
+            verdict = judge(table.contest)
+            print_ranking(console, table.contest, verdict, table.title)
+            print_verdict(console, table.contest, verdict)
+    print_next(console, report.next_command, report.next_reason)

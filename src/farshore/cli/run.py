@@ -41,7 +41,7 @@ from .data_options import (
     WeightsFlag,
     data_fields,
 )
-from .engine_options import RootOption, print_line
+from .engine_options import RootOption, check_log, prepare_log, print_line
 from .prepare import use_root
 
 if TYPE_CHECKING:
@@ -130,6 +130,13 @@ def run(
         bool,
         typer.Option("--again", help="repeat the run even if its result is already in OUT"),
     ] = False,
+    log: Annotated[
+        str | None,
+        typer.Option(
+            help="write losses and scores to OUT/logs: csv, tensorboard, wandb or mlflow; needs "
+            "--out"
+        ),
+    ] = None,
     root: RootOption = None,
 ) -> None:
     """Train METHOD on the sources, then score the unseen target.
@@ -148,7 +155,7 @@ def run(
 
     from ..engines.carry_out import Keep
     from ..plan.plan import plan_run
-    from ..plan.select import EACH
+    from ..plan.select import in_turn
     from ..protocol import Run
     from ..settings import parse_assignments
     from ..store.store import Store
@@ -161,10 +168,10 @@ def run(
         **({"deterministic": True} if deterministic else {}),
     }
     data = data_fields(arguments)
-    if target == EACH:
+    if in_turn(target):
         raise FarshoreError(
-            f"--target {EACH} is one run per domain: use farshore compare --methods {method} "
-            f"--target {EACH}"
+            f"--target {target} is one run per domain: use farshore compare --methods {method} "
+            f"--target {target}"
         )
     requested = Run.build(
         method=method,
@@ -178,6 +185,9 @@ def run(
         device=device,
         **data,
     )
+    check_log(log)
+    if log is not None and out is None:
+        raise FarshoreError(f"--log {log} writes into OUT/logs: give --out OUT too")
     plan = plan_run(requested)
     console = make_console()
     if out is None:
@@ -192,7 +202,8 @@ def run(
         store = Store(out)
         if again:
             store.folder(plan.runs[0].name).start_over()
-        result = _carry_out(console, plan, store, Keep(model=True))
+        prepare_log(log, out)
+        result = _carry_out(console, plan, store, Keep(model=True, log=log))
     if result.status == "diverged":
         raise typer.Exit(1)
 
@@ -221,6 +232,7 @@ def _carry_out(console: Console, plan: Plan, store: Store, keep: Keep) -> Result
     reporter.check()
     result = folder.read()
     show(result, console)
+    _show_levels(result, console)
     if keep.model:
         model = " and model" if folder.model.is_dir() else "; no model was kept"
         verb = "saved" if todo else "found"
@@ -234,6 +246,24 @@ def _carry_out(console: Console, plan: Plan, store: Store, keep: Keep) -> Result
     return result
 
 
+def _show_levels(result: Result, console: Console) -> None:
+    """Print chance and majority level, whether the method is above them, and what to type next."""
+    from ..report.conditions import conditions
+    from ..report.contest import Observed, make_contest
+    from ..report.next_step import next_step
+    from ..report.overlay import NO_OVERLAY
+    from ..report.verdict import judge
+    from .ranked import print_next
+
+    contest = make_contest([Observed(result.run.method, "", result.run.seed, result)], NO_OVERLAY)
+    if contest is None:
+        return
+    print_line(console, conditions(contest))
+    if contest.at_chance(contest.entrants[0]):
+        print_line(console, "! balanced accuracy at the level of chance: no better than guessing")
+    print_next(console, *next_step(contest, judge(contest), None, Path("runs")))
+
+
 class _RunReporter:
     """Follows the run while it is carried out."""
 
@@ -244,7 +274,7 @@ class _RunReporter:
 
     def report(self, planned: Planned | None, outcome: Outcome | None, progress: Progress) -> None:
         """Note that the run has ended or failed, or that another process carries it out."""
-        if outcome is None and not self.waiting:
+        if outcome is None and progress.elsewhere and not progress.running and not self.waiting:
             self.waiting = True
             print_line(self.console, "another process carries out this run: waiting for it")
         if outcome is not None and outcome.status == "failed":

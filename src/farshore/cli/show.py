@@ -7,22 +7,39 @@ from typing import Annotated
 
 import typer
 
+from ..errors import FarshoreError
+from ..files import write_output
 from .data_options import OwnNetworkFlag
 
 
 def show(
     model: Annotated[Path, typer.Argument(help="folder of the model")],
+    log: Annotated[
+        bool, typer.Option("--log", help="show the change log instead: who did what, and when")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="with --log: a file to write, .md or .json"),
+    ] = None,
     network: OwnNetworkFlag = None,
 ) -> None:
     """Show what MODEL has learned and how accurate it is now.
 
-    Lists its method and settings and, for each site, when it was learned, the number of rows, and
-    the current accuracy on the rows that were kept.
+    Lists its method and settings and, for each site, when it was learned, the number of rows, how
+    many are kept in the memory and held out, and the current accuracy on the held-out rows.
 
     Example: farshore show model/
+
+    Example: farshore show model/ --log -o changes.md
     """
+    if log:
+        _show_log(model, out, network)
+        return
+    if out is not None:
+        raise FarshoreError("-o is only allowed with --log: leave it out")
     from ..deployment.familiarity import past_rows
     from ..deployment.model import Model
+    from ..deployment.remains import what_is_stored
     from .run import percent
     from .tables import make_console, plain_table
 
@@ -51,6 +68,11 @@ def show(
         memory = f"{usage.memory_items} of {learner.capacity} rows ({usage.memory_bytes:,} bytes)"
         keeps = learner.method_type.keeps_rows()
         facts.append(["memory", memory if keeps else "this method keeps no rows"])
+    if opened.calibration is not None:
+        facts_of = f"by {opened.calibration['rows']} rows"
+        facts.append(["calibrated", facts_of])
+    for number, line in enumerate(what_is_stored(opened)):
+        facts.append(["stored of sites" if number == 0 else "", line])
     console.print(plain_table(str(model), ["", ""], facts, text=True))
     past, now = past_rows(learner), opened.standing()
     rows = []
@@ -64,16 +86,37 @@ def show(
                 str(domain["rows"]),
                 str(domain["steps"]),
                 kept,
+                str(len(opened.held_out[name]["labels"])) if name in opened.held_out else "-",
                 percent(now.get(name)),
             ]
         )
     rows += [
-        [name, "", "", "", str(len(labels)), percent(now[name])]
+        [name, "", "", "", str(len(labels)), "-", percent(now.get(name))]
         for name, (_, labels) in past.items()
         if name not in opened.sites
     ]
     console.print(
         plain_table(
-            "sites", ["", "learned", "rows", "steps", "kept rows", f"{learner.metric} now, %"], rows
+            "sites",
+            ["", "learned", "rows", "steps", "kept rows", "held out", f"{learner.metric} now, %"],
+            rows,
         )
     )
+
+
+def _show_log(model: Path, out: Path | None, network: str | None) -> None:
+    """Print the change log, or write it as Markdown or JSON."""
+    from ..deployment.log import as_json, as_markdown, rows_of_log
+    from ..deployment.model import Model
+    from .tables import make_console, plain_table
+
+    if out is not None and out.suffix not in (".md", ".json"):
+        raise FarshoreError(f"{str(out)!r} is not allowed: end it in .md or .json")
+    entries = Model.open(model, network=network).log
+    if out is not None:
+        text = as_json(entries) if out.suffix == ".json" else as_markdown(entries)
+        write_output(out, text.encode())
+        print(f"wrote {out}")
+        return
+    header, *rows = rows_of_log(entries)
+    make_console().print(plain_table(f"changes of {model}", header, rows, text=True))

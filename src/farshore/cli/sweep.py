@@ -14,15 +14,28 @@ from .engine_options import (
     EngineOption,
     EngineOptions,
     KeepStatesOption,
+    LogOption,
     RootOption,
     RunsOption,
     RunsPerGpuOption,
     WorkersOption,
     carry_out_plan,
+    check_log,
     print_left_out,
     print_line,
 )
 from .prepare import use_root
+
+# Columns of the saved table that the terminal leaves out.
+HIDDEN = (
+    "experiment",
+    "part",
+    "selection",
+    "seeds_planned",
+    "trials_selected",
+    "forgetting",
+    "source_train_score",
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,6 +82,7 @@ def sweep(
         typer.Option("--dry-run", help="print the number of runs and their estimated cost"),
     ] = False,
     keep_states: KeepStatesOption = False,
+    log: LogOption = None,
     root: RootOption = None,
 ) -> None:
     """Carry out all runs of the experiment in FILE; resumable.
@@ -94,6 +108,7 @@ def sweep(
 
     device = choose_device(device)
     options = EngineOptions(engine, address, workers, device, runs_per_gpu)
+    check_log(log)
     if scale not in (None, "tiny"):
         raise FarshoreError(f"--scale {scale} is not allowed: the only scale is tiny")
     use_root(root)
@@ -119,6 +134,7 @@ def sweep(
             return
         frame = derived(experiment, store, book)
         record_experiment(whole, runs, book, ending=ending)
+        _print_frame(console, experiment, frame)
         if not _show(console, experiment, frame, runs):
             raise typer.Exit(1)
         return
@@ -128,10 +144,12 @@ def sweep(
         return
     check_writable(runs, "--runs")
     record_experiment(whole, runs, book, ending=ending)
-    failed = carry_out_plan(console, plan, store, options, keep_states=keep_states)
+    failed = carry_out_plan(console, plan, store, options, keep_states=keep_states, log=log)
     if plan.runs:
         frame = summary(plan, store)
         failed |= not _show(console, experiment, frame, runs)
+        if not _print_scores(console, plan, store, runs):
+            _print_frame(console, experiment, frame)
     if failed:
         raise typer.Exit(1)
 
@@ -166,32 +184,9 @@ def _dry_run(console: Console, plan: Plan, store: Store, workers: int | None) ->
 
 
 def _show(console: Console, experiment: Experiment, frame: pd.DataFrame, runs: Path) -> bool:
-    """Print the summary table, save it and print where; return whether it could be saved."""
+    """Save the table and print where; return whether it could be saved."""
     from ..plan.tables import save_table
-    from .tables import plain_table
 
-    hidden = {
-        "experiment",
-        "part",
-        "selection",
-        "seeds_planned",
-        "trials_selected",
-        "forgetting",
-        "source_train_score",
-    }
-    columns = [
-        name
-        for name in frame.columns
-        if name not in hidden and not (frame[name].isna() | (frame[name] == "")).all()
-    ]
-    rows = [[_cell(value) for value in row] for row in frame[columns].itertuples(index=False)]
-    console.print(
-        plain_table(
-            f"{experiment.name}: {experiment.about}",
-            [name.replace("_", " ") for name in columns],
-            rows,
-        )
-    )
     try:
         print_line(console, f"saved in {save_table(frame, runs, experiment.name)}")
     except FarshoreError as error:
@@ -200,7 +195,75 @@ def _show(console: Console, experiment: Experiment, frame: pd.DataFrame, runs: P
     return True
 
 
-def _cell(value: object) -> str:
-    if isinstance(value, float):
-        return "-" if value != value else f"{value:.4g}"
-    return "-" if value is None else str(value)
+def _print_frame(console: Console, experiment: Experiment, frame: pd.DataFrame) -> None:
+    """Print a table of other numbers than target scores, best first."""
+    from .tables import plain_table
+
+    shown = frame.drop(columns=[name for name in HIDDEN if name in frame])
+    empty = [name for name in shown if (shown[name].isna() | (shown[name] == "")).all()]
+    shown = shown.drop(columns=empty)
+    numbers = [name for name in shown.columns if shown[name].dtype.kind == "f"]
+    if numbers:
+        ascending = "seconds" in numbers[0]  # also milliseconds
+        shown = shown.sort_values(["benchmark", numbers[0]], ascending=[True, ascending])
+    header, columns = [], []
+    for name in shown.columns:
+        if name.endswith("_standard_error") and name.removesuffix("_standard_error") in shown:
+            continue
+        scale = 1 if "seconds" in name or name not in numbers else 100
+        error = f"{name}_standard_error"
+        errors = shown[error] if error in shown else [None] * len(shown)
+        unit = ", %" if scale == 100 else ""
+        header.append(name.replace("_", " ") + unit)
+        columns.append(
+            [_cell(value, of, scale) for value, of in zip(shown[name], errors, strict=True)]
+        )
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    console.print(plain_table(f"{experiment.name}: {experiment.about}", header, rows))
+
+
+def _cell(value: object, error: object = None, scale: float = 1) -> str:
+    if not isinstance(value, float):
+        return "-" if value is None else str(value)
+    if value != value:
+        return "-"
+    text = f"{scale * value:.1f}" if scale != 1 else f"{value:.4g}"
+    if isinstance(error, float) and error == error:
+        text += f" ± {scale * error:.1f}" if scale != 1 else f" ± {error:.2g}"
+    return text
+
+
+def _print_scores(console: Console, plan: Plan, store: Store, runs: Path) -> bool:
+    """Print the ranking and the verdict; return False if it varies settings or nothing has run."""
+    from ..plan.plan import Missing, selected
+    from ..report.contest import Observed, make_contest
+    from ..report.names import several
+    from ..report.next_step import next_step
+    from ..report.overlay import NO_OVERLAY
+    from ..report.verdict import judge
+    from .ranked import print_datasets, print_ranking, print_verdict
+
+    experiment = plan.experiment
+    if experiment is None or any(part.vary or part.best_seed for part in experiment.parts):
+        return False
+    whole, observed = not (plan.waiting or plan.absent), []
+    for condition, chosen in selected(plan, store).items():
+        if isinstance(chosen, Missing):
+            whole = False
+            continue
+        whole &= len(chosen.trials) == chosen.seeds
+        observed += [
+            Observed(condition.method, condition.varied, seed, trial.result)
+            for seed, trial in chosen.trials.items()
+        ]
+    contest = make_contest(observed, NO_OVERLAY, whole=whole)
+    if contest is None:
+        return False
+    verdict = judge(contest)
+    trials = several((experiment.search).trials, "trial")
+    title = f"{experiment.name}: {experiment.about} (%, {several(contest.seeds, 'seed')}, {trials})"
+    print_ranking(console, contest, verdict, title)
+    if len(contest.datasets) > 1:
+        print_datasets(console, contest, verdict)
+    print_verdict(console, contest, verdict, next_step(contest, verdict, experiment, runs))
+    return True

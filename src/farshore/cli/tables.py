@@ -12,6 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 LOG_WIDTH = 120
+# A space on both sides of a column, and one between columns.
+PADDING = 3
 
 
 class PlainConsole(Console):
@@ -48,12 +50,47 @@ def make_console(*, stderr: bool = False) -> Console:
 def plain_table(
     title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, text: bool = False
 ) -> Table:
-    """A table with text in the first column and numbers (or `text`) in the others."""
+    """A table with text in the first column and numbers (or `text`) in the others.
+
+    A number never breaks over lines; a heading may.
+    """
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
     for index, name in enumerate(header):
         table.add_column(
-            name, justify="left" if text or index == 0 else "right", no_wrap=index == 0
+            name,
+            justify="left" if text or index == 0 else "right",
+            no_wrap=index == 0,
+            min_width=None if text else _width(rows, index),
         )
     for row in rows:
         table.add_row(*row)
     return table
+
+
+def fold(
+    header: Sequence[str], rows: Sequence[Sequence[str]], secondary: Sequence[str], width: int
+) -> tuple[list[str], list[list[str]], list[str]]:
+    """The table without the secondary columns that do not fit; the last of them go first.
+
+    Returns header, rows, and the names of the columns that are left out.
+    """
+    widths = [
+        max([_width(rows, index), *map(len, name.split())]) for index, name in enumerate(header)
+    ]
+    kept = list(range(len(header)))
+    for name in reversed(secondary):
+        if sum(widths[index] + PADDING for index in kept) + PADDING <= width:
+            break
+        kept = [index for index in kept if header[index] != name]
+    left_out = [name for index, name in enumerate(header) if index not in kept]
+    return (
+        [header[index] for index in kept],
+        [[row[index] for index in kept] for row in rows],
+        left_out,
+    )
+
+
+def _width(rows: Sequence[Sequence[str]], column: int) -> int:
+    # A heading inside the table stands in the first column alone and may be longer than it.
+    cells = [row[column] for row in rows if column > 0 or any(row[1:])]
+    return max(map(len, cells), default=0)

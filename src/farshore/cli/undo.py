@@ -14,7 +14,7 @@ def undo(
     model: Annotated[Path, typer.Argument(help="folder of the model")],
     network: OwnNetworkFlag = None,
 ) -> None:
-    """Undo the last `learn` of MODEL. Only one version is kept, so this works once.
+    """Undo the last `learn` or `calibrate` of MODEL. Only one version is kept, so this works once.
 
     Example: farshore undo model/
     """

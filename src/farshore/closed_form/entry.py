@@ -25,8 +25,9 @@ class ClosedFormSettings(MethodSettings):
     features: Literal["auto", "inputs", "network"] = setting(
         "auto",
         Choice(("inputs", "network")),
-        help="inputs: the scaled columns or the pixels; network: the features of the network at "
-        "its initial weights; auto: inputs, but network for images if it is pretrained or your own",
+        help="inputs: the scaled columns or the pixels (averaged over squares if an image has more "
+        "than 1,024 values); network: the features of the network at its initial weights; auto: "
+        "inputs, but network for images if it is pretrained or your own",
     )
     first_domain_tuning: bool = setting(
         False,

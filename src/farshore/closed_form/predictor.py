@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import avg_pool2d
 
 from ..networks.network import Network
 from .head import Head
@@ -12,17 +16,40 @@ from .head import Head
 UNSEEN = 10.0
 
 
-class Inputs(nn.Module):
-    """The inputs themselves as features: scaled columns, or the pixels as the network gets them."""
+# Larger images are averaged over squares: products of all pairs of pixels would take gigabytes.
+MOST_PIXELS = 1024
 
-    def __init__(self, prepare: nn.Module) -> None:
+
+class Inputs(nn.Module):
+    """The inputs themselves as features: scaled columns, or the pixels as the network gets them.
+
+    side: pixels are averaged over squares of this side; those at the edge may be smaller.
+    """
+
+    def __init__(self, prepare: nn.Module, side: int = 1) -> None:
         super().__init__()
         self.prepare = prepare
+        self.side = side
 
     def forward(self, inputs: Tensor) -> Tensor:
         """The inputs of each row as one vector."""
-        prepared: Tensor = self.prepare(inputs).flatten(1).float()
-        return prepared
+        prepared: Tensor = self.prepare(inputs).float()
+        if self.side > 1:
+            prepared = avg_pool2d(prepared, self.side, ceil_mode=True, count_include_pad=False)
+        return prepared.flatten(1)
+
+
+def squares(shape: Sequence[int]) -> tuple[int, int]:
+    """The side of the squares for inputs of this shape, and the number of values that remain."""
+    if len(shape) < 3:
+        return 1, math.prod(shape)
+    channels, height, width = shape
+    side = 1
+    while (remain := channels * -(-height // side) * -(-width // side)) > MOST_PIXELS:
+        if side >= max(height, width):
+            break
+        side += 1
+    return side, remain
 
 
 class NoFeatures(nn.Module):

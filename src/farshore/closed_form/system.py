@@ -37,7 +37,7 @@ from ..system import Setup, System, Usage, widened
 from ..trainer import Trainer
 from .entry import ClosedForm, ClosedFormSettings
 from .head import Head
-from .predictor import Inputs, NetworkFeatures, NoFeatures, Predictor
+from .predictor import Inputs, NetworkFeatures, NoFeatures, Predictor, squares
 from .sums import Adder, SumsOfDomain
 
 BATCH_ROWS = 2048
@@ -49,6 +49,7 @@ class ClosedFormSystem(System):
     """Frozen features, sums per domain, and a linear head in closed form."""
 
     def __init__(self, setup: Setup) -> None:
+        setup.refuse_average()
         kind = cast(type[ClosedForm], setup.entry)
         self.setup, self.device, self.observer = setup, setup.device, setup.observer
         settings = kind.Settings.build(setup.settings, PROFILES.get(setup.profile), kind.name)
@@ -73,7 +74,8 @@ class ClosedFormSystem(System):
             else:
                 plain_network_settings(network, setup.network_settings)  # refuse what is unknown
                 prepare = ImageInputs() if len(setup.shape) == 3 else nn.Identity()
-            return Inputs(prepare), math.prod(setup.shape)
+            side, features = squares(setup.shape)
+            return Inputs(prepare, side), features
         with seeded(generator(setup.seed, "init")):  # the initial weights of every other method
             made = make_network(
                 network,
@@ -308,7 +310,7 @@ class ClosedFormSystem(System):
                 check_sizes(setup.network, setup.shape, setup.classes, setup.network_settings, own)
         width = kind(settings).projection
         if width:
-            features = None if _uses_network(settings, setup) else math.prod(setup.shape)
+            features = None if _uses_network(settings, setup) else squares(setup.shape)[1]
             check_form(state["projection"], Like((features, width), torch.float16), "projection")
         form = Like((None, setup.classes), torch.float32, finite=True)
         check_form(state["head"]["weight"], form, "head.weight")

@@ -22,6 +22,12 @@ class BestSettings(MethodSettings):
         "er-kd+ridge+slda",
         help="joined by +: one method that is trained by steps, then ridge, slda or ncm",
     )
+    evenness: float = setting(
+        0.1,
+        ge=0,
+        help="λ, how much even weights of the members count against a lower loss; large: the plain "
+        "average",
+    )
 
     @field_validator("members")
     @classmethod
@@ -54,31 +60,35 @@ def check_members(names: list[str]) -> None:
 
 
 class Best(Entry):
-    """Average the probabilities of replay with distillation and of two closed forms.
+    """Average the probabilities of a network with replay and of two closed forms, weighted by how
+    well they did on domains before learning them.
 
-    Equation: p(c | x) = 1/K (softmax(h_1(x) / T)_c + Σ_k softmax(h_k(x))_c), with the logits h_k of
-    the K members, the trained one first; the committee's logits are log p. Each member learns every
-    domain as it would alone, with the same memory, steps and seed. T is one of 11 temperatures from
-    0.5 to 16: the one at which the log loss of h_1 is lowest, measured on each domain's training
-    rows before the domain is learned and averaged over domains. A network that is confident but
-    wrong on domains that it has not seen thus has less influence. The weights are equal: nothing is
-    fitted to choose them.
+    Equation: p(c | x) = w_1 softmax(h_1(x) / T)_c + Σ_k w_k softmax(h_k(x))_c, with the logits h_k
+    of the members, the trained one first; the committee's logits are log p. (w, T) minimise
+    Σ_e m_e L_e(w, T) / Σ_e m_e - λ H(w), where L_e is the log loss of p on the training rows of
+    domain e, measured before e is learned, m_e the number of domains learned before e, and H the
+    entropy of the weights. T is one of 11 temperatures from 0.5 to 16, and w_k a multiple of 1/12.
+    Before the second domain nothing is known: the weights are equal and T is 1. Each member learns
+    every domain as it would alone, with the same memory, steps and seed.
     Paper: none of its own. Averaging different learners is described in Dietterich, "Ensemble
-    Methods in Machine Learning", MCS 2000; the members are `er-kd`, `ridge` and `slda`.
+    Methods in Machine Learning", MCS 2000, and weights by held-out loss in Wolpert, "Stacked
+    Generalization", Neural Networks 5, 1992; here a domain that is not learned yet is the held-out
+    set. The members are `er-kd`, `ridge` and `slda`.
 
     The members fail differently: the network leans towards the newest domain, while the closed
-    forms do not depend on the order but use only fixed features. Choosing one of them by its score
-    on sources that it had not learned yet was tried and is worse than the average: a few sources
-    cannot rank similar methods reliably, and a wrong choice costs more than an equal share. The
-    closed forms are already calibrated on left-out sources.
+    forms do not depend on the order but use only fixed features. Few domains cannot rank similar
+    members reliably: choosing one of them loses to their plain average where they are close, and
+    the plain average loses where one is far ahead of the others. λ lies between the two. Later
+    measurements count more, because the members have then learned more.
     Readings: closed forms keep no rows, so the committee keeps as many rows as its trained member.
     `forget` is exact for the closed forms; the trained member keeps its weights, as it would alone.
     """
 
     name = "best"
     group = "committee"
-    reference = "average of er-kd, ridge and slda"
+    reference = "weighted average of er-kd, ridge and slda"
     system = "committee"
+    results_version = 2
     weighs_rows = True
     grows = True
     Settings: ClassVar[type[MethodSettings]] = BestSettings

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -26,40 +27,68 @@ if TYPE_CHECKING:
 STATE = dict.fromkeys(("domains", "members", "unseen"))
 # The trained member's temperature is chosen from these.
 TEMPERATURES = tuple(2 ** (exponent / 2) for exponent in range(-2, 9))
+# The members' weights are multiples of 1/12: equal weights are among them for up to four members.
+PARTS = 12
+TINY = 1e-30
 # Settings that are passed on to the member that is trained by steps.
 PASSED_ON = ("learning_rate", "weight_decay", "batch_size")
 
 
 class AverageOfMembers(nn.Module):
-    """The logarithm of the mean probability; the first member has a temperature."""
+    """The logarithm of the weighted mean probability; the first member has a temperature."""
 
     temperature: Tensor
+    weights: Tensor
 
-    def __init__(self, members: Sequence[nn.Module], temperature: float) -> None:
+    def __init__(
+        self, members: Sequence[nn.Module], temperature: float, weights: Sequence[float]
+    ) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
         self.register_buffer("temperature", torch.tensor(temperature))
+        self.register_buffer("weights", torch.tensor(weights))
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Logits [n, classes], normalised."""
-        return average([member(inputs) for member in self.members], self.temperature)
+        logits = [member(inputs) for member in self.members]
+        return average(logits, self.temperature, self.weights)
 
 
-def average(logits: Sequence[Tensor], temperature: float | Tensor) -> Tensor:
-    """log 1/K (softmax(h_1 / T) + Σ_k softmax(h_k)), computed without underflow."""
+def average(logits: Sequence[Tensor], temperature: float | Tensor, weights: Tensor) -> Tensor:
+    """log (w_1 softmax(h_1 / T) + Σ_k w_k softmax(h_k)), computed without underflow."""
     first, *others = (each.float() for each in logits)
     stacked = torch.stack([each.log_softmax(dim=1) for each in (first / temperature, *others)])
-    return torch.logsumexp(stacked, dim=0) - math.log(len(logits))
+    return torch.logsumexp(stacked + weights.clamp_min(TINY).log()[:, None, None], dim=0)
 
 
-def losses_by_temperature(logits: Tensor, labels: Tensor) -> Tensor:
-    """The mean log loss of these logits at each of the temperatures."""
-    return torch.stack(
-        [
-            torch.nn.functional.cross_entropy(logits.double() / temperature, labels)
-            for temperature in TEMPERATURES
-        ]
-    ).cpu()
+@cache
+def possible_weights(members: int) -> Tensor:
+    """All weights [w, members] that are multiples of 1/12 and sum to 1, in double precision."""
+    shares = [
+        (*front, PARTS - sum(front))
+        for front in product(range(PARTS + 1), repeat=members - 1)
+        if sum(front) <= PARTS
+    ]
+    return torch.tensor(shares, dtype=torch.float64) / PARTS
+
+
+def losses(logits: Sequence[Tensor], labels: Tensor) -> Tensor:
+    """The mean log loss [t, w] of the average at every temperature and weight."""
+    own = torch.arange(len(labels), device=labels.device)
+    first, *others = (each.double() for each in logits)
+    closed = [each.softmax(dim=1)[own, labels] for each in others]
+    weights = possible_weights(len(logits)).to(labels.device)
+    by_temperature = []
+    for temperature in TEMPERATURES:
+        trained = (first / temperature).softmax(dim=1)[own, labels]
+        mixed = weights @ torch.stack([trained, *closed])
+        by_temperature.append(-mixed.clamp_min(TINY).log().mean(dim=1))
+    return torch.stack(by_temperature).cpu()
+
+
+def entropy(weights: Tensor) -> Tensor:
+    """H(w) = -Σ_k w_k log w_k for weights [w, members]; at most log of the number of members."""
+    return -(weights * weights.clamp_min(TINY).log()).sum(dim=1)
 
 
 class CommitteeSystem(System):
@@ -75,15 +104,23 @@ class CommitteeSystem(System):
             name: SYSTEMS.get(of_member.entry.system)(of_member)
             for name, of_member in setups.items()
         }
-        # The trained member's losses on each domain before learning it, by temperature.
+        # The losses on each domain before learning it, by temperature and weights.
         self.unseen: dict[str, Tensor] = {}
 
-    @property
-    def temperature(self) -> float:
-        """The temperature with the lowest loss on domains before they were learned; at first 1."""
+    def mixture(self) -> tuple[float, Tensor]:
+        """The temperature and the weights with the lowest penalised loss on unlearned domains."""
+        members = len(self.members)
         if not self.unseen:
-            return 1.0
-        return TEMPERATURES[int(torch.stack(list(self.unseen.values())).mean(dim=0).argmin())]
+            return 1.0, torch.full((members,), 1 / members, dtype=torch.float64)
+        weights = possible_weights(members)
+        # A measurement counts by the number of domains learned before it, as far as they are known:
+        # some may have been forgotten.
+        counts = torch.tensor([max(1, self.domains.index(name)) for name in self.unseen])
+        shares = (counts / counts.sum()).double()[:, None, None]
+        loss = (shares * torch.stack(list(self.unseen.values()))).sum(dim=0)
+        penalised = loss - self.settings.evenness * entropy(weights)
+        temperature, chosen = divmod(int(penalised.argmin()), len(weights))
+        return TEMPERATURES[temperature], weights[chosen]
 
     @property
     def trained(self) -> System:
@@ -116,11 +153,12 @@ class CommitteeSystem(System):
         )
 
     def learn(self, domain: Domain, *, steps: int, checkpoints: Checkpoints | None = None) -> None:
-        """Score the trained member on the still unseen domain; then every member learns it."""
+        """Score the members on the still unseen domain; then every member learns it."""
         if self.domains:
             rows = domain.split("train")
             labels = rows.labels[rows.index].to(self.setup.device)
-            self.unseen[domain.name] = losses_by_temperature(self.trained.logits(rows), labels)
+            logits = [member.logits(rows) for member in self.members.values()]
+            self.unseen[domain.name] = losses(logits, labels)
         for member in self.members.values():
             resumable = checkpoints if member is self.trained else None
             member.learn(domain, steps=steps, checkpoints=resumable)
@@ -142,9 +180,10 @@ class CommitteeSystem(System):
         return totals[0]
 
     def logits(self, rows: Rows) -> Tensor:
-        """The logarithm of the members' mean probability."""
+        """The logarithm of the members' weighted mean probability."""
         logits = [member.logits(rows) for member in self.members.values()]
-        return average(logits, self.temperature)
+        temperature, weights = self.mixture()
+        return average(logits, temperature, weights.float().to(self.setup.device))
 
     def features(self, inputs: Tensor) -> Tensor:
         """The features of the trained member."""
@@ -153,13 +192,24 @@ class CommitteeSystem(System):
     def predictor(self) -> nn.Module:
         """All members and their average."""
         predictors = [member.predictor() for member in self.members.values()]
-        return AverageOfMembers(predictors, self.temperature).to(self.setup.device).eval()
+        temperature, weights = self.mixture()
+        averaged = AverageOfMembers(predictors, temperature, weights.tolist())
+        return averaged.to(self.setup.device).eval()
 
     def forget(self, domain: str) -> None:
         """Every member forgets the domain; the trained one keeps its weights."""
         for member in self.members.values():
             member.forget(domain)
         self.unseen.pop(domain, None)
+
+    @property
+    def mixes_domains(self) -> bool:
+        """Whether the trained member's memory does; closed forms keep sums per domain."""
+        return self.trained.mixes_domains
+
+    def empty_memory(self) -> None:
+        """Delete the rows of a trained member whose memory mixes domains."""
+        self.trained.empty_memory()
 
     def kept_rows(self) -> dict[str, Fields]:
         """The rows of the trained member."""
@@ -175,7 +225,7 @@ class CommitteeSystem(System):
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """The state of every member, and the losses that decide the temperature."""
+        """The state of every member, and the losses that decide temperature and weights."""
         return {
             "domains": self.domains,
             "unseen": dict(self.unseen),
@@ -187,9 +237,9 @@ class CommitteeSystem(System):
         """Check the state of every member before anything is allocated for it."""
         check_keys(state, STATE, "the state")
         check_form(state["domains"], NAMES, "domains")
-        losses = Like((len(TEMPERATURES),), torch.float64, finite=True)
-        check_form(state["unseen"], MapOf(losses), "unseen")
         setups = _setups(setup)
+        shape = len(TEMPERATURES), len(possible_weights(len(setups)))
+        check_form(state["unseen"], MapOf(Like(shape, torch.float64, finite=True)), "unseen")
         check_keys(state["members"], setups, "members")
         for name, of_member in setups.items():
             SYSTEMS.get(of_member.entry.system).check_state(of_member, state["members"][name])
@@ -223,6 +273,13 @@ def _setups(setup: Setup) -> dict[str, Setup]:
     names = _settings(setup).members.split("+")
     given = {name: setup.settings[name] for name in PASSED_ON if name in setup.settings}
     setups = {names[0]: replace(setup, entry=METHODS.get(names[0]), settings=given)}
+    # Closed forms have no steps to average over.
+    plain = replace(
+        setup,
+        settings={},
+        run=setup.run.model_copy(update={"average": "none"}),
+        observer=Observer(),
+    )
     for name in names[1:]:
-        setups[name] = replace(setup, entry=METHODS.get(name), settings={}, observer=Observer())
+        setups[name] = replace(plain, entry=METHODS.get(name))
     return setups

@@ -97,11 +97,19 @@ def known_sites(learner: Learner, stored: Mapping[str, Mapping[str, Tensor]]) ->
     return from_memory or {name: Moments(**parts) for name, parts in stored.items()}
 
 
+def nearest_distance(mean: Tensor, sites: Mapping[str, Moments]) -> float:
+    """The distance of a mean of features from the nearest site."""
+    return min(float(site.distance(mean[None])[0]) for site in sites.values())
+
+
 def strangeness(
     learner: Learner, sites: Mapping[str, Moments], inputs: Tensor
 ) -> tuple[np.ndarray, list[str]]:
-    """The strangeness of each row, and the name of the nearest site."""
-    features = learner.features(inputs)
+    """The strangeness of each row, and the name of the nearest site.
+
+    inputs: rows as the system takes them.
+    """
+    features = learner.system.features(inputs)
     scaled = torch.stack([site.distance(features) / site.limit for site in sites.values()])
     smallest, nearest = scaled.min(dim=0)
     names = list(sites)

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,8 @@ from ..data.steps import usual_steps
 from ..data.table import TablePreprocessing
 from ..data.weights import usual_image_network
 from ..errors import DivergedError, FarshoreError, StateError
-from ..forms import NAMES, Like, MapOf, check_form, check_keys
+from ..evaluation.calibration import Calibration, probabilities
+from ..forms import FormError
 from ..learner import USUAL_RUN, Learner, follow, from_state_dict
 from ..lock import exclusive
 from ..names import check_name
@@ -55,15 +56,26 @@ from ..state import (
     load_parts,
     remove_obsolete,
     remove_orphans,
+    remove_state,
     save_state,
     undo,
 )
-from .familiarity import known_sites, moments, past_rows, strangeness
+from .calibrate import Calibrated, fit_labelled, fit_unlabelled
+from .estimate import Estimate, NoEstimate
+from .familiarity import moments, past_rows
+from .gate import Agreement, Gate, agreement, is_unclear, quick_agreement
+from .held_out import MOST_ROWS, Outputs, Reliability, as_rows, choose
+from .knowledge import Knowledge
+from .log import FORGOTTEN, Entry, log_state, read_log
+from .record import check_record
 from .site import Columns, Site, read_site, usual_metric
+from .verdict import Profile, Verdict, profile
 
 CHECKPOINT = "checkpoint"
 # Name of the record of sites. It has its own files, which `Learner.save` does not touch.
 RECORD = "sites"
+# The change log is a part of its own: it survives `undo`.
+LOG = "log"
 LARGEST_SIDE = 4096
 
 
@@ -158,7 +170,13 @@ class Learned:
 class Model:
     """A learner and its record of sites, as read from a folder."""
 
-    def __init__(self, folder: Path, learner: Learner, record: Mapping[str, Any] | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        learner: Learner,
+        record: Mapping[str, Any] | None,
+        log: Mapping[str, Any] | None = None,
+    ) -> None:
         record = record or {}
         check_record(record, learner)
         self.folder = folder
@@ -169,6 +187,12 @@ class Model:
         }
         self.sides: dict[str, bool] = dict(record.get("sides", {}))
         self.moments: dict[str, Any] = dict(record.get("moments", {}))
+        self.held_out: dict[str, dict[str, Tensor]] = dict(record.get("held_out", {}))
+        # For methods that keep no rows: how confident the model was, and how often rightly.
+        self.reliability: dict[str, dict[str, Tensor]] = dict(record.get("reliability", {}))
+        # Fitted to a few rows of a new site; None if the outputs are the learner's own.
+        self.calibration: dict[str, Any] | None = record.get("calibration")
+        self.log: list[Entry] = read_log(log) if log else []
         # Checksums of the names of forgotten sites: the names themselves are forgotten too.
         self.forgotten: list[str] = [str(name) for name in record.get("forgotten", [])]
 
@@ -193,7 +217,7 @@ class Model:
             learner = from_state_dict(
                 parts["learner"], folder, network=network, device=device, observer=observer
             )
-            return cls(folder, learner, parts.get(RECORD))
+            return cls(folder, learner, parts.get(RECORD), parts.get(LOG))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             reason = " ".join(str(error).split())[:500]
             raise StateError(
@@ -207,31 +231,90 @@ class Model:
             "sites": self.sites,
             "sides": self.sides,
             "moments": self.moments,
+            "held_out": self.held_out,
+            "reliability": self.reliability,
+            "calibration": self.calibration,
             "forgotten": self.forgotten,
         }
         save_state(
             self.folder,
             self.learner.state_dict(),
             kind="learner",
-            records={RECORD: record},
+            records={RECORD: record, LOG: log_state(self.log)},
             keep_previous=keep_previous,
         )
 
     def drop(self, name: str) -> None:
         """Delete the record of a site, and remember only that it is forgotten."""
-        self.sites.pop(name, None)
-        self.moments.pop(name, None)
+        self.__dict__.pop("knowledge", None)
+        for kept in (self.sites, self.moments, self.held_out, self.reliability):
+            kept.pop(name, None)
         for facts in self.sites.values():
             for scores in ("before", "after"):
                 facts[scores] = {
                     site: score for site, score in facts.get(scores, {}).items() if site != name
                 }
-        self.forgotten.append(_checksum(name))
+        mark = _checksum(name)
+        self.log = [entry.without(name, mark) for entry in self.log]
+        self.forgotten.append(mark)
+
+    def empty_mixed_memory(self) -> bool:
+        """Empty a memory that does not tell sites apart; whether it was one.
+
+        Rows of one site cannot be deleted from it, so all of them are.
+        """
+        if not self.started or not self.learner.system.mixes_domains:
+            return False
+        self.learner.system.empty_memory()
+        return True
 
     @property
     def order(self) -> list[str]:
         """The sites in the order in which they were learned."""
         return [str(domain["name"]) for domain in self.learner.domains]
+
+    def outcome(self, name: str, *, created: bool, notes: list[str]) -> Learned:
+        """What is recorded about the learning of a site."""
+        facts = self.sites[name]
+        scores, before, after = (dict(facts[key]) for key in ("scores", "before", "after"))
+        found = (name, created, int(facts["rows"]), scores, before, after, notes)
+        return Learned(*found, self.order, self.learner.metric)
+
+    def note_learned(self, name: str, decided: Mapping[str, Any]) -> None:
+        """Add to the log that a site was learned."""
+        facts, config = self.sites[name], self.learner.config
+        settings = {"method": config["method"], "memory": config["memory"], **config["settings"]}
+        settings |= {"seed": config["seed"], **decided}
+        self.log.append(
+            Entry(
+                action="learned",
+                site=name,
+                rows=facts["rows"],
+                settings={key: str(value) for key, value in settings.items() if value is not None},
+                scores=facts["scores"],
+                before=facts["before"],
+                after=facts["after"],
+                metric=self.learner.metric,
+                when=facts["when"],
+                versions=facts["versions"],
+            )
+        )
+
+    def note_calibrated(self, fitted: Mapping[str, Any], kind: str) -> None:
+        """Use a calibration from now on, and add it to the log."""
+        when = datetime.now(UTC).isoformat(timespec="seconds")
+        self.calibration = {**fitted, "when": when}
+        offsets = ", ".join(f"{value:.3g}" for value in fitted["offsets"])
+        self.log.append(
+            Entry(
+                action="calibrated",
+                rows=fitted["rows"],
+                settings={"temperature": f"{fitted['temperature']:.4g}", "offsets": offsets},
+                metric=self.learner.metric,
+                note=kind,
+                when=when,
+            )
+        )
 
     @property
     def started(self) -> bool:
@@ -272,22 +355,40 @@ class Model:
             )
         return self.learner.preprocessing.transform(site.inputs)
 
+    @cached_property
+    def knowledge(self) -> Knowledge:
+        """What the model knows about its sites, until it learns or forgets one."""
+        return Knowledge(self.learner, self.held_out, self.reliability, self.moments, self.sites)
+
+    def logits(self, site: Site) -> np.ndarray:
+        """The logits of a site's rows, calibrated if the model is."""
+        logits = self.learner.logits(self.inputs(site)).double().cpu().numpy()
+        return self.applied.apply(logits) if self.applied is not None else logits
+
+    @property
+    def applied(self) -> Calibration | None:
+        """The calibration of the outputs, if there is one."""
+        if self.calibration is None:
+            return None
+        offsets = tuple(float(offset) for offset in self.calibration["offsets"])
+        return Calibration(float(self.calibration["temperature"]), offsets)
+
     def predict(self, site: Site) -> pd.DataFrame:
         """One line per row: label, probabilities, strangeness, nearest site, unknown categories."""
         inputs = self.inputs(site)
-        probabilities = self.learner.logits(inputs).softmax(dim=1).cpu().numpy()
+        shares = probabilities(self.logits(site)).astype(np.float32)
         classes = [str(label) for label in self.learner.classes or []]
         table = pd.DataFrame(
             {
                 "row": site.names,
-                "prediction": np.asarray(classes, dtype=object)[probabilities.argmax(axis=1)],
+                "prediction": np.asarray(classes, dtype=object)[shares.argmax(axis=1)],
             }
         )
         for index, label in enumerate(classes):
-            table[f"p({label})"] = probabilities[:, index]
-        sites = known_sites(self.learner, self.moments)
-        if sites:
-            table["strangeness"], table["nearest"] = strangeness(self.learner, sites, inputs)
+            table[f"p({label})"] = shares[:, index]
+        strange = self.knowledge.strangeness(self.learner.inside(inputs))
+        if strange is not None:
+            table["strangeness"], table["nearest"] = strange
         if isinstance(self.learner.preprocessing, TablePreprocessing):
             assert isinstance(site.inputs, pd.DataFrame)
             table["unknown"] = self.learner.preprocessing.unknown(site.inputs)
@@ -297,15 +398,66 @@ class Model:
         """Logits and class indices of a labelled site."""
         assert site.labels is not None
         labels = encode_labels(site.labels, self.learner.classes or [], domain="DATA")
-        return self.learner.logits(self.inputs(site)), labels.to(self.learner.device)
+        return torch.from_numpy(self.logits(site)), labels
 
-    def standing(self, past: Mapping[str, tuple[Tensor, Tensor]] | None = None) -> dict[str, float]:
-        """The score on each past domain's rows: those in `past`, or the kept rows."""
-        past = past_rows(self.learner) if past is None else past
-        return {
-            name: self.learner.score(Rows(x, y, torch.arange(len(y), device=y.device)))
-            for name, (x, y) in past.items()
-        }
+    def judge(self, site: Site) -> tuple[Verdict, Estimate | NoEstimate]:
+        """The verdict on a site without labels, and the accuracy to expect there."""
+        inputs, knowledge = self.inputs(site), self.knowledge
+        inputs = self.learner.inside(inputs)
+        verdict = knowledge.verdict(inputs, self.profile(site))
+        return verdict, knowledge.estimate(inputs, verdict)
+
+    def profile(self, site: Site) -> Profile:
+        """What can be seen of a site's rows as a whole."""
+        missing = unknown = 0.0
+        if isinstance(site.inputs, pd.DataFrame) and len(site):
+            missing = float(site.inputs.isna().to_numpy().mean())
+        if isinstance(self.learner.preprocessing, TablePreprocessing):
+            assert isinstance(site.inputs, pd.DataFrame)
+            marked = self.learner.preprocessing.unknown(site.inputs)
+            unknown = float(np.mean([text != "" for text in marked]))
+        return profile(self.inputs(site), missing, unknown)
+
+    def class_shares(self) -> np.ndarray:
+        """The share of each class in all learned sites together."""
+        classes = [str(label) for label in self.learner.classes or []]
+        counts = [
+            sum(facts["classes"].get(label, 0) for facts in self.sites.values())
+            for label in classes
+        ]
+        if not sum(counts):
+            raise FarshoreError(
+                f"{self.folder} has no record of the classes of its sites: give labelled rows"
+            )
+        shares: np.ndarray = np.array(counts) / sum(counts)
+        return shares
+
+    @property
+    def promised(self) -> float | None:
+        """The accuracy that the last `learn` was held to (--min-score).
+
+        Without it: the mean over the held-out rows of every site.
+        """
+        last = self.sites.get(self.order[-1], {}) if self.order else {}
+        if last.get("promised") is not None and self.learner.metric == "accuracy":
+            return float(last["promised"])
+        return self.knowledge.accuracy
+
+    def measurable(self) -> dict[str, Rows]:
+        """Rows to measure the model on, by site: held-out ones, or else those in the memory.
+
+        Some memories do not tell sites apart; they count if there are no held-out rows at all.
+        """
+        rows = {name: as_rows(kept) for name, kept in self.held_out.items()}
+        for name, (x, y) in past_rows(self.learner).items():
+            if name not in rows and (name in self.order or not rows):
+                rows[name] = Rows(x, y, torch.arange(len(y), device=y.device))
+        return rows
+
+    def standing(self, rows: Mapping[str, Rows] | None = None) -> dict[str, float]:
+        """The score on these rows, or on those that are kept now."""
+        rows = self.measurable() if rows is None else rows
+        return {name: self.learner.score(of_site) for name, of_site in rows.items()}
 
     # ---- learning --------------------------------------------------------------------------------
 
@@ -319,8 +471,11 @@ class Model:
         validation: float,
         new_classes: bool = False,
         checkpoints: Checkpoints | None = None,
-    ) -> dict[str, float]:
-        """Train on a site's rows. Writes nothing but checkpoints."""
+    ) -> tuple[Domain, dict[str, float]]:
+        """Train on a site's rows; return them, divided, and their scores.
+
+        Writes nothing but checkpoints.
+        """
         learner = self.learner
         assert site.labels is not None
         if new_classes and learner.classes is not None:
@@ -340,21 +495,82 @@ class Model:
         learner.learn_domain(domain, steps=steps, classes=classes, checkpoints=checkpoints)
         learner.preprocessing = preprocessing
         self.columns = columns
-        if not past_rows(learner):  # without kept rows, this site's features are gone later
-            features = [
-                learner.system.features(domain.split(part).take(torch.arange(len(rows)))[0])
-                for part, rows in (("train", domain.train), ("validation", domain.validation))
-            ]
-            self.moments[name] = moments(features[0], features[1]).state_dict()
-        versions = {"farshore": __version__, "torch": str(torch.__version__)}
+        self._keep(domain)
+        self.__dict__.pop("knowledge", None)
+        self.calibration = None  # it was fitted to the outputs of other weights
+        counts = torch.bincount(labels, minlength=len(classes)).tolist()
         self.sites[name] = {
             "when": datetime.now(UTC).isoformat(timespec="seconds"),
             "rows": len(site),
-            "versions": versions,
+            "versions": {"farshore": __version__, "torch": str(torch.__version__)},
+            "classes": {str(label): count for label, count in zip(classes, counts, strict=True)},
+            "profile": self.profile(site).plain(),
         }
         self.forgotten = [mark for mark in self.forgotten if mark != _checksum(name)]
         splits = {part: domain.split(part) for part in ("train", "validation")}
-        return {part: learner.score(rows) for part, rows in splits.items() if len(rows)}
+        return domain, {part: learner.score(rows) for part, rows in splits.items() if len(rows)}
+
+    def _keep(self, domain: Domain) -> None:
+        """Keep held-out rows of a site, or summaries if the method keeps no rows."""
+        learner, rows = self.learner, domain.split("validation")
+        inputs = domain.inputs
+        assert isinstance(inputs, Tensor)
+        if learner.method_type.keeps_rows():
+            if len(rows):
+                seed = split_seed(learner.seed, domain.name)
+                self.held_out[domain.name] = choose(inputs, domain.labels, domain.validation, seed)
+            return
+        if not past_rows(learner):  # this site's features are gone later
+            features = [
+                learner.system.features(inputs[part]) for part in (domain.train, domain.validation)
+            ]
+            self.moments[domain.name] = moments(features[0], features[1]).state_dict()
+        if len(rows):
+            logits, labels = (each.cpu().numpy() for each in learner.outputs(rows))
+            chosen = slice(0, MOST_ROWS)
+            table = Reliability.of(logits[chosen].astype(float), labels[chosen])
+            self.reliability[domain.name] = table.state_dict()
+
+    def agreement_with(self, domain: Domain) -> Agreement | None:
+        """How far the predictions on a domain's validation rows agree with the labels."""
+        rows = domain.split("validation")
+        if not len(rows):
+            return None
+        logits, labels = (each.cpu().numpy() for each in self.learner.outputs(rows))
+        return agreement(logits, labels)
+
+    def why_refused(
+        self,
+        gate: Gate,
+        domain: Domain,
+        scores: Mapping[str, float],
+        before: Mapping[str, Outputs],
+    ) -> str | None:
+        """Why a model that has just learned a domain may not replace the old one; None if it may.
+
+        before: what the old model said about the held-out rows.
+        """
+        return (
+            gate.check_past(self.learner.metric, before, self.knowledge.outputs)
+            or gate.check_score(self.learner.metric, scores.get("validation"))
+            or self.check_labels(gate, domain)
+        )
+
+    def check_labels(self, gate: Gate, domain: Domain) -> str | None:
+        """Why the labels of a domain that was just learned are refused; None if they are not."""
+        known = [
+            facts["agreement"]
+            for site, facts in self.sites.items()
+            if site != domain.name and facts["agreement"] is not None
+        ]
+        own = self.agreement_with(domain)
+        if gate.min_score is not None or not known or not len(domain.validation):
+            return None
+        usual = float(np.mean(known))
+        seed = split_seed(self.learner.seed, domain.name) % 2**32
+        if is_unclear(own, usual) and isinstance(self.learner.preprocessing, TablePreprocessing):
+            own = quick_agreement(np.asarray(domain.inputs), domain.labels.numpy(), seed)
+        return gate.check_agreement(own, usual)
 
     def _split(self, site: Site, name: str, labels: Tensor, share: float) -> tuple[Tensor, Tensor]:
         """Split into training and validation rows, at random or by time and groups.
@@ -391,34 +607,6 @@ def typed_settings(kind: type[MethodSettings], settings: Mapping[str, Any]) -> d
     return kind.plain(for_method) | RunSettings.plain(for_run)
 
 
-def check_record(record: Mapping[str, Any], learner: Learner) -> None:
-    """Raise a FormError unless a record of sites is one of this learner's."""
-    if not record:
-        return
-    keys = ("columns", "sites", "sides", "moments", "forgotten")
-    check_keys(record, dict.fromkeys(keys), "the record")
-    check_form(record["forgotten"], NAMES, "forgotten")
-    check_form(record["columns"], MapOf(None), "columns")
-    check_form(record["sites"], MapOf(MapOf(None)), "sites")
-    for name, facts in record["sites"].items():
-        check_form(facts.get("when", ""), "", f"sites.{name}.when")
-        if "command" in facts:  # what a repeated command shows instead of learning again
-            shown = {key: facts.get(key) for key in ("scores", "before", "after")}
-            check_form(shown, dict.fromkeys(shown, MapOf(0.0)), f"sites.{name}")
-    check_form(record["sides"], MapOf(True), "sides")
-    check_form(record["moments"], MapOf(None), "moments")
-    if record["moments"] and learner.shape is not None:
-        row = torch.zeros(1, *learner.shape, dtype=learner.dtype)
-        width = learner.features(row).shape[1]
-        number = partial(Like, dtype=torch.float32, finite=True)
-        form = {
-            "mean": number((width,)),
-            "precision": number((width, width)),
-            "limit": number(()),
-        }
-        check_form(record["moments"], MapOf(form), "moments")
-
-
 def learn(
     folder: str | Path,
     data: str | Path,
@@ -429,6 +617,7 @@ def learn(
     steps: int | None = None,
     validation: float = 0.2,
     max_drop: float | None = None,
+    min_score: float | None = None,
     every: int = EVERY,
     size: int | None = None,
     skip_broken: bool = False,
@@ -439,20 +628,16 @@ def learn(
 ) -> Learned:
     """Learn one more site into the model in `folder`, which is created if it does not exist.
 
-    If the score on a past site drops by more than `max_drop`, the folder stays as it was. A site
-    that was learned from the same data by the same command is not learned again. Without `steps`,
-    they follow from the rows: 20 passes over the training rows, 100 to 1000 steps.
+    The folder stays as it was if the score on the held-out rows of a past site drops by more than
+    `max_drop` (by default 0.1) beyond what chance explains, if the score on the new site's own
+    validation rows is below `min_score`, or, without `min_score`, if its labels seem to have
+    nothing to do with its inputs. A site that was learned from the same data by the same command is
+    not learned again. Without `steps`, they follow from the rows: 20 passes over the training rows,
+    100 to 1000 steps.
     """
     folder = Path(folder)
     check_name(name, "--name")
-    if max_drop is not None and not 0 <= max_drop <= 1:
-        raise FarshoreError(
-            f"--max-drop {max_drop} is not allowed: give a share from 0 to 1, for example 0.02"
-        )
-    if size is not None and not 1 <= size <= LARGEST_SIDE:
-        raise FarshoreError(
-            f"--size {size} is not allowed: give a number of pixels from 1 to {LARGEST_SIDE}"
-        )
+    _check_options(max_drop, min_score, validation, size)
     if not _is_ours(folder):
         raise FarshoreError(f"{folder} exists and is not a model: name another folder")
     with exclusive(folder):
@@ -463,6 +648,7 @@ def learn(
             if model.started:
                 new.check(model.learner, folder)
             columns = columns.or_else(model.columns)
+        existed = model is not None
         known = model.learner.preprocessing if model is not None else None
         tell = (observer or Observer()).note
         new_form = new.image_form(size) if known is None and Path(data).is_dir() else None
@@ -481,35 +667,28 @@ def learn(
             tell(note)  # ahead of training: a wrong file can be stopped
         created = model is None or not model.started
         if model is None or created:
-            model = Model(folder, new.make(site, device=device, observer=observer), None)
-            if model.learner.metric == "macro_f1" and new.metric is None:
-                tell(
-                    "note: the rarest class has fewer than 5% of the rows: scores are macro F1, in "
-                    "which every class counts the same (--metric accuracy for accuracy)"
-                )
-            model.save(keep_previous=False)
+            model = _created(folder, site, new, device=device, observer=observer)
         if steps is None:
             steps = usual_steps((1 - validation) * len(site))
         command = _describe_command(data, site, columns, form, steps=steps, validation=validation)
         checkpoints = _checkpoints(model, every)
-        learned = model.sites.get(name, {})
-        if learned.get("command") == command:
+        if model.sites.get(name, {}).get("command") == command:
             checkpoints.clear()  # the process that learned it may have been killed before it could
-            note = f"{name} was learned already, from the same data: nothing was trained"
-            tell(note)
-            scores, before, after = (dict(learned[key]) for key in ("scores", "before", "after"))
-            notes = [*site.notes, note]
-            facts = (model.order, model.learner.metric)
-            return Learned(name, False, len(site), scores, before, after, notes, *facts)
+            return _learned_already(model, name, site, tell)
         if max_drop is not None and not model.learner.method_type.keeps_rows():
             raise FarshoreError(
                 f"--max-drop: method {model.learner.method_type.name!r} keeps no rows of past "
                 "sites to measure a drop on; leave the option out"
             )
-        past = dict(past_rows(model.learner))
-        before = model.standing(past)
+        old, past = model.knowledge, model.measurable()
+        before, outputs = model.standing(past), old.outputs
+        arrival = (
+            {}
+            if created
+            else old.arrival(model.learner.inside(model.inputs(site)), site.labels or [])
+        )
         try:
-            scores = model.learn(
+            domain, scores = model.learn(
                 site,
                 name,
                 columns,
@@ -521,21 +700,109 @@ def learn(
         except DivergedError as error:
             checkpoints.clear()  # it leads to the same end
             raise error if created else _with_fixed_settings(error, folder) from None
-        after = model.standing(past)
-        worst = max(before, key=lambda past: before[past] - after[past], default=None)
-        if max_drop is not None and worst is not None and before[worst] - after[worst] > max_drop:
+        gate = Gate(max_drop, min_score)
+        refusal = model.why_refused(gate, domain, scores, outputs)
+        if refusal is not None:
             checkpoints.clear()
-            raise FarshoreError(
-                f"{name!r} was not kept: on {worst!r} the {model.learner.metric} fell from "
-                f"{before[worst]:.3f} to {after[worst]:.3f}, by more than --max-drop {max_drop}; "
-                f"{folder} is unchanged (more --memory, fewer --steps or another method may help)"
-            )
-        measured = {"scores": scores, "before": before, "after": after}
-        model.sites[name] |= {"command": command, **measured}
+            if not existed:
+                remove_state(folder, kind="learner")
+            raise FarshoreError(f"{name!r} was not kept: {refusal}; {folder} is unchanged")
+        own = model.agreement_with(domain)
+        model.sites[name] |= {
+            "command": command,
+            "scores": scores,
+            "before": before,
+            "after": model.standing(past),
+            "arrival": arrival,
+            "agreement": own.area if own is not None else None,
+            "promised": min_score,
+        }
+        decided = {"steps": steps, "validation": validation, "max_drop": gate.allowed}
+        model.note_learned(name, decided | {"min_score": min_score})
         model.save()
         checkpoints.clear()
-    facts = (model.order, model.learner.metric)
-    return Learned(name, created, len(site), scores, before, after, site.notes, *facts)
+    return model.outcome(name, created=created, notes=site.notes)
+
+
+def _learned_already(model: Model, name: str, site: Site, tell: Callable[[str], None]) -> Learned:
+    """What was found when this site was learned by the same command."""
+    note = f"{name} was learned already, from the same data: nothing was trained"
+    tell(note)
+    return model.outcome(name, created=False, notes=[*site.notes, note])
+
+
+def _check_options(
+    max_drop: float | None, min_score: float | None, validation: float, size: int | None
+) -> None:
+    for flag, value in (("--max-drop", max_drop), ("--min-score", min_score)):
+        if value is not None and not 0 <= value <= 1:
+            raise FarshoreError(
+                f"{flag} {value} is not allowed: give a share from 0 to 1, for example 0.02"
+            )
+    if min_score is not None and validation == 0:
+        raise FarshoreError(
+            "--min-score is not allowed with --validation 0: there are no rows to measure it on"
+        )
+    if size is not None and not 1 <= size <= LARGEST_SIDE:
+        raise FarshoreError(
+            f"--size {size} is not allowed: give a number of pixels from 1 to {LARGEST_SIDE}"
+        )
+
+
+def _created(
+    folder: Path, site: Site, new: NewModel, *, device: str, observer: Observer | None
+) -> Model:
+    """A new, untrained model for a site like this one, saved so that its settings are known."""
+    model = Model(folder, new.make(site, device=device, observer=observer), None)
+    if model.learner.metric == "macro_f1" and new.metric is None:
+        (observer or Observer()).note(
+            "note: the rarest class has fewer than 5% of the rows: scores are macro F1, in "
+            "which every class counts the same (--metric accuracy for accuracy)"
+        )
+    model.save(keep_previous=False)
+    return model
+
+
+def calibrate(
+    folder: str | Path,
+    data: str | Path,
+    *,
+    labelled: bool = True,
+    label: str | None = None,
+    form: TextForm | None = None,
+    network: str | None = None,
+) -> tuple[Calibrated, Model]:
+    """Calibrate the outputs of the model in `folder` to a few rows of a new site.
+
+    Nothing is trained. The previous version is kept for `undo`; a later `learn` drops the
+    calibration. Nothing is written if the rows give no reason to change anything.
+    """
+    with exclusive(_existing(folder)):
+        remove_orphans(Path(folder), kind="learner")
+        model = Model.open(folder, network=network)
+        site = model.read(data, labelled=labelled, label=label, form=form)
+        for note in site.notes:
+            model.learner.observer.note(note)
+        logits = model.learner.logits(model.inputs(site)).double().cpu().numpy()
+        usual = model.knowledge.temperature
+        if labelled:
+            classes = model.learner.classes or []
+            labels = encode_labels(site.labels or [], classes, domain="DATA").numpy()
+            done = fit_labelled(logits, labels, usual=usual)
+        else:
+            done = fit_unlabelled(logits, model.class_shares(), temperature=usual)
+        fitted = {
+            "temperature": done.calibration.temperature,
+            "offsets": list(done.calibration.offsets),
+            "rows": done.rows,
+            "labelled": labelled,
+        }
+        # The same rows again, perhaps after a kill: what `undo` returns to must stay.
+        again = model.calibration is not None and fitted.items() <= model.calibration.items()
+        if done.changes and not again:
+            model.note_calibrated(fitted, done.kind)
+            model.save()
+        return done, model
 
 
 def take_back(folder: str | Path, *, network: str | None = None) -> Model:
@@ -548,7 +815,15 @@ def take_back(folder: str | Path, *, network: str | None = None) -> Model:
             raise
         # Before the version changes: what is deleted last tells a repeated command to finish.
         Checkpoints(Path(folder) / CHECKPOINT, base="").clear()
-        undo(folder, kind="learner")
+        # Not by opening the model, which would delete what tells that an undo is unfinished.
+        parts = load_parts(folder, kind="learner")
+        try:
+            log = read_log(parts[LOG]) if LOG in parts else []
+        except FormError as error:
+            raise StateError(f"{folder} is damaged: its log cannot be read ({error})") from None
+        note = f"{log[-1].action} {log[-1].site or ''}".strip() if log else ""
+        undone = Entry(action="undone", note=note)
+        undo(folder, kind="learner", records={LOG: log_state([*log, undone])})
         return Model.open(folder, network=network)
 
 
@@ -562,14 +837,33 @@ def forget(folder: str | Path, name: str, *, network: str | None = None) -> Mode
         remove_orphans(Path(folder), kind="learner")
         model = Model.open(folder, network=network)
         names = [domain["name"] for domain in model.learner.domains]
+        emptied = name in names and model.empty_mixed_memory()
         if name in names or _checksum(name) not in model.forgotten:
             model.learner.forget(name)
         # Before the model is saved: a checkpoint contains rows, and a repeated command finds it.
         Checkpoints(Path(folder) / CHECKPOINT, base="").clear()
         if name in names:
             model.drop(name)
+            model.log.append(
+                Entry(
+                    action="forgot",
+                    site=f"{FORGOTTEN} {_checksum(name)}",
+                    metric=model.learner.metric,
+                    note=_how_forgotten(model.learner, emptied),
+                )
+            )
             model.save(keep_previous=False)
         return model
+
+
+def _how_forgotten(learner: Learner, emptied: bool) -> str:
+    if learner.system.forgets_exactly:
+        return "weights computed again without it"
+    return (
+        "the rows of all sites in the memory; the weights stay"
+        if emptied
+        else ("its rows; the weights stay")
+    )
 
 
 def _is_ours(folder: Path) -> bool:

@@ -37,6 +37,9 @@ class Progress:
     pruned: int = 0
     running: int = 0
     slots: int = 1
+    # The runs in progress, and whether others are carried out by another process.
+    current: list[Planned] = field(default_factory=list)
+    elsewhere: bool = False
     failures: list[str] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
 
@@ -50,7 +53,7 @@ class Progress:
         return (time.monotonic() - self.began) / finished * remaining
 
 
-# Called after every run with its outcome, and regularly with None while waiting.
+# Called after every run with its outcome; with None when runs start, and regularly while waiting.
 Report = Callable[[Planned | None, Outcome | None, Progress], None]
 
 
@@ -93,11 +96,13 @@ class Keep:
     states: the state after every domain.
     model: the trained model.
     resumable: save the state between domains while the run is in progress.
+    log: the name of a logger, which writes into RUNS/logs.
     """
 
     states: bool = False
     model: bool = False
     resumable: bool = True
+    log: str | None = None
 
 
 RESULT_ONLY = Keep()
@@ -126,11 +131,16 @@ def carry_out(
     running: dict[str, Task] = {}
     last_check = time.monotonic()
     while queue or elsewhere or running:
+        started = False
         while queue and engine.free > 0:
             task = queue.popleft()
             running[task.name] = task
             engine.submit(task)
-        progress.running = len(running)
+            started = True
+        progress.running, progress.elsewhere = len(running), bool(elsewhere)
+        progress.current = [known[name] for name in running]
+        if started and report is not None:
+            report(None, None, progress)
         outcome = engine.next(POLL_SECONDS) if running else None
         if outcome is not None:
             task = running.pop(outcome.name)
@@ -173,6 +183,7 @@ def _task(
         resumable=keep.resumable,
         config={**config, "planned": position if experiment else {}},
         earlier=planned.earlier,
+        log=keep.log,
     )
 
 

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ..errors import FarshoreError, StateError
 from ..files import append_line, reason, write_atomic
+from ..loggers import make_logger
 from ..observer import Observer
 from ..protocol import Result, Run, execute
 from ..resume import Resume, is_litter
@@ -51,6 +52,8 @@ class Task:
     resumable: bool = True
     config: Mapping[str, Any] = field(default_factory=dict)
     earlier: tuple[tuple[float, ...], ...] = ()
+    # The name of a logger, which writes into RUNS/logs.
+    log: str | None = None
 
     @property
     def folder(self) -> RunFolder:
@@ -185,15 +188,21 @@ def _finish(
     is_promising = (
         (lambda matrix: promising(task.earlier, seen_scores(matrix))) if task.run.halving else None
     )
-    progress = Lines(folder, claim)
-    result = execute(
-        task.run,
-        observer=progress if observer is None else Together(progress, observer),
-        save_model=folder.model if task.save_model else None,
-        resume=resume,
-        opened=opened,
-        promising=is_promising,
-    )
+    watching: list[Observer] = [Lines(folder, claim), *([observer] if observer is not None else [])]
+    logger = make_logger(task.log, log_folder(task.runs, task.log), task.name) if task.log else None
+    try:
+        result = execute(
+            task.run,
+            observer=Together(*watching, *([logger] if logger is not None else [])),
+            save_model=folder.model if task.save_model else None,
+            resume=resume,
+            opened=opened,
+            promising=is_promising,
+        )
+    except BaseException:
+        if logger is not None:
+            logger.close()
+        raise
     claim.check()
     try:
         folder.write(result)
@@ -202,7 +211,14 @@ def _finish(
     tidy(folder)
     if resume is not None:
         resume.clear()
+    if logger is not None:  # at the end: a log that cannot be written must not cost the result
+        logger.finish(result)
     return result.status, result.message
+
+
+def log_folder(runs: str | Path, log: str) -> Path:
+    """The folder into which a logger writes the runs of a store."""
+    return Path(runs) / "logs" / log
 
 
 def tidy(folder: RunFolder) -> None:

@@ -25,6 +25,8 @@ Scores = Mapping[Unit, Mapping[Any, float]]
 LEVEL = 0.95
 # With fewer units, an interval says nothing: the units are shown one by one.
 FEWEST_UNITS = 3
+# Standard errors below this are rounding.
+SMALLEST_ERROR = 1e-9
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,15 @@ class Difference:
     def certain(self) -> bool:
         """Whether the interval excludes zero."""
         return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
+
+    @property
+    def p(self) -> float | None:
+        """Two-sided p-value of Student's paired test over units; None with a single unit."""
+        if self.error is None:
+            return None
+        if self.error < SMALLEST_ERROR:  # the same difference in every unit
+            return 0.0 if abs(self.mean) > SMALLEST_ERROR else 1.0
+        return float(2 * stats.t.sf(abs(self.mean) / self.error, self.units - 1))
 
 
 def over_units(scores: Scores) -> Summary | None:

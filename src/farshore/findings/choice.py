@@ -1,9 +1,11 @@
 """Which method to use, chosen without the site where it is scored.
 
-The recommended method is chosen unless another one is better by more than one standard error of
-their paired difference over sites. To measure how good this rule is, it is also applied without
-each site: it sees only the runs in which that site was left out, where the model of every stage is
-scored on the sources that it has not learned yet. The chosen method is then scored at the site.
+The recommended method is chosen unless another one is certainly better: the 95% interval of their
+paired difference over sites excludes zero. Few sites rank methods badly, and a weaker rule changes
+the method by chance more often than for a reason (`bench/audit_choice.py`). To measure how good
+this rule is, it is also applied without each site: it sees only the runs in which that site was
+left out, where the model of every stage is scored on the sources that it has not learned yet. The
+chosen method is then scored at the site.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ ByMethod = Mapping[str, Scores]
 class Choice:
     """The method to use.
 
-    ties: methods that are at most one standard error behind it.
+    ties: methods that are not certainly worse.
     certainty: the share of resampled sets of sites for which the same method is chosen.
     without: for each site, the method that is chosen without it.
     """
@@ -100,11 +102,9 @@ def _mean(scores: Scores) -> float:
 
 
 def _clearly(first: Scores, second: Scores) -> bool:
-    """Whether the first is better by more than one standard error of the paired difference."""
+    """Whether the first is better, and the interval of the paired difference excludes zero."""
     difference = paired_difference(first, second)
-    if difference is None:
-        return False
-    return difference.mean > (difference.error or 0.0)
+    return difference is not None and difference.certain and difference.mean > 0
 
 
 def _resampled(

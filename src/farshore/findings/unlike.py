@@ -82,7 +82,7 @@ def read_sites(benchmark: str, options: Mapping[str, object], seed: int = 0) -> 
     domains = {domain.name: domain for domain in (*second.sources, *first.sources)}
     preprocessing = first.preprocessing
     chosen = {name: _sample(domains[name], seed) for name in names}
-    inputs = {name: _as_numbers(domains[name], chosen[name]) for name in names}
+    inputs = {name: _numbers_of(domains[name], chosen[name]) for name in names}
     labels = {name: domains[name].labels.numpy()[chosen[name]] for name in names}
     width = next(iter(inputs.values())).shape[1]
     named = isinstance(preprocessing, TablePreprocessing) and len(preprocessing.features) == width
@@ -105,9 +105,14 @@ def _sample(domain: Domain, seed: int) -> np.ndarray:
     return chosen
 
 
-def _as_numbers(domain: Domain, chosen: np.ndarray) -> np.ndarray:
-    """Rows of a domain as vectors; images as a coarse grid of grey values."""
-    rows: np.ndarray = np.asarray(domain.inputs)[chosen].astype(np.float32)
+def _numbers_of(domain: Domain, chosen: np.ndarray) -> np.ndarray:
+    """Rows of a domain as vectors."""
+    return as_numbers(np.asarray(domain.inputs)[chosen])
+
+
+def as_numbers(inputs: np.ndarray) -> np.ndarray:
+    """Rows as vectors; images as a coarse grid of grey values."""
+    rows: np.ndarray = inputs.astype(np.float32)
     if rows.ndim == 4:
         rows = rows.mean(axis=1)
         parts = [np.array_split(np.arange(side), min(GRID, side)) for side in rows.shape[1:]]
@@ -129,8 +134,8 @@ def compare_sites(sites: SiteRows, seed: int = 0) -> list[SiteShift]:
         count = min(len(rows), len(others), MOST_ROWS)
         own = rows[draws.permutation(len(rows))[:count]]
         rest = others[draws.permutation(len(others))[:count]]
-        area = _area(own, rest, derive(seed, "audit", "forest", site) % 2**32)
-        chance = math.sqrt((2 * count + 1) / (12 * count * count))
+        area = separation(own, rest, derive(seed, "audit", "forest", site) % 2**32)
+        chance = chance_error(count, count)
         limit = 0.5 + float(stats.norm.ppf(1 - RISK / len(sites.inputs))) * chance
         shifts.append(
             SiteShift(
@@ -140,14 +145,19 @@ def compare_sites(sites: SiteRows, seed: int = 0) -> list[SiteShift]:
     return sorted(shifts, key=lambda shift: -shift.area)
 
 
-def _area(own: np.ndarray, rest: np.ndarray, seed: int) -> float:
+def chance_error(own: int, rest: int) -> float:
+    """The standard error of the area by chance, for samples of these sizes."""
+    return math.sqrt((own + rest + 1) / (12 * own * rest))
+
+
+def separation(own: np.ndarray, rest: np.ndarray, seed: int, trees: int = TREES) -> float:
     """The area under the ROC curve of out-of-bag votes."""
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.metrics import roc_auc_score
 
     if len(own) < 2:
         return 0.5
-    forest = RandomForestClassifier(TREES, min_samples_leaf=2, oob_score=True, random_state=seed)
+    forest = RandomForestClassifier(trees, min_samples_leaf=2, oob_score=True, random_state=seed)
     is_own = np.repeat([1, 0], [len(own), len(rest)])
     forest.fit(np.concatenate([own, rest]), is_own)
     votes = np.nan_to_num(forest.oob_decision_function_[:, 1], nan=0.5)

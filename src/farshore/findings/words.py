@@ -116,8 +116,8 @@ def _method(findings: Findings) -> str:
         text += " Leaving out any single site does not change the choice."
     if choice.ties:
         text += (
-            f" It is not clearly better than {' or '.join(choice.ties)} (the difference is within "
-            "one standard error)."
+            f" It is not clearly better than {' or '.join(choice.ties)} (the 95% interval of the "
+            "difference includes zero)."
         )
     constant = [each.method for each in findings.methods if each.constant and each.ranked]
     if constant:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -76,6 +76,9 @@ class Memory(ABC):
     a step can be recorded as a CUDA graph.
     """
 
+    # Whether rows are kept without their domain, so that those of one domain cannot be deleted.
+    mixes_domains: ClassVar[bool] = False
+
     def __init__(self, capacity: int, *, max_bytes: int | None = None) -> None:
         if capacity < 1:
             raise FarshoreError(f"memory = {capacity} is not allowed: it must keep at least 1 row")
@@ -103,6 +106,10 @@ class Memory(ABC):
         A memory that keeps rows per domain returns [E, rows, ...] and numbers the domains in
         `Draw.domains`; one that mixes domains returns [domains x rows, ...].
         """
+
+    def clear(self) -> None:
+        """Delete all rows, in a memory that mixes domains."""
+        raise NotImplementedError
 
     @abstractmethod
     def forget(self, domain: str) -> None:

@@ -21,6 +21,8 @@ class ReservoirMemory(Memory):
     with probability capacity / observed.
     """
 
+    mixes_domains = True
+
     def __init__(self, capacity: int, *, max_bytes: int | None = None) -> None:
         super().__init__(capacity, max_bytes=max_bytes)
         # One row more than the limit: dropped rows are written to it, and it is never read.
@@ -73,8 +75,18 @@ class ReservoirMemory(Memory):
         index = positions(size, rows * (domains or 1), generator, self._slots)[0]
         return as_draw({key: field[index] for key, field in self.rows.items()})
 
+    def clear(self) -> None:
+        """Delete all rows; the memory is then as before the first one."""
+        self.rows = {}
+        self.count = torch.zeros_like(self.count)
+
     def forget(self, domain: str) -> None:
-        """Raise an error: the sample does not record which domain a row came from."""
+        """Raise an error: the sample does not record which domain a row came from.
+
+        An empty sample has nothing of any domain.
+        """
+        if not self.rows:
+            return
         raise FarshoreError(
             f"the rows of {domain!r} cannot be deleted: this method keeps one sample of all "
             "domains, in which they cannot be distinguished"

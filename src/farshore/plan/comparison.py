@@ -36,6 +36,7 @@ from .select import (
     arrange_sources,
     different_orders,
     expand_orders,
+    in_turn,
     select_orders,
     select_targets,
 )
@@ -72,7 +73,7 @@ def make_comparison(
         target = EACH
     if target == benchmark.usual_target():
         target = None
-    if target != EACH and benchmark.options.domain_by is None:
+    if not in_turn(target) and benchmark.options.domain_by is None:
         benchmark.listed(benchmark.choose_target(target))  # refuses a target that does not exist
     words = _distinct_orders(benchmark, orders, target, scenario_seed)
     for method in methods:
@@ -107,7 +108,7 @@ def _distinct_orders(
 
     If every domain is the target in turn, each target has orders of its own, and the words stay.
     """
-    if target == EACH:
+    if in_turn(target):
         words = list(dict.fromkeys(orders))
         for aim in select_targets(benchmark, target):
             arrange_sources(benchmark, words, aim, seed)  # refuses unknown words
@@ -166,7 +167,7 @@ def _conditions(experiment: Experiment) -> str:
 
 
 def _extended_by(part: Part) -> set[str]:
-    return EXTENDED - {"orders"} if part.target == EACH else EXTENDED
+    return EXTENDED - {"orders"} if in_turn(part.target) else EXTENDED
 
 
 def _joined(first: Experiment, second: Experiment) -> Experiment:
@@ -185,7 +186,7 @@ def _joined(first: Experiment, second: Experiment) -> Experiment:
 def _words(experiment: Experiment, words: Sequence[str]) -> dict[str, str]:
     """Map every word for an order to one word per order."""
     part, words = experiment.parts[0], list(dict.fromkeys(words))
-    if words == ["listed"] or part.target == EACH:
+    if words == ["listed"] or in_turn(part.target):
         return {word: word for word in words}
     target, seed = part.target, experiment.scenario_seed
     data = part.data[0]

@@ -22,7 +22,7 @@ from ..randomness import derive
 BETWEEN_NAMES = "/"
 # An order that each trial of a search draws anew, so that it is selected with the settings.
 DRAWN = "drawn"
-# As a target: every domain in turn.
+# As a target: every domain in turn, or those that are named, as in each:75/0.
 EACH = "each"
 # `all` names at most this many orders; beyond it, `balanced:k` takes a sample.
 MOST_ORDERS = 720
@@ -73,14 +73,25 @@ class Aim:
         return str(self.target) if self.in_turn else ""
 
 
+def in_turn(target: str | None) -> bool:
+    """Whether this word stands for several targets: `each`, or names as in `each:75/0`."""
+    return target is not None and (target == EACH or target.startswith(f"{EACH}:"))
+
+
 def select_targets(benchmark: Benchmark, target: str | None) -> list[Aim]:
-    """The targets that this word stands for: one domain, or with `each` every one in turn."""
-    if target != EACH:
+    """The targets that this word stands for: one domain, several in turn, or with `each` all."""
+    if not in_turn(target):
         return [Aim(target)]
+    possible = benchmark.each_target()
+    named = str(target).removeprefix(f"{EACH}:")
+    names = list(possible) if target == EACH else named.split(BETWEEN_NAMES)
+    for name in names:
+        if name not in possible:
+            raise unknown("target", name, possible)
     settled = tuple(benchmark.settled_options().items())
     return [
-        Aim(name, left_out, True, benchmark.ordered_by_time, settled)
-        for name, left_out in benchmark.each_target().items()
+        Aim(name, possible[name], True, benchmark.ordered_by_time, settled)
+        for name in dict.fromkeys(names)
     ]
 
 

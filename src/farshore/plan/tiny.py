@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..benchmarks import BENCHMARKS
 from .experiment import Experiment, Part, Search
-from .select import BETWEEN_NAMES, EACH
+from .select import BETWEEN_NAMES, EACH, in_turn
 
 STEPS = 2
 BATCH = 16
@@ -49,8 +49,10 @@ def _parts(part: Part) -> list[Part]:
                     if option in BENCHMARKS.get(name).Options.model_fields
                 },
                 "target": BENCHMARKS.get(name).domains[0]
-                if part.target not in (None, EACH)
-                else part.target,
+                if part.target is not None and not in_turn(part.target)
+                else EACH
+                if part.target is not None
+                else None,
                 "orders": _orders(part.orders),
                 "steps": STEPS if part.steps is None else STEPS // 2,
                 "memory": max(12, part.memory // 25) if part.memory is not None else None,

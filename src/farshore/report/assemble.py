@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from ..catalog import KINDS
 from ..evaluation.ranks import places, rank_methods
 from .conclusions import judge
+from .contest import Contest
 from .names import method_group, methods_in_order
 from .overlay import Overlay, PaperTable
-from .table import Cell, Column, Lead, Over, Row, Significance, Table
+from .table import Cell, Column, Over, Row, Significance, Table
 
 # Cells of a table by method and variant, then by column.
 Entries = Mapping[tuple[str, str], Mapping[str, Cell]]
@@ -31,7 +32,7 @@ class Frame:
     # Whether something without a cell is missing.
     partial: bool = False
     remarks: tuple[str, ...] = ()
-    lead: Lead | None = None
+    contest: Contest | None = None
 
 
 def assemble(
@@ -67,7 +68,7 @@ def assemble(
         columns=shown_columns,
         rows=tuple(rows),
         remarks=frame.remarks,
-        lead=frame.lead,
+        contest=frame.contest,
         paper_remarks=paper.notes if paper is not None and rows else (),
         partial=frame.partial
         or len(with_runs) < len(entries)

@@ -53,7 +53,7 @@ def audit_page(findings: Findings) -> str:
             version=__version__,
             css=Markup(page_file("page.css")),
             js=Markup(page_file("page.js")),
-            plotly=Markup(plotly_script()),
+            plotly=plotly_script(),
             data=Markup(figure_data(drawings)),
         )
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from .. import catalog
 from ..benchmarks import BENCHMARKS
 from ..errors import FarshoreError
 from .names import several
+from .next_step import next_step
 from .opening import find_runs
 from .overlay import Overlay
 from .paper import PAPER
@@ -19,6 +21,7 @@ from .reading import ReadingStore
 from .swept import Swept, swept_tables
 from .table import Report, Table
 from .unplanned import NO_EXPERIMENT, UnplannedRun, unplanned_tables
+from .verdict import judge
 
 
 def build_report(path: Path, overlay: Overlay = PAPER, *, experiment: str | None = None) -> Report:
@@ -52,13 +55,23 @@ def build_report(path: Path, overlay: Overlay = PAPER, *, experiment: str | None
             "folder that `farshore run --out`, `farshore compare` or `farshore sweep` wrote into"
         )
     problems += [*mixed_versions(used), *_missing(tables)]
-    return Report(
+    report = Report(
         title=_title(tables, requested.folder),
         tables=tuple(tables),
         provenance=provenance(used, swept.experiments),
         problems=tuple(problems),
         experiments=tuple(swept.experiments),
     )
+    main = report.main_table
+    if main is None or main.contest is None:
+        return report
+    command, reason = next_step(
+        main.contest,
+        judge(main.contest),
+        swept.experiments.get(main.name),
+        requested.folder,
+    )
+    return replace(report, next_command=command, next_reason=reason)
 
 
 def _sort_unplanned(

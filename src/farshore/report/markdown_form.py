@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from .conditions import conditions
 from .grid import Entry, Grid, make_grid
 from .table import Report, Table
+from .verdict import judge
 
 LEGEND = (
     "Mean ± standard error. **Best**, <ins>second</ins> and *third* of each column among the "
@@ -15,7 +17,7 @@ MARKS = {1: ("**", "**"), 2: ("<ins>", "</ins>"), 3: ("*", "*")}
 
 def as_markdown(report: Report) -> str:
     """The whole report."""
-    parts = [f"# {escape(report.title)}"]
+    parts = [f"# {escape(report.title)}", *_opening(report)]
     if report.problems:
         parts.append(
             "\n".join(
@@ -41,6 +43,21 @@ def as_markdown(report: Report) -> str:
             "\n".join(["To reproduce the tables:", "", "```sh", *report.provenance.commands, "```"])
         )
     return "\n\n".join(parts) + "\n"
+
+
+def _opening(report: Report) -> list[str]:
+    """The verdict, its conditions, what backs it, and the next command."""
+    table = report.main_table
+    if table is None or table.contest is None:
+        return []
+    verdict = judge(table.contest)
+    parts = [f"**{escape(verdict.sentence)}**", escape(conditions(table.contest))]
+    if verdict.details:
+        parts.append("\n".join(f"- {escape(text)}" for text in verdict.details))
+    if report.next_command:
+        reason = escape(report.next_reason)
+        parts.append(f"Next, {reason}:\n\n```sh\n{report.next_command}\n```")
+    return parts
 
 
 def markdown_table(table: Table) -> str:

@@ -14,21 +14,12 @@ from ..evaluation.over_units import FEWEST_UNITS, Scores, Unit, over_units, pair
 from ..search.selection import select
 from ..store.ranking import choose_reference
 from .measures import Measure, column_generated, make_cell
-from .names import method_group
 from .overlay import Overlay
 from .planned import Entries, Gathered, Group, add_cells
-from .table import Cell, Column, Lead
+from .table import Cell, Column
 
 # A data set with more orders, or more targets, than this has no column for each of them.
 MOST_ORDERS, MOST_TARGETS = 4, 12
-
-
-@dataclass(frozen=True)
-class UnitColumns:
-    """The columns of a table, and the lead over the units of its first data set with several."""
-
-    columns: list[Column]
-    lead: Lead | None = None
 
 
 def add_unit_columns(
@@ -37,7 +28,7 @@ def add_unit_columns(
     columns: Sequence[Column],
     measure: Measure,
     overlay: Overlay,
-) -> UnitColumns:
+) -> list[Column]:
     """Add the columns of every data set with several targets, or at least three orders.
 
     The columns of single targets and orders stay if there are few.
@@ -48,7 +39,6 @@ def add_unit_columns(
             by_dataset.setdefault(group.condition.benchmark, {}).setdefault(group.key, group)
     added: list[Column] = []
     hidden: set[str] = set()
-    lead: Lead | None = None
     for dataset, groups in by_dataset.items():
         targets = any(group.condition.target for group in groups.values())
         if len(groups) < (2 if targets else FEWEST_UNITS):
@@ -76,10 +66,8 @@ def add_unit_columns(
         ]
         most = MOST_TARGETS if targets else MOST_ORDERS
         hidden |= set(groups) if len(groups) > most else set()
-        if lead is None and targets and len(by_dataset) == 1:
-            lead = of_dataset.lead(label, f"{unit}s", measure.higher_is_better)
     kept = [column for column in columns if column.key not in hidden]
-    return UnitColumns([*added, *kept], lead)
+    return [*added, *kept]
 
 
 @dataclass(frozen=True)
@@ -97,25 +85,6 @@ class _OfDataset:
             row: _of_row(self.dataset, scores, self.counts[row], of_reference)
             for row, scores in self.scores.items()
         }
-
-    def lead(self, label: str, unit: str, higher: bool) -> Lead | None:
-        """The paired difference of the two best ranked rows; None if there are no two."""
-        units = max((len(scores) for scores in self.scores.values()), default=0)
-        means = {
-            row: summary.mean
-            for row, scores in self.scores.items()
-            if method_group(row[0])[1] == "continual"
-            and (summary := over_units(scores)) is not None
-            and summary.units == units
-        }
-        best = sorted(means, key=lambda row: -means[row] if higher else means[row])[:2]
-        if len(best) < 2:
-            return None
-        difference = paired_difference(self.scores[best[0]], self.scores[best[1]])
-        if difference is None:
-            return None
-        first, second = (f"{method} {variant}".strip() for method, variant in best)
-        return Lead(label, unit, first, second, means[best[0]], means[best[1]], difference)
 
 
 def _of_dataset(read: Sequence[Gathered], dataset: str, measure: Measure) -> _OfDataset:

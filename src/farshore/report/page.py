@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -12,9 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..errors import needs
-from .answer import answer
+from .conditions import conditions
+from .overlay import NO_OVERLAY, Overlay
+from .page_ranking import PageRanking, page_ranking
 from .page_table import PageTable, number, page_table
-from .table import Report, Significance
+from .ranking import rankings
+from .table import Report, Significance, Table
+from .verdict import Verdict, judge
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -22,6 +27,8 @@ if TYPE_CHECKING:
     from .figures.shape import Drawing
 
 FILES = Path(__file__).parent / "files"
+# https://www.npmjs.com/package/plotly.js-cartesian-dist-min, version 4.1.1, MIT licence.
+PLOTLY = "plotly-cartesian.min.js.gz"
 
 
 def needed() -> None:
@@ -44,6 +51,7 @@ class PageDrawing:
     choices: list[tuple[str, list[tuple[int, str]]]]
     command: str
     height: int
+    shows: str
 
 
 @dataclass
@@ -59,7 +67,24 @@ class ShownTable:
         return getattr(self.page, name)
 
 
-def page(report: Report, drawings: Sequence[Drawing] = (), *, source: str = "") -> str:
+@dataclass(frozen=True)
+class Opening:
+    """The first screen: the verdict, its conditions, the main figure and the ranking."""
+
+    table: Table
+    verdict: Verdict
+    conditions: str
+    drawing: Drawing
+    rankings: list[PageRanking]
+
+
+def page(
+    report: Report,
+    drawings: Sequence[Drawing] = (),
+    *,
+    source: str = "",
+    overlay: Overlay = NO_OVERLAY,
+) -> str:
     """The whole page as text.
 
     `source` names the runs in the commands below the figures, quoted for the shell.
@@ -67,23 +92,22 @@ def page(report: Report, drawings: Sequence[Drawing] = (), *, source: str = "") 
     needed()
     from markupsafe import Markup
 
-    answered = answer(report)
-    if answered is not None:  # the answer's table comes first
+    opening = _opening(report, overlay)
+    if opening is not None:  # the verdict's table comes first
+        main = opening.table
         report = replace(
-            report,
-            tables=tuple(sorted(report.tables, key=lambda table: table is not answered.table)),
+            report, tables=tuple(sorted(report.tables, key=lambda table: table is not main))
         )
+        drawings = [opening.drawing, *drawings]
     tables = [_table(page_table(table), Markup) for table in report.tables]
-    if answered is not None:  # the answer's sentences are already at the top
-        for shown in tables:
-            shown.sentences = () if shown.page.table is answered.table else shown.sentences
     return (
         page_templates()
         .get_template("page.html")
         .render(
             report=report,
             problems=report.problems,
-            answer=answered,
+            opening=opening,
+            first_figure=int(opening is not None),
             tables=tables,
             drawings=[drawn(drawing, source) for drawing in drawings],
             contents=_contents(report, drawings),
@@ -91,9 +115,30 @@ def page(report: Report, drawings: Sequence[Drawing] = (), *, source: str = "") 
             version=__version__,
             css=Markup(page_file("page.css")),
             js=Markup(page_file("page.js")),
-            plotly=Markup(plotly_script()) if drawings else "",
+            plotly=plotly_script() if drawings else "",
             data=Markup(figure_data(drawings)) if drawings else "",
         )
+    )
+
+
+def _opening(report: Report, overlay: Overlay) -> Opening | None:
+    """The first screen; None if no table is about scores on the target."""
+    from .figures.scores import drawing
+
+    table = report.main_table
+    if table is None or table.contest is None:
+        return None
+    verdict = judge(table.contest)
+    if not verdict.standings:
+        return None
+    line = conditions(table.contest)
+    ranked = rankings(table.contest, verdict)
+    return Opening(
+        table,
+        verdict,
+        line,
+        drawing(table.contest, ranked[0], overlay, line),
+        [page_ranking(each, overlay) for each in ranked],
     )
 
 
@@ -146,11 +191,11 @@ def _finite(value: Any) -> Any:
 
 @cache
 def plotly_script() -> str:
-    """Plotly's own script, included once per page."""
-    from plotly.offline import get_plotlyjs
+    """Plotly's script for cartesian figures, compressed; the page unpacks it.
 
-    script: str = get_plotlyjs()
-    return script.replace("</script", "<\\/script")
+    It is a third of the whole library, which the Python package contains, and compressed a tenth.
+    """
+    return b64encode((FILES / PLOTLY).read_bytes()).decode()
 
 
 @cache
@@ -203,7 +248,14 @@ def drawn(drawing: Drawing, source: str) -> PageDrawing:
     views = [view.label for view in drawing.views]
     height = int(drawing.views[0].figure.layout.height or 0)
     return PageDrawing(
-        drawing.name, drawing.title, drawing.says, views, list(choices.items()), command, height
+        drawing.name,
+        drawing.title,
+        drawing.says,
+        views,
+        list(choices.items()),
+        command,
+        height,
+        drawing.shows,
     )
 
 

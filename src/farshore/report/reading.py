@@ -90,7 +90,8 @@ class ReadingStore(Store):
         if result.target is None:
             return result
         # No table shows the confusion matrix, which is most of a result's size if there are many
-        # classes.
+        # classes; the rows of each class are enough for the level of the most frequent one.
+        counts = [[sum(row)] for row in result.target.confusion]
         return result.model_copy(
-            update={"target": result.target.model_copy(update={"confusion": []})}
+            update={"target": result.target.model_copy(update={"confusion": counts})}
         )

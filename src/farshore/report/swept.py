@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 from ..benchmarks import BENCHMARKS
 from ..errors import FarshoreError
-from ..plan.experiment import Book, Experiment
+from ..plan.experiment import Book, Experiment, Part
 from ..plan.record import TINY, recorded_experiments
-from ..plan.select import DRAWN, EACH, select_methods
+from ..plan.select import DRAWN, in_turn, select_methods
+from ..search.selection import select
 from .assemble import Frame, assemble
 from .compared import COMPARED, paper_name
+from .contest import Contest, Observed, make_contest
 from .measures import MEASURES, TARGET, Measure, column_generated
 from .names import method_group, several
 from .over_units import add_unit_columns
@@ -21,10 +23,10 @@ from .reading import ReadingStore
 from .table import Column, Table
 
 EACH_TARGET = (
-    "Every domain was the target in turn, and each target counts once: the mean and its error are "
-    "taken over targets, so that more seeds do not make the error smaller. Differences are paired: "
-    "the same target, the same order, the same seed. Targets of one data set share their training "
-    "rows, so there are no ranks and no tests over them."
+    "Several domains were the target in turn, and each target counts once: the mean and its error "
+    "are taken over targets, so that more seeds do not make the error smaller. Differences are "
+    "paired: the same target, the same order, the same seed. Targets of one data set share their "
+    "training rows, so there are no ranks over the columns."
 )
 
 
@@ -101,8 +103,7 @@ def _table(
             for key, cells in entries.items()
             if key[0] == overlay.baseline or method_group(key[0])[0] in ("naive", "tailored")
         }
-    with_units = add_unit_columns(read, entries, _columns(read, entries, overlay), measure, overlay)
-    columns = with_units.columns
+    columns = add_unit_columns(read, entries, _columns(read, entries, overlay), measure, overlay)
     names = {name for gathered in read for name in gathered.names}
     beside = overlay.beside(experiment.name)
     if beside is not None:
@@ -122,9 +123,31 @@ def _table(
         ranked=measure.ranked and not several_units and not any(part.best_seed for part in parts),
         partial=any(gathered.plan.waiting or gathered.plan.absent for gathered in read),
         remarks=tuple(_remarks(experiment, read, paper, tiny, several_units, overlay)),
-        lead=with_units.lead,
+        contest=_contest(read, parts, overlay) if measure is TARGET else None,
     )
     return assemble(frame, columns, entries, overlay, paper), names
+
+
+def _contest(read: Sequence[Gathered], parts: Sequence[Part], overlay: Overlay) -> Contest | None:
+    """The runs behind the table; None if it varies settings or shows the best seed alone."""
+    if any(part.vary or part.best_seed for part in parts):
+        return None
+    whole = not any(gathered.plan.waiting or gathered.plan.absent for gathered in read)
+    runs: dict[tuple[str, str, str, str, int], Observed] = {}
+    for gathered in read:
+        for group in gathered.groups:
+            condition = group.condition
+            for number, seed in group.seeds.items():
+                whole &= len(seed.trials) == seed.planned
+                # A trial that diverged or was stopped counts as a run without a score.
+                trial = select(seed.trials, gathered.experiment.selection) or next(
+                    iter(seed.trials), None
+                )
+                if trial is not None:
+                    key = (condition.method, group.variant, group.key, condition.order, number)
+                    run = Observed(condition.method, group.variant, number, trial.result)
+                    runs.setdefault(key, run)
+    return make_contest(runs.values(), overlay, whole=whole)
 
 
 def _columns(read: Sequence[Gathered], entries: Entries, overlay: Overlay) -> list[Column]:
@@ -174,7 +197,7 @@ def _add_beside(
 
 def _about(experiment: Experiment, measure: Measure) -> str:
     """One sentence about what the numbers are and how they were selected."""
-    over = "targets" if any(part.target == EACH for part in experiment.parts) else "seeds"
+    over = "targets" if any(in_turn(part.target) for part in experiment.parts) else "seeds"
     head = f"{_capitalized(measure.title)} ({measure.unit}): mean ± standard error over {over}"
     search = experiment.search
     if any(part.search is not None or part.settings_from is not None for part in experiment.parts):
@@ -231,13 +254,13 @@ def _remarks(
         if plan.waiting:
             more = f" (and {len(plan.waiting) - 1} more)" if len(plan.waiting) > 1 else ""
             yield f"Not planned yet: {plan.waiting[0].sentence}{more}."
-    if any(part.target == EACH for part in parts):
+    if any(in_turn(part.target) for part in parts):
         yield EACH_TARGET
     elif several_units:
         yield (
-            "Orders of the same data set are not independent observations, so there are no ranks "
-            "and no tests. Differences are paired: the same order, the same seed; each order "
-            "counts once."
+            "Orders of the same data set share their rows, so there are no ranks over the columns. "
+            "Differences are paired: the same order, the same seed; each order counts once. They "
+            "hold for these targets, not for other data sets."
         )
     elif not tiny and not all(part.orders == [DRAWN] for part in parts):
         yield (

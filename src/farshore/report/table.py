@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ..evaluation.over_units import Difference
+from .contest import Contest
 from .names import listing
 from .overlay import WHITE
 
@@ -232,35 +232,6 @@ class Significance:
 
 
 @dataclass(frozen=True)
-class Lead:
-    """The two best rows over several targets of one data set, and their paired difference.
-
-    unit: what is averaged over, in the plural.
-    """
-
-    dataset: str
-    unit: str
-    first: str
-    second: str
-    best: float
-    next_best: float
-    difference: Difference
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """The paired difference in words."""
-        paired = self.difference
-        if paired.low is None or paired.high is None:
-            return ()
-        return (
-            f"The paired difference of the first two is {paired.mean:+.1f} points, 95% interval "
-            f"{paired.low:+.1f} to {paired.high:+.1f} over {paired.units} {self.unit}; the first "
-            f"is better at {paired.won} of them. The interval is not corrected for the number of "
-            "methods.",
-        )
-
-
-@dataclass(frozen=True)
 class Table:
     """One table. Its title says so if it is not `whole`."""
 
@@ -282,8 +253,8 @@ class Table:
     higher_is_better: bool = True
     unit: str = "%"
     significance: Significance | None = None
-    # The two best rows if the table is about several targets of one data set.
-    lead: Lead | None = None
+    # The scores of all runs, if the table is about scores on the target.
+    contest: Contest | None = None
     # Whether ranks and an average over the columns make sense.
     ranked: bool = True
     # The method that rows are compared with, and its name for readers.
@@ -372,6 +343,22 @@ class Report:
     problems: tuple[str, ...] = ()
     # Names of the experiments that are recorded in the folder.
     experiments: tuple[str, ...] = ()
+    # A command to type next, and what for; both are empty if there is none.
+    next_command: str = ""
+    next_reason: str = ""
+
+    @property
+    def main_table(self) -> Table | None:
+        """The table that the page's verdict is about: most data sets, then most runs."""
+        with_scores = [table for table in self.tables if table.contest is not None]
+        return max(
+            with_scores,
+            key=lambda table: (
+                len(table.contest.datasets) if table.contest else 0,
+                table.contest.runs if table.contest else 0,
+            ),
+            default=None,
+        )
 
     @property
     def has_paper(self) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..benchmarks import BENCHMARKS
 from ..protocol import Result, Run
-from ..search.selection import Trial
+from ..search.selection import Trial, select
 from .assemble import Frame, assemble
+from .contest import Observed, make_contest
 from .measures import TARGET, Seed, column_generated, data_notes, make_cell
 from .overlay import Overlay
 from .table import Cell, Column, Table
@@ -20,6 +21,8 @@ UNKNOWN_PLAN = (
 )
 # The name of the table of runs that belong to no experiment.
 NO_EXPERIMENT = "runs"
+# The fields of a run that distinguish rows of the same method.
+NAMES = frozenset({"target", "order", "steps", "memory", "network"})
 
 
 @dataclass(frozen=True)
@@ -103,8 +106,22 @@ def _table(name: str, runs: Sequence[UnplannedRun], overlay: Overlay) -> Table:
                 benchmark,
                 Cell(None, seeds_planned=most_seeds, trials_planned=most_trials),
             )
-    frame = _frame(name, runs, most_trials, overlay)
+    observed = [
+        Observed(method, _variant(chosen.result) if variant else "", number, chosen.result)
+        for (method, variant), by_benchmark in seeds.items()
+        for by_seed in by_benchmark.values()
+        for number, trials in by_seed.items()
+        if (chosen := select(trials, "source-validation") or trials[0])
+    ]
+    frame = replace(
+        _frame(name, runs, most_trials, overlay), contest=make_contest(observed, overlay)
+    )
     return assemble(frame, columns, entries, overlay, overlay.numbers(name))
+
+
+def _variant(result: Result) -> str:
+    """What distinguishes rows of a method in the verdict, which compares over orders."""
+    return condition(result.run, NAMES - {"target", "order"})
 
 
 def _frame(name: str, runs: Sequence[UnplannedRun], trials: int, overlay: Overlay) -> Frame:
@@ -134,10 +151,9 @@ def _padded(by_seed: Mapping[int, list[Trial]], seeds: int, trials: int) -> dict
     return with_runs | {seed: Seed((), trials) for seed in empty}
 
 
-def condition(run: Run) -> str:
+def condition(run: Run, names: Set[str] = NAMES) -> str:
     """The options of a run other than benchmark, method, seed and settings."""
-    names = {"target", "order", "steps", "memory", "network"}
-    changed = run.model_dump(include=names, exclude_defaults=True, mode="json")
+    changed = run.model_dump(include=set(names), exclude_defaults=True, mode="json")
     paths = (
         BENCHMARKS.get(run.benchmark).path_options if run.benchmark in BENCHMARKS else frozenset()
     )

@@ -38,7 +38,7 @@ def write_report(
 
         shown = read_runs(runs, experiment=experiment)
         source = _typed(runs, experiment)
-        text = page(report, draw_all(shown, overlay), source=source)
+        text = page(report, draw_all(shown, overlay), source=source, overlay=overlay)
     else:
         text = printed.FORMS[out.suffix](report)
     write_output(out, text.encode())
@@ -65,14 +65,18 @@ def write_figure(
     from .page import needed
 
     needed()
-    from .figures import check_figure, draw_one
+    from .figures import SCORES, check_figure, draw_one, draw_scores
     from .figures.reading import read_runs
     from .page import figure_data, page
 
     check_figure(name)
     # Raises the report's error for an empty folder.
-    build_report(runs, overlay, experiment=experiment)
-    drawing = draw_one(name, read_runs(runs, experiment=experiment), overlay)
+    report = build_report(runs, overlay, experiment=experiment)
+    drawing = (
+        draw_scores(report, overlay)
+        if name == SCORES
+        else draw_one(name, read_runs(runs, experiment=experiment), overlay)
+    )
     if out.suffix == ".csv":
         text = as_csv_text(drawing.frame)
     elif out.suffix == ".json":

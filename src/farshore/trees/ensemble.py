@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,10 +49,13 @@ class TreeEnsemble(nn.Module):
         for _ in range(self.depth):
             below = rows.gather(1, self.feature[node]) <= self.threshold[node]
             node = torch.where(below, self.left[node], self.right[node])
-        scores = self.value[node] @ self.get_buffer("assign") + self.baseline
+        return self.logits(self.value[node] @ self.get_buffer("assign") + self.baseline)
+
+    def logits(self, scores: Tensor) -> Tensor:
+        """Logits [n, classes] from the sums of the trees [n, outputs]."""
         if scores.shape[1] == 1:  # two classes: the score of the second one
             scores = torch.cat([torch.zeros_like(scores), scores], dim=1)
-        logits = scores.new_full((rows.shape[0], self.classes), ABSENT)
+        logits = scores.new_full((scores.shape[0], self.classes), ABSENT)
         return logits.index_copy(1, self.columns, scores).float()
 
     def parts(self) -> dict[str, Any]:
@@ -75,32 +78,59 @@ FIELDS = (
 
 def from_sklearn(model: Any, classes: int) -> TreeEnsemble:
     """Copy the trees of a fitted HistGradientBoostingClassifier whose classes are numbers."""
-    nodes: dict[str, list[np.ndarray]] = {
-        name: [] for name in ("feature", "threshold", "left", "right", "value")
-    }
-    roots, outputs, start, depth = [], [], 0, 0
+    trees = []
     for of_iteration in model._predictors:
-        for output, tree in enumerate(of_iteration):
+        for tree in of_iteration:
             grown = tree.nodes
-            own = np.arange(len(grown)) + start
-            leaf = grown["is_leaf"].astype(bool)
-            nodes["feature"].append(np.where(leaf, 0, grown["feature_idx"]))
-            nodes["threshold"].append(np.where(leaf, 0.0, grown["num_threshold"]))
-            nodes["left"].append(np.where(leaf, own, grown["left"].astype(np.int64) + start))
-            nodes["right"].append(np.where(leaf, own, grown["right"].astype(np.int64) + start))
-            nodes["value"].append(np.where(leaf, grown["value"], 0.0))
-            roots.append(start)
-            outputs.append(output)
-            start += len(grown)
-            depth = max(depth, int(grown["depth"].max()))
-    parts = {name: torch.from_numpy(np.concatenate(each)) for name, each in nodes.items()}
-    parts |= {
-        "root": torch.tensor(roots),
-        "output": torch.tensor(outputs),
-        "baseline": torch.from_numpy(np.ravel(model._baseline_prediction).astype(np.float64)),
-        "columns": torch.from_numpy(np.asarray(model.classes_, dtype=np.int64)),
+            own, leaf = np.arange(len(grown)), grown["is_leaf"].astype(bool)
+            trees.append(
+                {
+                    "feature": np.where(leaf, 0, grown["feature_idx"]),
+                    "threshold": np.where(leaf, 0.0, grown["num_threshold"]),
+                    "left": np.where(leaf, own, grown["left"].astype(np.int64)),
+                    "right": np.where(leaf, own, grown["right"].astype(np.int64)),
+                    "value": np.where(leaf, grown["value"], 0.0),
+                }
+            )
+    return from_trees(trees, np.ravel(model._baseline_prediction), model.classes_, classes)
+
+
+def from_trees(
+    trees: Sequence[Mapping[str, np.ndarray]],
+    baseline: np.ndarray,
+    columns: np.ndarray,
+    classes: int,
+) -> TreeEnsemble:
+    """Concatenate trees, those of the outputs taking turns.
+
+    trees: the node fields of each tree, with children numbered within the tree.
+    baseline: the score from which each output starts.
+    columns: the class of each output; two classes have one output.
+    """
+    starts = np.cumsum([0, *(len(tree["left"]) for tree in trees)])[:-1]
+    parts = {
+        name: torch.from_numpy(np.concatenate([tree[name] for tree in trees]))
+        for name in ("feature", "threshold", "value")
     }
-    return TreeEnsemble(classes, parts, depth)
+    for name in ("left", "right"):
+        moved = [tree[name] + start for tree, start in zip(trees, starts, strict=True)]
+        parts[name] = torch.from_numpy(np.concatenate(moved))
+    parts |= {
+        "root": torch.from_numpy(starts),
+        "output": torch.arange(len(trees)) % len(baseline),
+        "baseline": torch.from_numpy(baseline.astype(np.float64)),
+        "columns": torch.from_numpy(np.asarray(columns, dtype=np.int64)),
+    }
+    return TreeEnsemble(classes, parts, max(_depth(tree) for tree in trees))
+
+
+def _depth(tree: Mapping[str, np.ndarray]) -> int:
+    """The number of steps from the root to the farthest leaf; children come after parents."""
+    depths = np.zeros(len(tree["left"]), np.int64)
+    for node, (left, right) in enumerate(zip(tree["left"], tree["right"], strict=True)):
+        if left != node:
+            depths[[left, right]] = depths[node] + 1
+    return int(depths.max())
 
 
 def constant(label: int, classes: int) -> TreeEnsemble:
@@ -135,6 +165,20 @@ def from_parts(state: Any, width: int, classes: int) -> TreeEnsemble:
         "columns": Like((max(outputs, 2),), torch.long, below=classes),
     }
     check_form({name: state[name] for name in FIELDS}, forms, "trees")
+    _check_steps(state, nodes)
     if not 0 <= state["depth"] <= nodes or len(set(state["columns"].tolist())) < max(outputs, 2):
         raise FormError("trees.depth or trees.columns do not belong to these trees")
     return TreeEnsemble(classes, {name: state[name] for name in FIELDS}, state["depth"])
+
+
+def _check_steps(state: Mapping[str, Tensor], nodes: int) -> None:
+    """Raise a FormError unless every path from a root stays in its tree and ends in a leaf."""
+    root, left, right = state["root"], state["left"], state["right"]
+    ends = torch.cat([root[1:], root.new_tensor([nodes])])
+    if not len(root) or root[0] != 0 or (ends <= root).any():
+        raise FormError("trees.root does not divide the nodes into trees")
+    own, end = torch.arange(nodes), torch.repeat_interleave(ends, ends - root)
+    leaf = (left == own) & (right == own)
+    inner = (left > own) & (right > own) & (left < end) & (right < end)
+    if not (leaf | inner).all():
+        raise FormError("trees.left and trees.right do not lead to leaves")

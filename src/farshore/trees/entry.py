@@ -19,6 +19,9 @@ class TreesSettings(MethodSettings):
     iterations: int = setting(100, UniformInt(50, 300), ge=1, le=10_000, help="trees per class")
     leaves: int = setting(31, Choice((7, 15, 31, 63)), ge=2, le=10_000, help="leaves per tree")
     rows_per_leaf: int = setting(20, Choice((5, 20, 50)), ge=1, help="fewest rows in a leaf")
+    library: Literal["sklearn", "lightgbm"] = setting(
+        "sklearn", help="what fits the trees; lightgbm is an extra, farshore[trees]"
+    )
     domains: Literal["equal", "rows"] = setting(
         "equal",
         Choice(("equal", "rows")),
@@ -36,7 +39,7 @@ class Trees(Entry):
     is the same as that of `er`, one partition per domain, and has the same budget.
     Paper: Friedman, "Greedy Function Approximation: A Gradient Boosting Machine", Annals of
     Statistics 2001; carried out by scikit-learn's HistGradientBoosting (the histograms of Ke et
-    al., "LightGBM", NeurIPS 2017).
+    al., "LightGBM", NeurIPS 2017) or by LightGBM itself (`library=lightgbm`).
     Readings: the trees are stored as plain arrays, not pickled, and evaluated by a module of our
     own, which exports like a network. There are no steps: `steps` has no meaning here. `forget`
     deletes the rows; the trees, which were fitted to them, stay until the next domain is learned.

@@ -19,14 +19,16 @@ from ..memory.partitions import PartitionedMemory
 from ..profiles import PROFILES
 from ..randomness import derive
 from ..system import Setup, System, Usage
-from .ensemble import TreeEnsemble, constant, from_parts, from_sklearn
+from .boosted import fit_lightgbm, fit_sklearn
+from .compiled import CompiledTrees
+from .ensemble import TreeEnsemble, constant, from_parts
 from .entry import TreesSettings
 
 if TYPE_CHECKING:
     from ..checkpoints import Checkpoints
 
-# Rows per batch of a prediction: each takes one node number per tree.
-BATCH = 512
+# Rows per batch of a prediction: a batch is copied in double precision.
+BATCH = 4096
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class TreesSystem(System):
                 f"trees learn from tables, and rows of shape {list(setup.shape)} are not: use "
                 "another method"
             )
+        setup.refuse_average()
         settings = setup.entry.Settings.build(setup.settings, PROFILES.get(setup.profile))
         assert isinstance(settings, TreesSettings)
         self.settings = settings
@@ -125,8 +128,6 @@ class TreesSystem(System):
         self.seconds["closing"] = time.perf_counter() - began
 
     def _fit(self, parts: list[_Kept], *, number: int) -> TreeEnsemble:
-        from sklearn.ensemble import HistGradientBoostingClassifier
-
         inputs = torch.cat([part.inputs for part in parts]).double().numpy()
         labels = torch.cat([part.labels for part in parts]).numpy()
         if len(np.unique(labels)) == 1:
@@ -141,16 +142,9 @@ class TreesSystem(System):
             own = [part.weights for part in parts if part.weights is not None]
             row_weights = torch.cat(own).double().numpy()
             weights = row_weights if weights is None else weights * row_weights
-        model = HistGradientBoostingClassifier(
-            learning_rate=settings.learning_rate,
-            max_iter=settings.iterations,
-            max_leaf_nodes=settings.leaves,
-            min_samples_leaf=settings.rows_per_leaf,
-            l2_regularization=settings.weight_decay,
-            early_stopping=False,
-            random_state=derive(self.setup.seed, "trees", number) % 2**32,
-        )
-        return from_sklearn(model.fit(inputs, labels, sample_weight=weights), self.classes)
+        fit = fit_lightgbm if settings.library == "lightgbm" else fit_sklearn
+        seed = derive(self.setup.seed, "trees", number) % 2**32
+        return fit(settings, inputs, labels, weights, classes=self.classes, seed=seed)
 
     def grown(self, setup: Setup) -> TreesSystem:
         """A system with more classes; the trees stay until the next domain is learned."""
@@ -160,8 +154,9 @@ class TreesSystem(System):
 
     def logits(self, rows: Rows) -> Tensor:
         """Logits of these rows."""
-        parts = [self.model(inputs.cpu()) for inputs, _ in rows.batches(BATCH)]
-        return torch.cat(parts).to(self.setup.device)
+        compiled = CompiledTrees(self.model)
+        parts = [compiled.scores(inputs.cpu()) for inputs, _ in rows.batches(BATCH)]
+        return self.model.logits(torch.cat(parts)).to(self.setup.device)
 
     def features(self, inputs: Tensor) -> Tensor:
         """The columns themselves: trees have no other features."""

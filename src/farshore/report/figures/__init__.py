@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...errors import FarshoreError, unknown
+from ..conditions import conditions
 from ..overlay import Overlay
+from ..ranking import rankings
+from ..table import Report
+from ..verdict import judge
 from . import (
     accuracy_matrix,
     critical_difference,
@@ -18,6 +22,7 @@ from . import (
     memory,
     naive_tailored,
     orders,
+    scores,
     selection,
     sensitivity,
     step_time,
@@ -25,7 +30,8 @@ from . import (
 from .runs import Shown
 from .shape import Drawing
 
-# In the order of the page.
+SCORES = scores.NAME
+# In the order of the page, after the main figure.
 FIGURES: dict[str, Callable[[Sequence[Shown], Overlay], Drawing | None]] = {
     module.NAME: module.drawing
     for module in (
@@ -62,8 +68,18 @@ def draw_all(runs: Sequence[Shown], overlay: Overlay) -> list[Drawing]:
 
 def check_figure(name: str) -> None:
     """Raise an error if no figure has this name."""
-    if name not in FIGURES:
-        raise unknown("figure", name, [*FIGURES, critical_difference.NAME])
+    if name not in (*FIGURES, SCORES):
+        raise unknown("figure", name, [*FIGURES, SCORES, critical_difference.NAME])
+
+
+def draw_scores(report: Report, overlay: Overlay) -> Drawing:
+    """The main figure of a report."""
+    table = report.main_table
+    if table is None or table.contest is None:
+        raise FarshoreError(f"these runs have no data for the figure {SCORES}: none has a score")
+    verdict = judge(table.contest)
+    (ranking, *_) = rankings(table.contest, verdict)
+    return scores.drawing(table.contest, ranking, overlay, conditions(table.contest))
 
 
 def draw_one(name: str, runs: Sequence[Shown], overlay: Overlay) -> Drawing:

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from ..names import method_group, methods_in_order
 from ..overlay import Overlay
-from .runs import Shown, average, plain
+from .runs import Shown, average, describe, plain
 from .shape import Drawing, View, canvas, data_set, text
 
 NAME = "accuracy-matrix"
@@ -138,4 +138,4 @@ def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
                 " (best here)" if method == best and len(methods) > 1 else ""
             )
             views.append(View(label, draw(of_method), of=data_set(benchmark, overlay)))
-    return Drawing(NAME, TITLE, says, views, frame)
+    return Drawing(NAME, TITLE, says, views, frame, shows=describe(plain(runs)))

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from ..names import methods_in_order
 from ..overlap import Overlap, measure, project, read_features
 from ..overlay import SERIES, Overlay
-from .runs import Shown
+from .runs import Shown, describe
 from .shape import Drawing, View, canvas, data_set, text
 
 NAME = "features"
@@ -110,4 +110,11 @@ def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
         "classifier tries to predict the domain: the closer its accuracy is to chance, the less "
         "the features reveal where a row comes from."
     )
-    return Drawing(NAME, TITLE, says, views, pd.concat(frames, ignore_index=True))
+    return Drawing(
+        NAME,
+        TITLE,
+        says,
+        views,
+        pd.concat(frames, ignore_index=True),
+        shows=describe(list(chosen.values())),
+    )

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from ..names import groups_in_order
 from ..overlay import Overlay
-from .runs import Shown, average, plain
+from .runs import Shown, average, describe, plain
 from .shape import Drawing, View, canvas, data_set, errors, group_name
 
 NAME = "in-domain"
@@ -82,4 +82,11 @@ def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
         "Scores on the domains that the methods were trained on (training rows, mean over "
         "methods and data sets; whiskers: standard error). They say nothing about unseen domains."
     )
-    return Drawing(NAME, TITLE, says, [View(_label(runs, overlay), draw(frame, overlay))], frame)
+    return Drawing(
+        NAME,
+        TITLE,
+        says,
+        [View(_label(runs, overlay), draw(frame, overlay))],
+        frame,
+        shows=describe(plain(runs)),
+    )

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from ..names import method_group, methods_in_order
 from ..overlay import Overlay
-from .runs import Shown, average, first_experiment
+from .runs import Shown, average, describe, first_experiment
 from .shape import DASHES, Drawing, View, calm, canvas, data_set, errors, named
 
 NAME = "memory"
@@ -23,7 +23,7 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
 
     The largest size is 100 %.
     """
-    chosen = first_experiment([run for run in runs if run.selected and run.listed])
+    chosen = _chosen(runs)
     scores: dict[tuple[str, str, int, int], list[float | None]] = defaultdict(list)
     for run in chosen:
         scores[(run.benchmark, run.method, run.result.steps, run.result.memory)].append(
@@ -49,6 +49,10 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
                 }
             )
     return pd.DataFrame(rows)
+
+
+def _chosen(runs: Sequence[Shown]) -> list[Shown]:
+    return first_experiment([run for run in runs if run.selected and run.listed])
 
 
 def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
@@ -105,4 +109,4 @@ def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
             == frame["benchmark"].nunique()
         )
         views = [View(ALL, draw(frame[complete], overlay)), *views] if complete.any() else views
-    return Drawing(NAME, TITLE, says, views, frame)
+    return Drawing(NAME, TITLE, says, views, frame, shows=describe(_chosen(runs)))

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from ..names import methods_in_order
 from ..overlay import SERIES, Overlay
-from .runs import Shown, average, first_experiment
+from .runs import Shown, average, describe, first_experiment
 from .shape import Drawing, View, canvas, data_set, errors, named, text
 
 NAME = "orders"
@@ -29,7 +29,7 @@ SYMBOLS = (
 
 def collect(runs: Sequence[Shown]) -> pd.DataFrame:
     """One row per data set, method and order, for methods that ran with several orders."""
-    chosen = first_experiment([run for run in runs if run.selected and len(run.order) > 1])
+    chosen = _chosen(runs)
     listed = {run.benchmark: run.order for run in chosen if run.listed}
     scores: dict[tuple[str, str, tuple[str, ...], int, int], list[float | None]] = defaultdict(list)
     for run in chosen:
@@ -54,6 +54,10 @@ def collect(runs: Sequence[Shown]) -> pd.DataFrame:
                 }
             )
     return pd.DataFrame(rows)
+
+
+def _chosen(runs: Sequence[Shown]) -> list[Shown]:
+    return first_experiment([run for run in runs if run.selected and len(run.order) > 1])
 
 
 def _word(order: tuple[str, ...], listed: tuple[str, ...] | None) -> str:
@@ -115,4 +119,4 @@ def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
         View(data_set(benchmark, overlay), draw(frame[frame["benchmark"] == benchmark], overlay))
         for benchmark in frame["benchmark"].unique()
     ]
-    return Drawing(NAME, TITLE, says, views, frame)
+    return Drawing(NAME, TITLE, says, views, frame, shows=describe(_chosen(runs)))

@@ -184,6 +184,52 @@ def first_experiment(runs: Sequence[Shown]) -> list[Shown]:
     return [run for run in runs if run.experiment == best[(run.method, run.condition)]]
 
 
+def over_orders(runs: Sequence[Shown]) -> list[Shown]:
+    """The selected runs of all orders of the sources, under one set of other conditions each.
+
+    Of several sizes of memory or numbers of steps, the one with the most methods counts.
+    """
+    chosen = [run for run in runs if run.selected]
+
+    def condition(run: Shown) -> tuple[Any, ...]:
+        benchmark, _, *others = run.condition
+        return (benchmark, *others)
+
+    methods: dict[tuple[Any, ...], set[str]] = defaultdict(set)
+    for run in chosen:
+        methods[condition(run)].add(run.method)
+    broadest: dict[str, tuple[Any, ...]] = {}
+    for key, of_key in methods.items():
+        benchmark = str(key[0])
+        if benchmark not in broadest or len(of_key) > len(methods[broadest[benchmark]]):
+            broadest[benchmark] = key
+    return first_experiment([run for run in chosen if condition(run) == broadest[run.benchmark]])
+
+
+def describe(runs: Sequence[Shown]) -> str:
+    """The conditions of the runs behind a figure, in one line."""
+    if not runs:
+        return ""
+    benchmarks = list(dict.fromkeys(run.benchmark for run in runs))
+    orders = {name: {run.order for run in runs if run.benchmark == name} for name in benchmarks}
+    most = max(map(len, orders.values()))
+    seeds = len({run.seed for run in runs})
+    steps = {run.result.steps for run in runs}
+    if most > 1:
+        order = f"{most} orders of the sources"
+    elif len(benchmarks) > 1:
+        order = "one order of the sources each"
+    else:
+        order = f"order of the sources: {' → '.join(runs[0].order)}"
+    parts = [
+        benchmarks[0] if len(benchmarks) == 1 else f"{len(benchmarks)} data sets",
+        order,
+        f"{seeds} seed{'' if seeds == 1 else 's'}",
+        *([f"{steps.pop()} steps per domain"] if len(steps) == 1 else []),
+    ]
+    return "Shown: " + "; ".join(parts) + "."
+
+
 def average(values: Iterable[float | None]) -> tuple[float | None, float | None]:
     """Mean and standard error of the values that are not None."""
     numbers = [value for value in values if value is not None]

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from ..names import groups_in_order, method_group
 from ..overlay import Overlay
-from .runs import Shown
+from .runs import Shown, describe
 from .shape import Drawing, View, canvas, data_set, group_name, named
 
 NAME = "selection"
@@ -120,7 +120,7 @@ def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
     for benchmark in frame["benchmark"].unique():
         part = frame[frame["benchmark"] == benchmark]
         views.append(View(data_set(benchmark, overlay), draw(part, overlay), note=_note(part)))
-    return Drawing(NAME, TITLE, says, views, frame)
+    return Drawing(NAME, TITLE, says, views, frame, shows=describe(runs))
 
 
 def _note(frame: pd.DataFrame) -> str:

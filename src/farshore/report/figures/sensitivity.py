@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from ..names import method_group, methods_in_order
 from ..overlay import SERIES, Overlay
-from .runs import Shown, average
+from .runs import Shown, average, describe
 from .shape import Drawing, View, calm, canvas, data_set, named
 
 NAME = "sensitivity"
@@ -106,4 +106,11 @@ def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
         View(GREEK[str(name)], draw(part, overlay), of=data_set(benchmark, overlay))
         for (benchmark, name), part in frame.groupby(["benchmark", "setting"], sort=False)
     ]
-    return Drawing(NAME, TITLE, says, views, frame)
+    return Drawing(
+        NAME,
+        TITLE,
+        says,
+        views,
+        frame,
+        shows=describe([run for run in runs if run.result.settings.keys() & GREEK.keys()]),
+    )

@@ -38,6 +38,8 @@ class Drawing:
     says: str
     views: Sequence[View]
     frame: pd.DataFrame
+    # The conditions of the runs that it shows, in one line.
+    shows: str = ""
 
 
 def text(value: object) -> str:

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from ..names import method_group, methods_in_order
 from ..overlay import Overlay
-from .runs import Shown, average, plain
+from .runs import Shown, average, describe, plain
 from .shape import (
     DASHES,
     NAMED_LINES,
@@ -113,4 +113,4 @@ def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
         View(data_set(benchmark, overlay), draw(frame[frame["benchmark"] == benchmark], overlay))
         for benchmark in frame["benchmark"].unique()
     ]
-    return Drawing(NAME, TITLE, says, views, frame)
+    return Drawing(NAME, TITLE, says, views, frame, shows=describe(plain(runs)))

@@ -95,6 +95,12 @@
     filter();
   }
 
+  // The ranking: one table per metric, of which one is shown.
+  const metric = document.getElementById("metric");
+  if (metric) metric.addEventListener("change", () => {
+    for (const box of all("[data-metric]")) box.hidden = box.dataset.metric !== metric.value;
+  });
+
   // The block of commands to copy.
   for (const button of all(".copy")) button.addEventListener("click", async () => {
     const block = document.getElementById(button.dataset.copies);
@@ -148,12 +154,25 @@
   function recolour() { if (drawn) plots.forEach(draw); }
   for (const plot of plots) if (plot.select) plot.select.addEventListener("change", () => draw(plot));
   showTheme();
+  // The plotting script is compressed; browsers since 2023 can unpack it themselves.
+  const unpack = async () => {
+    const packed = document.getElementById("plotly");
+    if (!packed) return;
+    const bytes = Uint8Array.from(atob(packed.textContent), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(stream).text();
+    document.head.append(script);
+  };
   // One figure per frame, so that the page stays responsive while they are drawn.
   const next = (index) => {
     if (index < plots.length) draw(plots[index]).then(() => requestAnimationFrame(() => next(index + 1)));
     else { drawn = true; root.dataset.drawn = "yes"; }
   };
-  next(0);
+  unpack().then(() => next(0)).catch((error) => {
+    for (const { plot } of plots) plot.textContent = `This browser cannot draw the figures (${error.message}); the tables show the same numbers.`;
+    root.dataset.drawn = "no";
+  });
 
   // When printing: the light theme, and figures as wide as the paper.
   const resize = (width) => plots.forEach(({ plot }) => { if (plot.data) Plotly.relayout(plot, width ? { width, autosize: false } : { width: null, autosize: true }); });

@@ -1,0 +1,319 @@
+"""Draw the figures of the documentation: docs/figures/*.svg.
+
+    python docs/draw_figures.py
+
+The results in them come from docs/tables. `make docs` draws them, and a test checks that they are
+up to date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+from scipy import stats
+from write_recommended import measured
+
+from farshore.evaluation.over_units import Scores, over_units
+
+FOLDER = Path(__file__).parent / "figures"
+INK, QUIET, PAPER = "#1f2933", "#7b8794", "#ffffff"
+BLUE, ORANGE, GREEN, GREY = "#2166ac", "#d6604d", "#1b7837", "#e4e7eb"
+
+
+class Drawing:
+    """Shapes on a white sheet, collected as SVG elements."""
+
+    def __init__(self, width: int, height: int, title: str) -> None:
+        self.size = width, height
+        self.title = title
+        self.elements: list[str] = []
+
+    def rect(
+        self, x: float, y: float, width: float, height: float, fill: str, **style: str
+    ) -> None:
+        """A rectangle with rounded corners."""
+        self._add(
+            f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="4" '
+            f'fill="{fill}"{_style(style)}/>'
+        )
+
+    def line(self, x: float, y: float, to_x: float, to_y: float, colour: str, **style: str) -> None:
+        """A straight line."""
+        self._add(
+            f'<line x1="{x:g}" y1="{y:g}" x2="{to_x:g}" y2="{to_y:g}" stroke="{colour}"'
+            f"{_style(style)}/>"
+        )
+
+    def arrow(self, x: float, y: float, to_x: float, to_y: float, colour: str = INK) -> None:
+        """A line with a head at its end."""
+        self.line(x, y, to_x, to_y, colour, stroke_width="1.5", marker_end="url(#head)")
+
+    def circle(self, x: float, y: float, radius: float, fill: str, **style: str) -> None:
+        """A disc."""
+        self._add(f'<circle cx="{x:g}" cy="{y:g}" r="{radius:g}" fill="{fill}"{_style(style)}/>')
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        words: str,
+        *,
+        size: int = 13,
+        colour: str = INK,
+        anchor: str = "start",
+        weight: str = "normal",
+    ) -> None:
+        """A line of text."""
+        self._add(
+            f'<text x="{x:g}" y="{y:g}" font-size="{size}" fill="{colour}" text-anchor="{anchor}" '
+            f'font-weight="{weight}">{escape(words)}</text>'
+        )
+
+    def svg(self) -> str:
+        """The whole file."""
+        width, height = self.size
+        head = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+            f'width="{width}" height="{height}" role="img" '
+            f'font-family="system-ui, sans-serif">\n<title>{escape(self.title)}</title>\n'
+            '<defs><marker id="head" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" '
+            'markerHeight="7" orient="auto"><path d="M0 0L10 5L0 10z" fill="#1f2933"/></marker>'
+            f'</defs>\n<rect width="{width}" height="{height}" fill="{PAPER}"/>\n'
+        )
+        return head + "\n".join(self.elements) + "\n</svg>\n"
+
+    def _add(self, element: str) -> None:
+        self.elements.append(element)
+
+
+def _style(style: Mapping[str, str]) -> str:
+    return "".join(f' {name.replace("_", "-")}="{value}"' for name, value in style.items())
+
+
+def box(
+    drawing: Drawing, x: float, y: float, words: str, fill: str = GREY, width: float = 96
+) -> None:
+    """A labelled box of 36 pixels height."""
+    drawing.rect(x, y, width, 36, fill, stroke=QUIET)
+    drawing.text(x + width / 2, y + 23, words, anchor="middle")
+
+
+# ---- results ---------------------------------------------------------------------------------
+
+
+def strips(
+    title: str, by_method: Mapping[str, Scores], methods: Sequence[str], unit: str
+) -> Drawing:
+    """One line per method: its mean with an interval, and one dot per order or target."""
+    rows = [(name, by_method[name]) for name in methods if name in by_method]
+    rows.sort(key=lambda row: -_mean(row[1]))
+    left, right, top, step = 130, 690, 56, 34
+    values = [value for _, scores in rows for value in _units(scores)]
+    low, high = 10 * (min(values) // 10), min(100.0, 10 * (max(values) // 10 + 1))
+    drawing = Drawing(760, top + step * len(rows) + 46, title)
+    drawing.text(16, 26, title, size=15, weight="600")
+
+    def place(value: float) -> float:
+        return left + (right - left) * (value - low) / (high - low)
+
+    bottom = top + step * len(rows)
+    tick = low
+    while tick <= high:
+        drawing.line(place(tick), top - 12, place(tick), bottom, GREY)
+        drawing.text(place(tick), bottom + 18, f"{tick:g}", size=12, colour=QUIET, anchor="middle")
+        tick += 10
+    for number, (name, scores) in enumerate(rows):
+        y = top + step * number + 8
+        colour = {"best": BLUE, "joint": QUIET, "majority": QUIET}.get(name, ORANGE)
+        summary = over_units(scores)
+        assert summary is not None
+        drawing.text(
+            left - 14, y + 5, name, anchor="end", weight="600" if name == "best" else "normal"
+        )
+        for value in _units(scores):
+            drawing.circle(place(value), y, 3.2, colour, fill_opacity="0.35")
+        half = float(stats.t.ppf(0.975, summary.units - 1)) * (summary.error or 0.0)
+        ends = (max(low, summary.mean - half), min(high, summary.mean + half))
+        drawing.line(
+            place(ends[0]), y, place(ends[1]), y, colour, stroke_width="5", stroke_opacity="0.6"
+        )
+        drawing.line(
+            place(summary.mean), y - 9, place(summary.mean), y + 9, colour, stroke_width="3"
+        )
+        drawing.text(
+            right + 54, y + 5, f"{summary.mean:.1f}", anchor="end", weight="600", colour=colour
+        )
+    words = f"score at the target; one dot per {unit}; bar: mean, 95% interval"
+    drawing.text(left, bottom + 38, words, size=12, colour=QUIET)
+    return drawing
+
+
+def _units(scores: Scores) -> list[float]:
+    return [sum(of_unit.values()) / len(of_unit) for of_unit in scores.values()]
+
+
+def _mean(scores: Scores) -> float:
+    values = _units(scores)
+    return sum(values) / len(values)
+
+
+# ---- concepts --------------------------------------------------------------------------------
+
+
+def domain() -> Drawing:
+    """The same classes look different at every site."""
+    drawing = Drawing(640, 190, "A domain: one site, with its own way of making data")
+    for number, (name, shift) in enumerate(
+        (("hospital A", 0), ("hospital B", 26), ("hospital C", 52))
+    ):
+        x = 20 + 210 * number
+        drawing.rect(x, 16, 180, 140, PAPER, stroke=QUIET)
+        for dot in range(14):
+            drawing.circle(x + 26 + (dot * 37) % 60 + shift, 44 + (dot * 23) % 84, 4, BLUE)
+            drawing.circle(x + 66 + (dot * 31) % 60 + shift, 50 + (dot * 29) % 84, 4, ORANGE)
+        drawing.text(x + 90, 178, name, anchor="middle")
+    return drawing
+
+
+def order() -> Drawing:
+    """The order of the sources decides what fine-tuning forgets."""
+    by_method = measured("rotated-mnist")
+    return strips(
+        "The order of the sources: rotated-mnist, target 75 degrees",
+        by_method,
+        ("finetune", "er", "best", "joint"),
+        "order of the sources",
+    )
+
+
+def target() -> Drawing:
+    """Train, freeze, then open the target."""
+    drawing = Drawing(640, 120, "The target is opened once, after the model is frozen")
+    for number, name in enumerate(("source 1", "source 2", "source 3")):
+        box(drawing, 16 + 118 * number, 40, name)
+        drawing.arrow(112 + 118 * number, 58, 132 + 118 * number, 58)
+    box(drawing, 370, 40, "freeze", "#cfe3f5", 80)
+    drawing.arrow(450, 58, 484, 58)
+    box(drawing, 486, 40, "unseen target", "#f9d9d0", 130)
+    drawing.text(551, 100, "scored once", size=12, colour=QUIET, anchor="middle")
+    drawing.text(
+        180, 100, "training and selection see only these", size=12, colour=QUIET, anchor="middle"
+    )
+    return drawing
+
+
+def leak() -> Drawing:
+    """Three ways in which a target leaks, all closed."""
+    drawing = Drawing(640, 170, "Leaks: the target must not reach scaling, selection or stopping")
+    box(drawing, 470, 66, "target", "#f9d9d0", 120)
+    for number, name in enumerate(("scaling of columns", "choice of settings", "early stopping")):
+        y = 14 + 52 * number
+        box(drawing, 60, y, name, GREY, 170)
+        drawing.line(470, 84, 236, y + 18, ORANGE, stroke_width="1.5", stroke_dasharray="5 4")
+        drawing.text(
+            352, (84 + y + 18) / 2 + 6, "x", size=20, colour=ORANGE, anchor="middle", weight="700"
+        )
+    return drawing
+
+
+def replay() -> Drawing:
+    """A step sees the newest domain and a few kept rows of the past ones."""
+    drawing = Drawing(640, 170, "Replay: kept rows of past domains join every step")
+    box(drawing, 20, 20, "newest domain", "#cfe3f5", 150)
+    drawing.rect(20, 90, 150, 60, GREY, stroke=QUIET)
+    drawing.text(95, 114, "memory", anchor="middle")
+    drawing.text(95, 134, "a few rows per past domain", size=11, colour=QUIET, anchor="middle")
+    box(drawing, 290, 52, "one batch", GREY, 120)
+    drawing.arrow(170, 38, 288, 66)
+    drawing.arrow(170, 120, 288, 78)
+    box(drawing, 480, 52, "one step", "#d9efdf", 120)
+    drawing.arrow(410, 70, 478, 70)
+    return drawing
+
+
+def invariance() -> Drawing:
+    """A penalty on the spread of a statistic over domains."""
+    drawing = Drawing(640, 190, "Invariance: a statistic should be the same in every domain")
+    for column, (title, spread) in enumerate((("without a penalty", 30), ("with a penalty", 7))):
+        x = 30 + 310 * column
+        drawing.text(x, 26, title, weight="600")
+        for number, name in enumerate(("A", "B", "C")):
+            y = 60 + 40 * number
+            drawing.line(x + 30, y, x + 250, y, GREY, stroke_width="2")
+            drawing.text(x + 6, y + 5, name)
+            drawing.circle(x + 140 + spread * (number - 1) * 2, y, 7, (BLUE, ORANGE, GREEN)[number])
+        drawing.line(x + 140, 44, x + 140, 156, QUIET, stroke_dasharray="3 4")
+    drawing.text(
+        30,
+        182,
+        "e.g. risk (V-REx), gradient variance (Fishr), feature moments (CORAL)",
+        size=12,
+        colour=QUIET,
+    )
+    return drawing
+
+
+def priors() -> Drawing:
+    """What a domain looked like when it was learned, kept as an anchor."""
+    drawing = Drawing(
+        640, 150, "Priors: the statistic of a domain is stored when it has been learned"
+    )
+    box(drawing, 20, 20, "domain A learned", "#cfe3f5", 150)
+    box(drawing, 20, 92, "stored prior of A", GREY, 150)
+    drawing.arrow(95, 56, 95, 90)
+    box(drawing, 420, 20, "replayed rows of A", "#d9efdf", 170)
+    drawing.text(295, 32, "later domains move the network", size=12, colour=QUIET, anchor="middle")
+    drawing.arrow(172, 40, 418, 40)
+    drawing.line(172, 110, 505, 110, INK, stroke_width="1.5")
+    drawing.arrow(505, 110, 505, 58)
+    drawing.text(
+        330, 130, "alignment pulls the statistic back", size=12, colour=QUIET, anchor="middle"
+    )
+    return drawing
+
+
+def hero() -> Drawing:
+    """The figure of the README."""
+    return strips(
+        "rotated-mnist: four angles learned in turn, tested at one never seen",
+        measured("rotated-mnist"),
+        ("best", "cl-fishr", "cl-vrex", "er", "finetune", "joint"),
+        "order of the sources",
+    )
+
+
+def heart() -> Drawing:
+    """Every hospital left out in turn."""
+    return strips(
+        "heart-hospitals: each hospital left out in turn",
+        measured("heart-hospitals"),
+        ("best", "ridge", "trees", "cl-vrex", "er", "finetune", "joint", "majority"),
+        "hospital",
+    )
+
+
+FIGURES = {
+    "hero": hero,
+    "heart": heart,
+    "domain": domain,
+    "order": order,
+    "target": target,
+    "leak": leak,
+    "replay": replay,
+    "invariance": invariance,
+    "priors": priors,
+}
+
+
+def drawn() -> Iterator[tuple[Path, str]]:
+    """The files and their contents."""
+    for name, draw in FIGURES.items():
+        yield FOLDER / f"{name}.svg", draw().svg()
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for path, text in drawn():
+        path.write_text(text)

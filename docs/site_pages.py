@@ -1,0 +1,81 @@
+"""Pages of the site that are made from other files: changelog, guide for contributors, notebook.
+
+Links of the first two lead from the root of the repository. On the site, those to pages of docs/
+are kept, and links to other files become plain text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parent.parent
+PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
+NOTEBOOK = "tutorial.ipynb"
+STYLE = re.compile(r"<style.*?</style>", re.DOTALL)
+LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages."""
+    for source, name in PAGES.items():
+        text = relinked((ROOT / source).read_text())
+        files.append(File.generated(config, name, content=text))
+    notebook = json.loads((ROOT / "docs" / NOTEBOOK).read_text())
+    page = NOTEBOOK.replace(".ipynb", ".md")
+    files.append(File.generated(config, page, content=as_markdown(notebook)))
+    return files
+
+
+def as_markdown(notebook: dict[str, Any]) -> str:
+    """The cells of a notebook with their outputs, as Markdown."""
+    parts = []
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            if "text/html" in data:
+                html = STYLE.sub("", "".join(data["text/html"]))
+                parts.append(f'<div style="overflow-x: auto">{html}</div>')
+            else:
+                text = "".join(data.get("text/plain", output.get("text", "")))
+                parts.append(f"```text\n{text.rstrip()}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def on_page_markdown(markdown: str, **_: object) -> str:
+    """Links of a page in docs/ that lead outside docs/."""
+    return LINK.sub(_from_docs, markdown)
+
+
+def relinked(text: str) -> str:
+    """The text of a file in the root, with its links as they are on the site."""
+    return LINK.sub(_from_root, text)
+
+
+def _from_root(link: re.Match[str]) -> str:
+    words, place = link.groups()
+    if "://" in place or place.startswith("#"):
+        return link[0]
+    path, _, anchor = place.partition("#")
+    anchor = f"#{anchor}" if anchor else ""
+    if path in PAGES:
+        return f"[{words}]({PAGES[path]}{anchor})"
+    if path.startswith("docs/") and path.endswith(".md"):
+        return f"[{words}]({path.removeprefix('docs/')}{anchor})"
+    return words
+
+
+def _from_docs(link: re.Match[str]) -> str:
+    words, place = link.groups()
+    if place.startswith("../"):
+        return _from_root(re.fullmatch(LINK, f"[{words}]({place.removeprefix('../')})") or link)
+    if place.startswith("tables"):  # not part of the site
+        return words
+    return link[0]

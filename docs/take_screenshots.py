@@ -1,0 +1,86 @@
+"""Takes the pictures of pages in docs/images: `python docs/take_screenshots.py`.
+
+It also writes docs/images/demo.txt, what the demo prints.
+
+They show the demo and a small sweep, whose runs are carried out first unless RUNS has them already.
+It needs Chromium and playwright.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from PIL import Image
+
+IMAGES = Path(__file__).parent / "images"
+SWEEP = """name: two_tables
+about: five methods on two embedded data sets
+search: {trials: 1, seeds: 3}
+parts:
+  - benchmarks: [rotated-digits, heart-hospitals]
+    methods: [finetune, er, cl-vrex, slda, best, joint]
+    steps: 60
+"""
+WIDTH, HEIGHT = 1400, 860
+LARGEST = 200_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=Path, default=Path("runs"))
+    runs: Path = parser.parse_args().runs
+    demo, sweep = runs / "demo", runs / "sweep"
+    printed = type_in("demo", "--runs", demo)
+    sweep.mkdir(parents=True, exist_ok=True)
+    (runs / "two_tables.yaml").write_text(SWEEP)
+    type_in("sweep", runs / "two_tables.yaml", "--runs", sweep)
+    IMAGES.mkdir(exist_ok=True)
+    results = printed[printed.index("rotated-digits: accuracy") :].replace(f"{demo}/", "runs/")
+    lines = [line.rstrip() for line in results.splitlines()]
+    (IMAGES / "demo.txt").write_text("\n".join(lines) + "\n")
+    for name, folder in (("demo", demo), ("sweep", sweep)):
+        page = runs / f"{name}.html"
+        type_in("report", folder, "--no-paper", "-o", page)
+        save(take(page), IMAGES / f"{name}.png")
+
+
+def type_in(*words: object) -> str:
+    """What a command prints on a terminal of 100 columns."""
+    command = [sys.executable, "-m", "farshore", *map(str, words)]
+    terminal = {**os.environ, "COLUMNS": "100"}
+    return subprocess.run(
+        command, check=True, text=True, env=terminal, stdout=subprocess.PIPE
+    ).stdout
+
+
+def take(page: Path) -> bytes:
+    """The first screen of a page, in the light theme."""
+    from playwright.sync_api import sync_playwright
+
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        tab = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
+        tab.goto(page.resolve().as_uri())
+        tab.wait_for_selector("html[data-drawn=yes]", timeout=60_000)
+        picture: bytes = tab.screenshot()
+        browser.close()
+    return picture
+
+
+def save(picture: bytes, path: Path) -> None:
+    """Write a picture as small as PNG allows without a loss."""
+    Image.open(io.BytesIO(picture)).convert("RGB").save(path, optimize=True)
+    size = path.stat().st_size
+    assert size < LARGEST, f"{path} has {size:,} bytes"
+    print(f"{path}: {size / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    main()

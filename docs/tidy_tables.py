@@ -1,0 +1,130 @@
+"""Tidy tables of finished runs, one row per run, and what the generated pages make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from farshore.evaluation.over_units import Difference, Scores, Unit
+from farshore.plan.experiment import make_book, read_experiment
+from farshore.plan.plan import make_plan
+from farshore.store.store import Store, row
+
+HERE = Path(__file__).parent
+TABLES = HERE / "tables"
+EXPERIMENTS = HERE.parent / "experiments"
+COLUMNS = (
+    "part",
+    "benchmark",
+    "method",
+    "order",
+    "target",
+    "settings",
+    "memory_rows",
+    "steps_a_domain",
+    "seed_number",
+    "run_seed",
+    "trial",
+    "status",
+    "target_score_unseen",
+    "target_accuracy",
+    "target_balanced_accuracy",
+    "target_macro_f1",
+    "target_auroc",
+    "target_log_loss",
+    "target_calibration_error",
+    "source_validation_score",
+    "source_train_score",
+    "backward_transfer",
+    "seconds_of_training",
+)
+
+
+def collect(runs: Path, experiments: Iterable[str]) -> None:
+    """Copy the finished runs of these experiments from a store into the tables."""
+    store = Store(runs)
+    TABLES.mkdir(exist_ok=True)
+    for name in experiments:
+        path = EXPERIMENTS / f"{name}.yaml"
+        plan = make_plan(read_experiment(path), store, make_book(path), available_only=False)
+        rows = []
+        for planned in plan.runs:
+            if store.folder(planned.name).finished():
+                config = {"planned": {"seed": planned.seed, "trial": planned.trial}}
+                tidy = row(planned.name, store.read(planned.name), config)
+                rows.append({"part": planned.condition.part, **tidy})
+        if rows:
+            frame = pd.DataFrame(rows)
+            frame = frame[[column for column in COLUMNS if column in frame]]
+            # Data sets that this store has no runs of stay as they were collected before.
+            known = table(name)
+            others = known[~known["benchmark"].isin(set(frame["benchmark"]))]
+            frame = pd.concat([frame, others]) if len(others) else frame
+            frame = frame.sort_values(["part", "benchmark", "method", "order", "run_seed", "trial"])
+            frame.to_csv(TABLES / f"{name}.csv", index=False, float_format="%.6g")
+    table.cache_clear()
+
+
+@cache
+def table(name: str) -> pd.DataFrame:
+    """The tidy table of an experiment; empty if nothing of it was run."""
+    path = TABLES / f"{name}.csv"
+    if not path.is_file():
+        return pd.DataFrame(columns=list(COLUMNS))
+    return pd.read_csv(path, dtype={"order": str, "target": str, "settings": str})
+
+
+def rows_of(name: str, benchmark: str, settings: str | None = None) -> pd.DataFrame:
+    """The runs of an experiment on one benchmark, with these settings if any are given."""
+    frame = table(name)
+    chosen = frame["benchmark"] == benchmark
+    return frame[chosen if settings is None else chosen & (frame["settings"] == settings)]
+
+
+def scores(
+    frame: pd.DataFrame, column: str = "target_score_unseen", *, unit: str = "order"
+) -> dict[str, Scores]:
+    """Values in percent by method, unit and run; a unit is an order or a target."""
+    by_method: dict[str, dict[Unit, dict[Any, float]]] = {}
+    for entry in frame.dropna(subset=[column]).to_dict("records"):
+        order, seed = tuple(str(entry["order"]).split(",")), int(entry["run_seed"])
+        name, run = (order, seed) if unit == "order" else ((str(entry["target"]),), (order, seed))
+        of_unit = by_method.setdefault(str(entry["method"]), {}).setdefault(name, {})
+        of_unit[run] = 100 * float(entry[column])
+    return dict(by_method)
+
+
+def signed(value: float) -> str:
+    """A number of points with its sign."""
+    return f"{value:+.1f}"
+
+
+def interval(difference: Difference | None) -> str:
+    """A difference with its interval."""
+    if difference is None:
+        return "-"
+    if difference.low is None or difference.high is None:
+        return signed(difference.mean)
+    return f"{signed(difference.mean)} [{signed(difference.low)}, {signed(difference.high)}]"
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def means(
+    frame: pd.DataFrame, column: str = "target_score_unseen"
+) -> dict[str, tuple[float, float]]:
+    """Mean and standard error over seeds in percent, by method."""
+    grouped = frame.dropna(subset=[column]).groupby("method")[column]
+    return {
+        str(method): (100 * values.mean(), 100 * values.std(ddof=1) / len(values) ** 0.5)
+        for method, values in grouped
+        if len(values) > 1
+    }

@@ -1,0 +1,253 @@
+"""Generate docs/recommended.md: the recommended method beside others, over orders and targets.
+
+`python docs/write_recommended.py --collect RUNS` first copies the finished runs of the experiment
+`recommended` from a store into docs/tables/recommended.csv, which is committed; the page is made
+from that table alone. `make docs` writes the page, and a test checks that it is up to date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+from tidy_tables import collect, interval, markdown, rows_of, scores, table
+
+from farshore.committee.entry import BestSettings
+from farshore.evaluation.over_units import (
+    FEWEST_UNITS,
+    Difference,
+    Scores,
+    over_units,
+    paired_difference,
+)
+
+HERE = Path(__file__).parent
+PAGE = HERE / "recommended.md"
+HEAD = HERE / "recommended-head.md"
+NAME = "recommended"
+# The data sets, and what counts once on each.
+UNITS = {
+    "covertype": "order",
+    "heart-hospitals": "target",
+    "rotated-digits": "order",
+    "rotated-mnist": "order",
+    "wm811k": "order",
+}
+UNRANKED = ("joint", "majority")
+USUAL: float = BestSettings.model_fields["evenness"].default
+NAMED = {"wm811k": "wm811k (macro F1)"}
+
+
+def labelled(frame: pd.DataFrame) -> pd.DataFrame:
+    """The runs; `best` with another λ than the default has a name of its own."""
+    values = [json.loads(text).get("evenness", USUAL) for text in frame["settings"]]
+    return frame.assign(
+        method=[
+            name if value == USUAL else f"λ = {value:g}"
+            for name, value in zip(frame["method"], values, strict=True)
+        ]
+    )
+
+
+def measured(benchmark: str) -> dict[str, Scores]:
+    """Scores by method on a data set, of the methods that ran in enough units."""
+    by_method = scores(labelled(rows_of(NAME, benchmark)), unit=UNITS[benchmark])
+    return {name: runs for name, runs in by_method.items() if len(runs) >= FEWEST_UNITS}
+
+
+def benchmarks() -> list[str]:
+    """The data sets on which `best` has been run."""
+    return [name for name in UNITS if {"best", "er"} <= set(measured(name))]
+
+
+def mean(runs: Scores) -> float:
+    """The mean over units."""
+    summary = over_units(runs)
+    assert summary is not None
+    return summary.mean
+
+
+def is_committee(name: str) -> bool:
+    """Whether this is `best` with another λ than the default."""
+    return name.startswith("λ")
+
+
+def first(by_method: Mapping[str, Scores]) -> str:
+    """The ranked method with the highest mean, `best` and the other committees left out."""
+    rivals = [
+        name for name in by_method if name not in (*UNRANKED, "best") and not is_committee(name)
+    ]
+    return max(rivals, key=lambda name: mean(by_method[name]))
+
+
+def against(by_method: Mapping[str, Scores], one: str, other: str) -> Difference:
+    """The paired difference of two methods."""
+    difference = paired_difference(by_method[one], by_method[other])
+    assert difference is not None
+    return difference
+
+
+def leads(difference: Difference) -> bool:
+    """Whether the first method is ahead, or its interval reaches the other."""
+    return difference.mean >= 0 or not difference.certain
+
+
+def summary_section() -> str:
+    """One row per data set: best beside its strongest rival and er."""
+    rows = []
+    for benchmark in benchmarks():
+        by_method = measured(benchmark)
+        rival = first(by_method)
+        to_rival, to_er = against(by_method, "best", rival), against(by_method, "best", "er")
+        rows.append(
+            [
+                NAMED.get(benchmark, benchmark),
+                f"{to_er.units} {UNITS[benchmark]}s",
+                f"{mean(by_method['best']):.1f}",
+                f"{mean(by_method['er']):.1f}",
+                interval(to_er),
+                f"`{rival}` {mean(by_method[rival]):.1f}",
+                interval(to_rival),
+            ]
+        )
+    header = [
+        "data set",
+        "over",
+        "`best`",
+        "`er`",
+        "`best` minus `er` [95%]",
+        "strongest other method",
+        "`best` minus it [95%]",
+    ]
+    return markdown(header, rows)
+
+
+def sentences() -> str:
+    """The summary in words, made from the numbers."""
+    known = benchmarks()
+    level = [
+        name for name in known if leads(against(measured(name), "best", first(measured(name))))
+    ]
+    behind = [name for name in known if name not in level]
+    gains = {name: against(measured(name), "best", "er") for name in known}
+    better = [name for name, gain in gains.items() if gain.certain and gain.mean > 0]
+    worse = [name for name, gain in gains.items() if gain.mean < 0]
+    lines = [
+        f"`best` is first, or its interval reaches the first, on {len(level)} of {len(known)} data "
+        f"sets. It is clearly ahead of `er` on {len(better)} of them."
+    ]
+    for name in behind:
+        by_method = measured(name)
+        rival = first(by_method)
+        gap = -against(by_method, "best", rival).mean
+        lines.append(f"On {name} it loses to `{rival}` by {gap:.1f} points.")
+    missing = [name for name in UNITS if name not in known]
+    if missing:
+        lines.append(f"It has not been run on {' and '.join(missing)} yet.")
+    for name in worse:
+        lines.append(f"On {name} it is {-gains[name].mean:.1f} points behind `er`.")
+    return " ".join(lines)
+
+
+def committees_section() -> str:
+    """The values of λ, and the choice among them without each data set in turn."""
+    known = benchmarks()
+    gains: dict[str, dict[str, Difference]] = {}
+    for benchmark in known:
+        by_method = measured(benchmark)
+        for name in by_method:
+            if name == "best" or is_committee(name):
+                label = f"λ = {USUAL:g}" if name == "best" else name
+                gains.setdefault(label, {})[benchmark] = against(by_method, name, "er")
+    complete = {label: each for label, each in gains.items() if len(each) == len(known)}
+    if len(complete) < 2:
+        return "Other values of λ have not been run on all of these data sets yet."
+    rows = []
+    for benchmark in known:
+        others = [name for name in known if name != benchmark]
+        chosen = max(
+            complete,
+            key=lambda label: sum(complete[label][name].mean for name in others),
+        )
+        rows.append(
+            [
+                benchmark,
+                *(interval(complete[label][benchmark]) for label in complete),
+                chosen,
+                interval(complete[chosen][benchmark]),
+            ]
+        )
+    header = [
+        "data set",
+        *(f"{label}: minus `er` [95%]" for label in complete),
+        "chosen without it",
+        "minus `er`",
+    ]
+    return markdown(header, rows)
+
+
+def tables_section() -> str:
+    """Every method on every data set."""
+    sections = []
+    for benchmark in UNITS:
+        by_method = {
+            name: runs for name, runs in measured(benchmark).items() if not is_committee(name)
+        }
+        rows = []
+        for name in sorted(by_method, key=lambda name: -mean(by_method[name])):
+            summary = over_units(by_method[name])
+            assert summary is not None
+            rows.append(
+                [
+                    f"`{name}`" + (" (reference)" if name in UNRANKED else ""),
+                    f"{summary.mean:.1f} ± {summary.error or 0.0:.1f}",
+                    f"{summary.worst:.1f} ({' '.join(summary.worst_unit)})",
+                    interval(against(by_method, name, "er")) if name != "er" else "-",
+                    interval(against(by_method, name, "best"))
+                    if name != "best" and "best" in by_method
+                    else "-",
+                ]
+            )
+        unit = UNITS[benchmark]
+        header = [
+            "method",
+            f"mean ± standard error over {unit}s",
+            f"worst {unit}",
+            "minus `er` [95%]",
+            "minus `best` [95%]",
+        ]
+        if "er" not in by_method:
+            continue
+        runs = sum(map(len, by_method["er"].values()))
+        title = f"### {NAMED.get(benchmark, benchmark)}: {len(by_method['er'])} {unit}s, "
+        sections.append(title + f"{runs} runs per method\n\n" + markdown(header, rows))
+    return "\n".join(sections)
+
+
+def text() -> str:
+    """The whole page."""
+    head = HEAD.read_text()
+    sections = {
+        "summary": summary_section,
+        "sentences": sentences,
+        "committees": committees_section,
+        "tables": tables_section,
+    }
+    for name, write in sections.items():
+        mark = f"<!-- {name} -->"
+        assert mark in head, f"{HEAD.name} lacks {mark}"
+        head = head.replace(mark, write().rstrip())
+    return head
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--collect", type=Path, metavar="RUNS", help="store to copy runs from")
+    store = parser.parse_args().collect
+    if store is not None:
+        collect(store, [NAME])
+        table.cache_clear()
+    PAGE.write_text(text())

@@ -1,0 +1,122 @@
+"""A model card in the format of Hugging Face: YAML front matter, then Markdown.
+
+The front matter has the keys of https://huggingface.co/docs/hub/model-cards: `model-index` lists
+the score on the held-out rows of every site.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from ..data.image_folder import ImagePreprocessing
+from .log import as_markdown, escaped
+from .model import Model
+from .remains import what_is_stored
+
+
+def model_card(model: Model, name: str, licence: str | None = None) -> str:
+    """The card as text; sections that need a person's words say so."""
+    head = yaml.safe_dump(
+        front_matter(model, name, licence), sort_keys=False, allow_unicode=True, width=100
+    )
+    sections = {
+        f"# {escaped(name)}": _summary(model),
+        "## Intended use": "To be written: for what, for whom, and what it must not be used for.",
+        "## Training data": _sites(model),
+        "## Scores": _scores(model),
+        "## Limits": _limits(model),
+        "## What is stored of the training data": "\n".join(
+            f"- {escaped(line)}" for line in what_is_stored(model)
+        ),
+        "## Change log": as_markdown(model.log) if model.log else "There is none.",
+    }
+    body = "\n\n".join(f"{title}\n\n{text.rstrip()}" for title, text in sections.items())
+    return f"---\n{head}---\n\n{body}\n"
+
+
+def front_matter(model: Model, name: str, licence: str | None) -> dict[str, Any]:
+    """What the hub reads from a card."""
+    learner = model.learner
+    images = isinstance(learner.preprocessing, ImagePreprocessing)
+    task = "image-classification" if images else "tabular-classification"
+    kind = "f1" if learner.metric == "macro_f1" else learner.metric
+    results = [
+        {
+            "task": {"type": task},
+            "dataset": {"name": f"{site} (held-out rows)", "type": "private"},
+            "metrics": [{"type": kind, "value": round(score, 4), "name": learner.metric}],
+        }
+        for site, score in model.standing().items()
+    ]
+    head: dict[str, Any] = {"library_name": "farshore"}
+    if licence is not None:
+        head["license"] = licence
+    head |= {
+        "pipeline_tag": task,
+        "tags": ["continual-learning", "domain-generalization", learner.method_type.name],
+        "metrics": [kind],
+        "model-index": [{"name": name, "results": results}],
+    }
+    return head
+
+
+def _summary(model: Model) -> str:
+    config = model.learner.config
+    classes = ", ".join(escaped(str(label)) for label in model.learner.classes or [])
+    settings = ", ".join(f"{key} {value}" for key, value in config["settings"].items())
+    return (
+        f"A classifier (classes: {classes or 'none yet'}) that learned {len(model.order)} sites "
+        f"one after another with the method `{config['method']}`, network "
+        f"`{config['network'] or 'own'}`. Settings: {escaped(settings) or 'defaults'}; seed "
+        f"{config['seed']}."
+    )
+
+
+def _sites(model: Model) -> str:
+    if not model.sites:
+        return "No site has a record."
+    lines = ["| site | learned | rows | classes |", "|---|---|---|---|"]
+    for site, facts in model.sites.items():
+        counts = ", ".join(f"{label} {count}" for label, count in facts["classes"].items())
+        cells = [site, facts["when"][:10], str(facts["rows"]), counts]
+        lines.append(f"| {' | '.join(map(escaped, cells))} |")
+    return "\n".join(lines)
+
+
+def _scores(model: Model) -> str:
+    metric = model.learner.metric
+    lines = [
+        f"| site | {metric} now, held-out rows, % | accuracy before it was learned, % |",
+        "|---|---|---|",
+    ]
+    now = model.standing()
+    for site in model.order:
+        arrival = model.sites.get(site, {}).get("arrival") or {}
+        cells = [
+            f"{100 * value:.1f}" if value is not None else "-"
+            for value in (
+                now.get(site),
+                arrival.get("accuracy"),
+            )
+        ]
+        lines.append(f"| {escaped(site)} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _limits(model: Model) -> str:
+    arrivals = [arrival.accuracy for arrival in model.knowledge.arrivals]
+    text = (
+        "Scores on learned sites do not tell what to expect at a site that was not learned. "
+        "`farshore predict` judges a new site as a whole, and `farshore estimate` says what "
+        "accuracy to expect there."
+    )
+    if arrivals:
+        text += (
+            f" Before they were learned, the accuracy at {len(arrivals)} sites was "
+            f"{100 * min(arrivals):.1f} to {100 * max(arrivals):.1f}%."
+        )
+    if model.calibration is not None:
+        text += f" The probabilities are calibrated by {model.calibration['rows']} rows."
+    return text

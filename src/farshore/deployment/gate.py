@@ -1,0 +1,193 @@
+"""The gate of `learn`: whether a model that has learned one more site may replace the old one.
+
+Sites that are known must keep their score on held-out rows, and the new site's own held-out rows
+must show that its labels belong to its inputs. Both allow for chance: few rows say little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy import stats
+
+from ..evaluation.scores import auroc, score
+from ..findings.unlike import chance_error
+from .held_out import Outputs
+
+# A past site may lose this much, beyond what chance explains, unless --max-drop says otherwise.
+USUAL_DROP = 0.1
+# Without --max-drop, sites with fewer held-out rows are not judged.
+FEWEST_ROWS = 20
+# The probability of refusing a model although no past site lost more than is allowed.
+RISK = 0.05
+# The probability of calling labels unrelated to the inputs although they are as related as at the
+# known sites.
+LABEL_RISK = 0.01
+RESAMPLES = 400
+# With fewer rows outside the most frequent class, nothing can be said about the labels.
+FEWEST_OTHERS = 10
+
+
+@dataclass(frozen=True)
+class Drop:
+    """The score of a past site before and after, and the loss that is certain."""
+
+    site: str
+    before: float
+    after: float
+    certain: float
+
+
+def measure_drops(
+    metric: str, before: Mapping[str, Outputs], after: Mapping[str, Outputs]
+) -> list[Drop]:
+    """What each past site has lost on the same held-out rows, the largest certain loss first.
+
+    The certain loss is the loss minus what resampling the rows explains; with several sites, each
+    is tested at a smaller risk, so that all together have the risk of one.
+    """
+    factor = float(stats.norm.ppf(1 - RISK / max(1, len(before))))
+    drops = []
+    for site, old in before.items():
+        new = after[site]
+        was, now = _score(metric, old), _score(metric, new)
+        draws = np.random.default_rng(0)
+        chosen = draws.integers(0, len(old), (RESAMPLES, len(old)))
+        losses = [_score(metric, old, rows) - _score(metric, new, rows) for rows in chosen]
+        drops.append(Drop(site, was, now, was - now - factor * float(np.std(losses))))
+    return sorted(drops, key=lambda drop: -drop.certain)
+
+
+def _score(metric: str, outputs: Outputs, rows: np.ndarray | None = None) -> float:
+    assert outputs.logits is not None
+    assert outputs.labels is not None
+    logits, labels = outputs.logits, outputs.labels
+    if rows is not None:
+        logits, labels = logits[rows], labels[rows]
+    return score(metric, torch.from_numpy(logits), torch.from_numpy(labels))
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How well scores rank the rows of each class above the others: the area under the ROC curve.
+
+    Unlike an accuracy, it does not depend on how frequent the classes are. error: its standard
+    deviation with shuffled labels.
+    """
+
+    area: float
+    error: float
+    rows: int
+
+    @property
+    def p_value(self) -> float:
+        """How probable such an area is with shuffled labels, from the normal distribution."""
+        return float(stats.norm.sf((self.area - 0.5) / self.error))
+
+    @property
+    def highest(self) -> float:
+        """The upper end of a one-sided interval."""
+        return self.area + float(stats.norm.ppf(1 - LABEL_RISK)) * self.error
+
+
+def agreement(scores: np.ndarray, labels: np.ndarray) -> Agreement | None:
+    """The agreement of logits or votes [n, C] with labels; None if nearly all labels are equal."""
+    if not _tells(labels):
+        return None
+    area = auroc(torch.from_numpy(np.asarray(scores, dtype=float)), torch.from_numpy(labels))
+    counts = np.bincount(labels)
+    # Mann and Whitney (1947); the mean over classes, whose areas vary together, is no smaller.
+    errors = [chance_error(each, len(labels) - each) for each in counts if 0 < each < len(labels)]
+    return Agreement(area, float(np.mean(errors)), len(labels)) if area is not None else None
+
+
+def looks_shuffled(new: Agreement, known: float) -> bool:
+    """Whether the new site's labels have nothing to do with its inputs, unlike the known sites'.
+
+    It takes both: no agreement beyond chance, and so many rows that an agreement like the known
+    sites' `known` would have shown.
+    """
+    return new.p_value > RISK and new.highest < known
+
+
+def quick_agreement(inputs: np.ndarray, labels: np.ndarray, seed: int) -> Agreement | None:
+    """The agreement of a random forest's out-of-bag predictions with the labels of a table.
+
+    A second look at small sites: all rows count, not only the few that were held out.
+    """
+    from sklearn.ensemble import RandomForestClassifier
+
+    if not _tells(labels):
+        return None
+    forest = RandomForestClassifier(100, min_samples_leaf=2, oob_score=True, random_state=seed)
+    forest.fit(inputs, labels)
+    votes = np.zeros((len(labels), int(labels.max()) + 1))
+    votes[:, forest.classes_] = np.nan_to_num(forest.oob_decision_function_, nan=0.0)
+    return agreement(np.log(votes + 1e-3), labels)
+
+
+def is_unclear(new: Agreement | None, known: float) -> bool:
+    """Whether the held-out rows do not decide between related and unrelated labels."""
+    return new is None or (new.p_value > RISK and not looks_shuffled(new, known))
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What a model that has learned a site must fulfil to be kept. Each check returns a reason."""
+
+    max_drop: float | None
+    min_score: float | None
+
+    @property
+    def allowed(self) -> float:
+        """How much a past site may lose."""
+        return USUAL_DROP if self.max_drop is None else self.max_drop
+
+    def check_past(
+        self, metric: str, before: Mapping[str, Outputs], after: Mapping[str, Outputs]
+    ) -> str | None:
+        """No past site may lose more than is allowed on its held-out rows."""
+        fewest = FEWEST_ROWS if self.max_drop is None else 1
+        measurable = {
+            name: each
+            for name, each in before.items()
+            if each.logits is not None and len(each) >= fewest
+        }
+        drops = measure_drops(metric, measurable, after)
+        if not drops or drops[0].certain <= self.allowed:
+            return None
+        worst = drops[0]
+        return (
+            f"on the held-out rows of {worst.site!r} the {metric} fell from {worst.before:.3f} to "
+            f"{worst.after:.3f}, by more than --max-drop {self.allowed:g} and what chance "
+            "explains (more --memory, fewer --steps or another method may help)"
+        )
+
+    def check_score(self, metric: str, score: float | None) -> str | None:
+        """The new site's validation rows must reach the score that was asked for."""
+        if self.min_score is None:
+            return None
+        if score is None:
+            return "it has no validation rows to measure --min-score on"
+        if score >= self.min_score:
+            return None
+        return f"its validation {metric} is {score:.3f}, below --min-score {self.min_score:g}"
+
+    def check_agreement(self, new: Agreement | None, known: float) -> str | None:
+        """The labels must have something to do with the inputs, as at the known sites."""
+        if self.min_score is not None or new is None or not looks_shuffled(new, known):
+            return None
+        return (
+            f"its labels seem to have nothing to do with its inputs: on {new.rows} rows, "
+            "predictions for rows that were not trained on agree with them no better than with "
+            f"shuffled ones (area under the ROC curve {new.area:.2f}, p {new.p_value:.2f}; at "
+            f"known sites {known:.2f}); check the label column, or set your own bar by --min-score"
+        )
+
+
+def _tells(labels: np.ndarray) -> bool:
+    """Whether enough rows are outside the most frequent class."""
+    return len(labels) - int(np.bincount(labels).max()) >= FEWEST_OTHERS

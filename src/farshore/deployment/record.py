@@ -1,0 +1,106 @@
+"""The form of a model's record of sites: damaged or hostile values are refused before use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import torch
+
+from ..evaluation.calibration import TEMPERATURES
+from ..forms import NAMES, FormError, Like, ListOf, MapOf, Maybe, check_form, check_keys
+from ..learner import Learner
+from .held_out import check_held_out, check_reliability
+
+KEYS = (
+    "columns",
+    "sites",
+    "sides",
+    "moments",
+    "held_out",
+    "reliability",
+    "calibration",
+    "forgotten",
+)
+ARRIVAL = dict.fromkeys(("rows", "known", "accuracy", "confidence", "atc", "distance"), 0.0)
+PROFILE = dict.fromkeys(("rows", "missing", "unknown", "varying"), 0.0)
+FACTS: dict[str, Any] = {
+    "when": "",
+    "rows": 0,
+    "versions": MapOf(""),
+    "command": "",
+    "scores": MapOf(0.0),
+    "before": MapOf(0.0),
+    "after": MapOf(0.0),
+    "classes": MapOf(0),
+    "profile": PROFILE,
+    "arrival": MapOf(0.0),
+    "agreement": Maybe(0.0),
+    "promised": Maybe(0.0),
+}
+CALIBRATION: dict[str, Any] = {
+    "temperature": 0.0,
+    "offsets": ListOf(0.0),
+    "rows": 0,
+    "labelled": True,
+    "when": "",
+}
+# No number of rows, share or distance of a real site is larger.
+LARGEST = 1e12
+
+
+def check_record(record: Mapping[str, Any], learner: Learner) -> None:
+    """Raise a FormError unless a record of sites is one of this learner's."""
+    if not record:
+        return
+    check_keys(record, dict.fromkeys(KEYS), "the record")
+    check_form(record["forgotten"], NAMES, "forgotten")
+    check_form(record["columns"], MapOf(None), "columns")
+    check_form(record["sites"], MapOf(FACTS), "sites")
+    for name, facts in record["sites"].items():
+        _check_facts(facts, f"sites.{name}")
+    check_form(record["sides"], MapOf(True), "sides")
+    check_form(record["moments"], MapOf(None), "moments")
+    check_held_out(record["held_out"], learner)
+    check_reliability(record["reliability"])
+    _check_calibration(record["calibration"], learner)
+    if record["moments"] and learner.shape is not None:
+        _check_moments(record["moments"], learner)
+
+
+def _check_facts(facts: Mapping[str, Any], where: str) -> None:
+    if facts["arrival"]:
+        check_form(facts["arrival"], ARRIVAL, f"{where}.arrival")
+    for part in ("arrival", "profile", "classes"):
+        for name, value in facts[part].items():
+            if not 0 <= value <= LARGEST:
+                raise FormError(f"{where}.{part}.{name} is {value}, which no site has")
+    for name in ("accuracy", "confidence", "atc"):
+        if not facts["arrival"].get(name, 0) <= 1:
+            raise FormError(f"{where}.arrival.{name} is no share")
+
+
+def _check_calibration(stored: Any, learner: Learner) -> None:
+    check_form(stored, Maybe(CALIBRATION), "calibration")
+    if stored is None:
+        return
+    low, high = TEMPERATURES
+    if not 0.99 * low <= stored["temperature"] <= 1.01 * high:
+        raise FormError(f"calibration.temperature is not from {low} to {high}")
+    if len(stored["offsets"]) != len(learner.classes or []):
+        raise FormError("calibration.offsets are not those of the classes")
+    if any(abs(offset) > 100 for offset in stored["offsets"]):
+        raise FormError("calibration.offsets are too large")
+
+
+def _check_moments(stored: Any, learner: Learner) -> None:
+    shape, dtype = learner.inside_form
+    width = learner.system.features(torch.zeros(1, *shape, dtype=dtype)).shape[1]
+    number = partial(Like, dtype=torch.float32, finite=True)
+    form = {
+        "mean": number((width,)),
+        "precision": number((width, width)),
+        "limit": number(()),
+    }
+    check_form(stored, MapOf(form), "moments")

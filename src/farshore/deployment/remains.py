@@ -1,0 +1,54 @@
+"""What a model's folder stores of its sites, and what remains after `forget`, in words."""
+
+from __future__ import annotations
+
+from ..data.table import TablePreprocessing
+from .familiarity import past_rows
+from .model import Model
+
+
+def what_is_stored(model: Model) -> list[str]:
+    """Everything that comes from the rows of sites."""
+    learner = model.learner
+    past = past_rows(learner)
+    lines = ["weights that were trained on the rows of all sites"]
+    if learner.shape is not None and learner.system.forgets_exactly:
+        lines = ["sums per site, from which the weights are computed; no rows"]
+    elif past:
+        lines.append(f"{sum(len(y) for _, y in past.values())} training rows in the memory")
+    if model.held_out:
+        count = sum(len(rows["labels"]) for rows in model.held_out.values())
+        lines.append(f"{count} held-out rows, at most 200 per site")
+    if model.reliability:
+        lines.append("per site a table of confidences: how many rows, how many of them right")
+    if model.moments:
+        lines.append("per site the mean and the covariance of its features")
+    lines.append(
+        "per site its name, the day, numbers of rows and of each class, shares of missing values, "
+        "and scores"
+    )
+    if model.sides:
+        lines.append(f"checksums of {len(model.sides)} groups")
+    return [*lines, *_of_the_first(model)]
+
+
+def what_remains(model: Model) -> list[str]:
+    """What the folder still contains of a site that was forgotten."""
+    lines = ["the weights, which were trained on its rows and do not change"]
+    if model.learner.system.forgets_exactly:
+        lines = []
+    if model.sides:
+        lines.append("the checksums of the groups of all sites")
+    lines += [
+        "in the log, that a site was learned and forgotten, when, by whom and by which version",
+        "a checksum of its name",
+    ]
+    if model.calibration is not None:
+        lines.append("the calibration, which was fitted to outputs of these weights")
+    return [*lines, *_of_the_first(model)]
+
+
+def _of_the_first(model: Model) -> list[str]:
+    if isinstance(model.learner.preprocessing, TablePreprocessing):
+        return ["the scales and categories of the columns, which are those of the first site"]
+    return []

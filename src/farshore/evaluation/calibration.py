@@ -1,0 +1,173 @@
+"""Calibration of probabilities, and what they say about the accuracy, as pure functions of arrays.
+
+- Temperature scaling (Guo et al., "On Calibration of Modern Neural Networks", ICML 2017):
+  p = softmax(z / T), with the T that has the least log loss.
+- Offsets: p = softmax(z / T + b). With two classes, b moves the threshold of the decision.
+- Class priors by EM (Saerens et al., "Adjusting the Outputs of a Classifier to New a Priori
+  Probabilities", Neural Computation 2002), from probabilities alone.
+- ATC (Garg et al., "Leveraging Unlabeled Data to Predict Out-of-Distribution Performance", ICLR
+  2022): the share of rows whose confidence is above a threshold, which is set such that on labelled
+  rows this share is the accuracy.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize, special, stats
+
+# A temperature outside this range would make all rows certain, or none.
+TEMPERATURES = (0.05, 20.0)
+# Steps of the EM algorithm, which stops earlier when nothing moves any more.
+EM_STEPS = 1000
+EM_TOLERANCE = 1e-10
+# A class that a site seems to lack keeps this prior: its rows must stay possible.
+LEAST_PRIOR = 1e-6
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """logits ↦ logits / temperature + offsets."""
+
+    temperature: float
+    offsets: tuple[float, ...]
+
+    def apply(self, logits: np.ndarray) -> np.ndarray:
+        """The calibrated logits; classes that were added later have no offset."""
+        scaled: np.ndarray = np.asarray(logits, dtype=float) / self.temperature
+        scaled[:, : len(self.offsets)] += np.asarray(self.offsets)
+        return scaled
+
+    @property
+    def threshold(self) -> float | None:
+        """With two classes: the probability of the second one, without offsets, that decides.
+
+        A row belongs to the second class if softmax(z / T) gives it at least this.
+        """
+        if len(self.offsets) != 2:
+            return None
+        return float(special.expit(self.offsets[0] - self.offsets[1]))
+
+
+def unchanged(classes: int) -> Calibration:
+    """The calibration that changes nothing."""
+    return Calibration(1.0, (0.0,) * classes)
+
+
+def probabilities(logits: np.ndarray) -> np.ndarray:
+    """softmax(z) of each row."""
+    shares: np.ndarray = special.softmax(np.asarray(logits, dtype=float), axis=1)
+    return shares
+
+
+def confidences(logits: np.ndarray) -> np.ndarray:
+    """The largest probability of each row."""
+    largest: np.ndarray = probabilities(logits).max(axis=1)
+    return largest
+
+
+def log_losses(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """-log p(label) of each row."""
+    z = np.asarray(logits, dtype=float)
+    losses: np.ndarray = special.logsumexp(z, axis=1) - z[np.arange(len(z)), labels]
+    return losses
+
+
+def fit_temperature(
+    logits: np.ndarray, labels: np.ndarray, *, usual: float = 1.0, trust: float = 0.0
+) -> float:
+    """The temperature with the least Σ -log p(label) + trust · (log T - log usual)² / 2.
+
+    Without `trust` it is the maximum of the likelihood; `trust` is the weight of a normal prior
+    for log T around `usual`, for few rows.
+    """
+    z = np.asarray(logits, dtype=float)
+
+    def objective(log_temperature: float) -> float:
+        loss = float(log_losses(z / math.exp(log_temperature), labels).sum())
+        return loss + 0.5 * trust * (log_temperature - math.log(usual)) ** 2
+
+    low, high = map(math.log, TEMPERATURES)
+    best = optimize.minimize_scalar(
+        objective, bounds=(low, high), method="bounded", options={"xatol": 1e-6}
+    )
+    return float(math.exp(best.x))
+
+
+def fit_offsets(
+    logits: np.ndarray, labels: np.ndarray, *, trust: float, usual: float = 1.0, trust_t: float = 0
+) -> Calibration:
+    """Temperature and offsets together, with the priors log T ~ N(log usual, 1/trust_t) and
+    b ~ N(0, 1/trust).
+    """
+    z = np.asarray(logits, dtype=float)
+    classes = z.shape[1]
+    one_hot = np.eye(classes)[labels]
+
+    def objective(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        log_t, offsets = float(parameters[0]), parameters[1:]
+        scaled = z / math.exp(log_t)
+        log_p = special.log_softmax(scaled + offsets, axis=1)
+        away = log_t - math.log(usual)
+        value = -float((one_hot * log_p).sum())
+        value += 0.5 * trust * float((offsets**2).sum()) + 0.5 * trust_t * away**2
+        slope = np.exp(log_p) - one_hot
+        by_t = -float((slope * scaled).sum()) + trust_t * away
+        return value, np.concatenate([[by_t], slope.sum(axis=0) + trust * offsets])
+
+    start = np.concatenate([[math.log(usual)], np.zeros(classes)])
+    low, high = map(math.log, TEMPERATURES)
+    bounds = [(low, high), *[(-10.0, 10.0)] * classes]
+    best = optimize.minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds)
+    offsets = best.x[1:] - best.x[1:].mean()
+    return Calibration(float(math.exp(best.x[0])), tuple(float(value) for value in offsets))
+
+
+@dataclass(frozen=True)
+class Priors:
+    """Class priors at a new site, and how surprising they are if nothing has changed."""
+
+    shares: np.ndarray
+    p_value: float
+    steps: int
+
+
+def em_priors(given: np.ndarray, known: np.ndarray) -> Priors:
+    """The class priors of unlabelled rows.
+
+    given: p(class | row) under the priors `known`. Each step takes the mean of the probabilities
+    under the current priors. The likelihood ratio 2 Σ log Σ_c p(c | x) new_c / known_c has, if the
+    priors are still `known`, a chi-squared distribution with classes - 1 degrees of freedom.
+    """
+    known = np.clip(np.asarray(known, dtype=float), LEAST_PRIOR, None)
+    known = known / known.sum()
+    current, steps = known.copy(), 0
+    for step in range(EM_STEPS):
+        weighted = given * (current / known)
+        new = (weighted / weighted.sum(axis=1, keepdims=True)).mean(axis=0)
+        new = np.clip(new, LEAST_PRIOR, None)
+        new, moved = new / new.sum(), float(np.abs(new / new.sum() - current).max())
+        current, steps = new, step + 1
+        if moved < EM_TOLERANCE:
+            break
+    gained = 2 * float(np.log((given * (current / known)).sum(axis=1)).sum())
+    p_value = float(stats.chi2.sf(max(0.0, gained), len(known) - 1))
+    return Priors(current, p_value, steps)
+
+
+def atc_threshold(confidence: np.ndarray, correct: np.ndarray) -> float:
+    """The threshold such that the share of rows at or above it is nearest to the accuracy.
+
+    Among n labelled rows with h hits, it is the h-th largest confidence.
+    """
+    hits = round(float(np.sum(correct)))
+    if hits == 0:
+        return math.inf
+    return float(np.sort(confidence)[::-1][hits - 1])
+
+
+def atc(confidence: np.ndarray, threshold: float) -> float:
+    """The share of rows whose confidence reaches the threshold."""
+    return float((confidence >= threshold).mean())

@@ -1,0 +1,70 @@
+"""Loggers: observers that write losses and scores to a CSV file, TensorBoard, W&B or MLflow.
+
+In Python: `from farshore.loggers import TensorBoard`, then `Learner(observer=TensorBoard("logs"))`.
+On the command line: `--log tensorboard`. Each of them but CSV needs a package, which is an extra.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import needs, unknown
+from ..lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from .csv_file import CSV as CSV
+    from .logger import Logger as Logger
+    from .mlflow import MLflow as MLflow
+    from .tensorboard import TensorBoard as TensorBoard
+    from .wandb import Wandb as Wandb
+
+EXPORTS = {
+    "CSV": "csv_file",
+    "Logger": "logger",
+    "MLflow": "mlflow",
+    "TensorBoard": "tensorboard",
+    "Wandb": "wandb",
+}
+# What `--log` calls them, and the package that each needs.
+PACKAGES = {"csv": "", "tensorboard": "tensorboard", "wandb": "wandb", "mlflow": "mlflow"}
+
+__all__ = ["PACKAGES", "check_logger", "make_logger", *EXPORTS]
+
+if not TYPE_CHECKING:  # type checkers use the imports above and reject any other name
+    __getattr__, __dir__ = lazy_exports(__name__, EXPORTS)
+
+
+def check_logger(name: str) -> None:
+    """Refuse an unknown logger, and one whose package is not installed."""
+    if name not in PACKAGES:
+        raise unknown("logger", name, PACKAGES)
+    package = PACKAGES[name]
+    if package and find_spec(package) is None:
+        raise needs(name, f"--log {name} needs {package}", otherwise="use --log csv")
+
+
+def logger_class(name: str) -> type[Logger]:
+    """The logger of this name."""
+    check_logger(name)
+    if name == "csv":
+        from .csv_file import CSV
+
+        return CSV
+    if name == "tensorboard":
+        from .tensorboard import TensorBoard
+
+        return TensorBoard
+    if name == "wandb":
+        from .wandb import Wandb
+
+        return Wandb
+    from .mlflow import MLflow
+
+    return MLflow
+
+
+def make_logger(name: str, folder: str | Path, run: str) -> Logger:
+    """The logger called `name`, which writes the run called `run` into `folder`."""
+    return logger_class(name)(folder, run)

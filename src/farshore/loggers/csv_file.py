@@ -1,0 +1,40 @@
+"""CSV: one file per run, with a line per number."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+from .logger import EVERY, Logger
+
+
+class CSV(Logger):
+    """Writes FOLDER/RUN.csv with the columns step, name and value."""
+
+    name = "csv"
+
+    def __init__(
+        self, folder: str | Path = "logs", run: str = "run", *, every: int = EVERY
+    ) -> None:
+        super().__init__(folder, run, every=every)
+        self.path = self.folder / f"{run}.csv"
+        self._file: IO[str] | None = None
+
+    def write(self, values: Mapping[str, float]) -> None:
+        """Append a line per number; the file is complete after every call."""
+        if self._file is None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("w", encoding="utf-8", newline="")
+            csv.writer(self._file).writerow(["step", "name", "value"])
+        csv.writer(self._file).writerows(
+            [self.count, name, repr(value)] for name, value in values.items()
+        )
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,38 @@
+"""TensorBoard: one folder of events per run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..errors import needs
+from .logger import EVERY, Logger
+
+
+class TensorBoard(Logger):
+    """Writes to FOLDER/RUN; `tensorboard --logdir FOLDER` shows all runs in it."""
+
+    name = "tensorboard"
+
+    def __init__(
+        self, folder: str | Path = "logs", run: str = "run", *, every: int = EVERY
+    ) -> None:
+        super().__init__(folder, run, every=every)
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise needs("tensorboard", "the TensorBoard logger needs tensorboard") from None
+        self._writer = SummaryWriter(str(self.folder / run))
+
+    def write(self, values: Mapping[str, float]) -> None:
+        """Write the numbers as scalars."""
+        for name, value in values.items():
+            self._writer.add_scalar(name, value, self.count)
+
+    def describe(self, facts: Mapping[str, str]) -> None:
+        """Write the facts as a text."""
+        self._writer.add_text("run", "\n".join(f"- {key}: {value}" for key, value in facts.items()))
+
+    def close(self) -> None:
+        """Flush and close the events."""
+        self._writer.close()

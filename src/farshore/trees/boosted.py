@@ -1,0 +1,98 @@
+"""Fitting boosted trees with scikit-learn or LightGBM; both give the same kind of ensemble."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..errors import needs
+from .ensemble import TreeEnsemble, from_sklearn, from_trees
+from .entry import TreesSettings
+
+
+def fit_sklearn(
+    settings: TreesSettings,
+    inputs: np.ndarray,
+    labels: np.ndarray,
+    weights: np.ndarray | None,
+    *,
+    classes: int,
+    seed: int,
+) -> TreeEnsemble:
+    """Fit scikit-learn's HistGradientBoosting."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    model = HistGradientBoostingClassifier(
+        learning_rate=settings.learning_rate,
+        max_iter=settings.iterations,
+        max_leaf_nodes=settings.leaves,
+        min_samples_leaf=settings.rows_per_leaf,
+        l2_regularization=settings.weight_decay,
+        early_stopping=False,
+        random_state=seed,
+    )
+    return from_sklearn(model.fit(inputs, labels, sample_weight=weights), classes)
+
+
+def fit_lightgbm(
+    settings: TreesSettings,
+    inputs: np.ndarray,
+    labels: np.ndarray,
+    weights: np.ndarray | None,
+    *,
+    classes: int,
+    seed: int,
+) -> TreeEnsemble:
+    """Fit LightGBM with the same settings, in the way that repeats itself exactly."""
+    try:
+        import lightgbm
+    except ImportError:
+        what = "library = 'lightgbm' needs the package lightgbm"
+        raise needs("trees", what, otherwise="use library=sklearn") from None
+    present, numbers = np.unique(labels, return_inverse=True)
+    several = len(present) > 2
+    parameters = {
+        "objective": "multiclass" if several else "binary",
+        **({"num_class": len(present)} if several else {}),
+        "learning_rate": settings.learning_rate,
+        "num_leaves": settings.leaves,
+        "min_data_in_leaf": settings.rows_per_leaf,
+        "lambda_l2": settings.weight_decay,
+        "seed": seed % 2**31,
+        "deterministic": True,
+        "force_row_wise": True,
+        "num_threads": torch.get_num_threads(),
+        "verbosity": -1,
+    }
+    rows = lightgbm.Dataset(inputs, numbers, weight=weights, params={"verbosity": -1})
+    booster = lightgbm.train(parameters, rows, num_boost_round=settings.iterations)
+    dumped = booster.dump_model()
+    outputs = int(dumped["num_tree_per_iteration"])
+    trees = [_flat(tree["tree_structure"]) for tree in dumped["tree_info"]]
+    # Its first trees already contain the scores that boosting starts from.
+    return from_trees(trees, np.zeros(outputs), present, classes)
+
+
+def _flat(root: dict[str, Any]) -> dict[str, np.ndarray]:
+    """One tree as arrays, parents before children; a leaf's children are the leaf itself."""
+    nodes: list[dict[str, float]] = []
+
+    def add(node: dict[str, Any]) -> int:
+        own = len(nodes)
+        if "split_feature" not in node:
+            leaf = {"feature": 0, "threshold": 0.0, "left": own, "right": own}
+            nodes.append({**leaf, "value": node["leaf_value"]})
+            return own
+        nodes.append({"feature": node["split_feature"], "threshold": node["threshold"], "value": 0})
+        nodes[own]["left"] = add(node["left_child"])
+        nodes[own]["right"] = add(node["right_child"])
+        return own
+
+    add(root)
+    whole = ("feature", "left", "right")
+    return {
+        name: np.array([node[name] for node in nodes], np.int64 if name in whole else np.float64)
+        for name in ("feature", "threshold", "left", "right", "value")
+    }

@@ -1,0 +1,79 @@
+"""The documentation site and its generated parts are up to date and complete."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import draw_figures
+import pytest
+import site_pages
+import write_recommended
+import write_tutorial
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_page_of_the_recommended_method_is_made_from_its_table() -> None:
+    assert write_recommended.PAGE.read_text() == write_recommended.text(), "run `make docs`"
+
+
+def test_figures_are_up_to_date() -> None:
+    drawn = dict(draw_figures.drawn())
+    assert set(drawn) == set(draw_figures.FOLDER.glob("*.svg"))
+    for path, text in drawn.items():
+        assert path.read_text() == text, f"{path.name}: run `make docs`"
+
+
+def test_the_notebook_has_the_cells_of_its_script_and_their_outputs() -> None:
+    stored = json.loads(write_tutorial.NOTEBOOK.read_text())
+    sources = ["".join(cell["source"]) for cell in stored["cells"]]
+    assert sources == [source for _, source in write_tutorial.CELLS], "run docs/write_tutorial.py"
+    outputs = [cell["outputs"] for cell in stored["cells"] if cell["cell_type"] == "code"]
+    assert all(outputs)
+    assert not any(output["output_type"] == "error" for each in outputs for output in each)
+
+
+@pytest.mark.soak
+def test_the_notebook_runs() -> None:
+    for cell in write_tutorial.executed().cells:
+        if cell.cell_type == "code":
+            assert cell.outputs
+
+
+def test_a_notebook_becomes_markdown() -> None:
+    table = {"data": {"text/html": ["<style>x</style>", "<table></table>"], "text/plain": ["t"]}}
+    cells = [
+        {"cell_type": "markdown", "source": ["# Title"]},
+        {"cell_type": "code", "source": ["1 + 1"], "outputs": [{"data": {"text/plain": ["2"]}}]},
+        {"cell_type": "code", "source": ["frame"], "outputs": [table, {"text": ["printed\n"]}]},
+    ]
+    assert site_pages.as_markdown({"cells": cells}) == (
+        "# Title\n\n```python\n1 + 1\n```\n\n```text\n2\n```\n\n```python\nframe\n```\n\n"
+        '<div style="overflow-x: auto"><table></table></div>\n\n'
+        "```text\nprinted\n```\n"
+    )
+
+
+def test_links_from_the_root_are_those_of_the_site() -> None:
+    text = (
+        "[a](docs/audit.md#x) [b](CONTRIBUTING.md) [c](tests/plugin) [d](https://x.org) [e](#top)"
+    )
+    assert site_pages.relinked(text) == (
+        "[a](audit.md#x) [b](contributing.md) c [d](https://x.org) [e](#top)"
+    )
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    def pages(entry: object) -> list[str]:
+        if isinstance(entry, str):
+            return [entry]
+        values = entry.values() if isinstance(entry, dict) else entry
+        return [page for value in values for page in pages(value)]
+
+    listed = pages(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])
+    assert len(listed) == len(set(listed))
+    made = {*site_pages.PAGES.values(), site_pages.NOTEBOOK.replace(".ipynb", ".md")}
+    written = {path.name for path in (ROOT / "docs").glob("*.md") if "-head" not in path.name}
+    assert set(listed) == written | made
