@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -128,3 +128,13 @@ def means(
         for method, values in grouped
         if len(values) > 1
     }
+
+
+def filled(head: Path, sections: Mapping[str, Callable[[], str]]) -> str:
+    """The text of a head file with each mark `<!-- name -->` replaced by its section."""
+    text = head.read_text()
+    for name, write in sections.items():
+        mark = f"<!-- {name} -->"
+        assert mark in text, f"{head.name} lacks {mark}"
+        text = text.replace(mark, write().rstrip())
+    return text

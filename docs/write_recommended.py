@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
-from tidy_tables import collect, interval, markdown, rows_of, scores, table
+from tidy_tables import collect, filled, interval, markdown, rows_of, scores, table
 
 from farshore.committee.entry import BestSettings
 from farshore.evaluation.over_units import (
@@ -229,18 +229,13 @@ def tables_section() -> str:
 
 def text() -> str:
     """The whole page."""
-    head = HEAD.read_text()
     sections = {
         "summary": summary_section,
         "sentences": sentences,
         "committees": committees_section,
         "tables": tables_section,
     }
-    for name, write in sections.items():
-        mark = f"<!-- {name} -->"
-        assert mark in head, f"{HEAD.name} lacks {mark}"
-        head = head.replace(mark, write().rstrip())
-    return head
+    return filled(HEAD, sections)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import pandas as pd
 from tidy_tables import (
     EXPERIMENTS,
     collect,
+    filled,
     interval,
     markdown,
     means,
@@ -451,7 +452,6 @@ def missing_section() -> str:
 
 def text() -> str:
     """The whole page."""
-    head = HEAD.read_text()
     sections = {
         "claims": claims_section,
         "orders rotated-mnist": lambda: orders_section("rotated-mnist"),
@@ -462,11 +462,7 @@ def text() -> str:
         "runtime": runtime_section,
         "missing": missing_section,
     }
-    for name, write in sections.items():
-        mark = f"<!-- {name} -->"
-        assert mark in head, f"{HEAD.name} lacks {mark}"
-        head = head.replace(mark, write().rstrip())
-    return head
+    return filled(HEAD, sections)
 
 
 if __name__ == "__main__":

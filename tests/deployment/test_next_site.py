@@ -27,6 +27,7 @@ from farshore.deployment.familiarity import past_rows
 from farshore.deployment.gate import agreement, looks_shuffled
 from farshore.deployment.log import as_json, as_markdown
 from farshore.deployment.model import Model, NewModel, calibrate, forget, learn, take_back
+from farshore.deployment.verdict import influences
 from farshore.deployment.words import warning
 from farshore.errors import FarshoreError, StateError
 from farshore.learner import load
@@ -593,3 +594,17 @@ def test_forgetting_in_python_removes_held_out_rows_from_the_previous_version(wo
     assert "clinic 0" not in {**forgotten.held_out, **forgotten.sites}
     with pytest.raises(FarshoreError, match="keeps no previous version"):
         take_back(work / "model")
+
+
+@pytest.mark.parametrize("constant", [0.5, float("nan")])
+def test_all_inputs_count_for_a_model_that_looks_at_none(constant: float) -> None:
+    inputs = np.random.default_rng(0).normal(size=(30, 4))
+
+    def same(rows: np.ndarray) -> np.ndarray:
+        return np.full((len(rows), 2), constant)
+
+    def first_column(rows: np.ndarray) -> np.ndarray:
+        return rows[:, :1]
+
+    assert influences(same, inputs, 0).all()
+    assert influences(first_column, inputs, 0).tolist() == [True, False, False, False]

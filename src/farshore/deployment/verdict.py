@@ -232,7 +232,10 @@ def judge_strangeness(values: np.ndarray, between: Sequence[float]) -> Sign | No
 def influences(
     predict: Callable[[np.ndarray], np.ndarray], inputs: np.ndarray, seed: int
 ) -> np.ndarray:
-    """Which columns of the inputs count: shuffling them changes the predicted probabilities."""
+    """Which columns of the inputs count: shuffling them changes the predicted probabilities.
+
+    If none does, for a model that always predicts the same, all of them count.
+    """
     draws = np.random.default_rng(derive(seed, "verdict", "influence"))
     before = predict(inputs)
     changes = np.zeros(inputs.shape[1])
@@ -240,7 +243,8 @@ def influences(
         shuffled = inputs.copy()
         shuffled[:, column] = draws.permutation(shuffled[:, column])
         changes[column] = np.abs(predict(shuffled) - before).mean()
-    relevant: np.ndarray = changes >= LEAST_INFLUENCE * max(changes.max(), 1e-12)
+    # `not <` also for a model whose probabilities are no numbers.
+    relevant: np.ndarray = ~(changes < LEAST_INFLUENCE * changes.max())
     return relevant
 
 

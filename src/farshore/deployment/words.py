@@ -1,4 +1,4 @@
-"""What is said about a new site: the verdict, the estimate and the calibration, in words."""
+"""The texts of the verdict, the estimate and the calibration for a new site."""
 
 from __future__ import annotations
 
