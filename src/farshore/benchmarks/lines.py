@@ -36,6 +36,8 @@ LINES: dict[str, Line] = {
     "camelyon17-extended": Line("the same with 15 sources, for timing", "camelyon17"),
     "table": Line("your table with a column for the domain and one for the class", own_data=True),
     "image-folder": Line("your images in folders domain/class/file", own_data=True),
+    "image-table": Line("your images, listed in a table with their paths", own_data=True),
+    "hf-dataset": Line("a data set of Hugging Face with a column for the domain", own_data=True),
 }
 
 
