@@ -11,6 +11,7 @@ import argparse
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from tidy_tables import collect, filled, interval, markdown, rows_of, scores, table
@@ -37,18 +38,23 @@ UNITS = {
     "wm811k": "order",
 }
 UNRANKED = ("joint", "majority")
-USUAL: float = BestSettings.model_fields["evenness"].default
+USUAL = {name: BestSettings.model_fields[name].default for name in ("evenness", "members")}
 NAMED = {"wm811k": "wm811k (macro F1)"}
 
 
+def variant(settings: Mapping[str, Any]) -> str | None:
+    """What these settings of `best` change; None for the defaults."""
+    if settings.get("members", USUAL["members"]) != USUAL["members"]:
+        return f"with `{settings['members'].partition('+')[0]}`"
+    value = settings.get("evenness", USUAL["evenness"])
+    return None if value == USUAL["evenness"] else f"λ = {value:g}"
+
+
 def labelled(frame: pd.DataFrame) -> pd.DataFrame:
-    """The runs; `best` with another λ than the default has a name of its own."""
-    values = [json.loads(text).get("evenness", USUAL) for text in frame["settings"]]
+    """The runs; each variant of `best` has a name of its own."""
+    variants = [variant(json.loads(text)) for text in frame["settings"]]
     return frame.assign(
-        method=[
-            name if value == USUAL else f"λ = {value:g}"
-            for name, value in zip(frame["method"], values, strict=True)
-        ]
+        method=[each or name for name, each in zip(frame["method"], variants, strict=True)]
     )
 
 
@@ -71,8 +77,8 @@ def mean(runs: Scores) -> float:
 
 
 def is_committee(name: str) -> bool:
-    """Whether this is `best` with another λ than the default."""
-    return name.startswith("λ")
+    """Whether this is a variant of `best`."""
+    return name.startswith(("λ", "with "))
 
 
 def first(by_method: Mapping[str, Scores]) -> str:
@@ -153,18 +159,18 @@ def sentences() -> str:
 
 
 def committees_section() -> str:
-    """The values of λ, and the choice among them without each data set in turn."""
+    """The variants of `best`, and the choice among them without each data set in turn."""
     known = benchmarks()
     gains: dict[str, dict[str, Difference]] = {}
     for benchmark in known:
         by_method = measured(benchmark)
         for name in by_method:
             if name == "best" or is_committee(name):
-                label = f"λ = {USUAL:g}" if name == "best" else name
+                label = f"`best` (λ = {USUAL['evenness']:g})" if name == "best" else name
                 gains.setdefault(label, {})[benchmark] = against(by_method, name, "er")
     complete = {label: each for label, each in gains.items() if len(each) == len(known)}
     if len(complete) < 2:
-        return "Other values of λ have not been run on all of these data sets yet."
+        return "Other variants have not been run on all of these data sets yet."
     rows = []
     for benchmark in known:
         others = [name for name in known if name != benchmark]

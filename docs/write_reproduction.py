@@ -51,6 +51,7 @@ COLLECTED = (
     "readings",
     "orders_ablated",
     "paper_protocol",
+    "image_benchmarks",
 )
 BENCHMARKS = ("rotated-mnist", "covertype")
 # Trials of the paper's search.
@@ -382,6 +383,139 @@ def readings_section() -> str:
     return markdown(["method", "settings", "target", "source validation", "paper"], rows)
 
 
+def ablated(benchmark: str) -> dict[str, pd.DataFrame]:
+    """The runs of orders_ablated by what was changed."""
+    frame = rows_of("orders_ablated", benchmark)
+    usual = rows_of("all_orders", benchmark).iloc[0]
+    memory, steps = usual["memory_rows"], usual["steps_a_domain"]
+    settings = frame["settings"]
+    other_target = frame["target"] != usual["target"]
+    changes = {
+        "no alignment": settings == '{"alignment_weight": 0.0}',
+        "dynamic priors": settings == '{"priors": "dynamic"}',
+        "memory of 50%": frame["memory_rows"] == memory // 2,
+        "memory of 25%": frame["memory_rows"] == memory // 4,
+        "half the steps": frame["steps_a_domain"] == steps // 2,
+    }
+    named = {name: frame[chosen] for name, chosen in changes.items()}
+    for target in sorted(set(frame["target"][other_target])):
+        named[f"target {target}"] = frame[frame["target"] == target]
+    return {name: part for name, part in named.items() if len(part)}
+
+
+def ablations_section() -> str:
+    """What each change does to the tailored methods, and whether they stay ahead of er."""
+    rows = []
+    for benchmark in BENCHMARKS:
+        usual = scores(rows_of("all_orders", benchmark))
+        for name, frame in ablated(benchmark).items():
+            changed = scores(frame)
+            methods = [method for method in TAILORED if method in changed]
+            theirs = pooled(changed, methods)
+            if not theirs:
+                continue
+            summary = over_units(theirs)
+            assert summary is not None
+            same_target = not name.startswith("target")
+            drop = paired_difference(theirs, pooled(usual, methods)) if same_target else None
+            lead = paired_difference(theirs, changed["er"]) if "er" in changed else None
+            rows.append(
+                [
+                    benchmark,
+                    name,
+                    str(len(methods)),
+                    f"{summary.mean:.1f}",
+                    interval(drop),
+                    interval(lead),
+                    str(summary.units),
+                ]
+            )
+    header = [
+        "data set",
+        "change",
+        "methods",
+        "their mean",
+        "minus the defaults [95%]",
+        "minus `er` with the same change [95%]",
+        "orders",
+    ]
+    return markdown(header, rows)
+
+
+def images_section() -> str:
+    """The image data sets, by order: too few orders for an interval over them."""
+    sections = []
+    for benchmark in ("wm811k", "cifar10-c"):
+        frame = rows_of("image_benchmarks", benchmark)
+        if frame.empty:
+            sections.append(f"### {benchmark}\n\nNot run yet.\n")
+            continue
+        orders = sorted(set(frame["order"]))
+        by_order = {order: means(frame[frame["order"] == order]) for order in orders}
+        paper = {
+            method: number
+            for (method, variant, name), number in paper_numbers("main").items()
+            if name == benchmark and not variant
+        }
+        overall = means(frame)
+        rows = []
+        for name in sorted(overall, key=lambda name: -overall[name][0]):
+            of_orders = [by_order[order].get(name) for order in orders]
+            ers = [by_order[order]["er"] for order in orders]
+            rows.append(
+                [
+                    f"`{name}`",
+                    *(f"{each[0]:.1f} ± {each[1]:.1f}" if each else "-" for each in of_orders),
+                    *(
+                        signed(each[0] - er[0]) if each and name != "er" else "-"
+                        for each, er in zip(of_orders, ers, strict=True)
+                    ),
+                    f"{paper[name][0]:.1f} ± {paper[name][1]:.1f}" if name in paper else "-",
+                ]
+            )
+        titles = [order.replace(",", " ") for order in orders]
+        header = ["method", *titles, *(f"minus `er`, {title}" for title in titles), "paper"]
+        sections.append(f"### {benchmark}\n\n" + markdown(header, rows))
+    return "\n".join(sections)
+
+
+def protocol_section() -> str:
+    """The paper's search with the order drawn in each trial, where all trials have run."""
+    sections = []
+    for benchmark in BENCHMARKS:
+        frame = rows_of("paper_protocol", benchmark)
+        whole = frame.groupby(["method", "run_seed"])["trial"].transform("nunique") >= TRIALS
+        frame = frame[whole].reset_index(drop=True)
+        if frame.empty:
+            sections.append(f"### {benchmark}\n\nNo method has all its trials yet.\n")
+            continue
+        chosen = selected(frame)
+        paper = {
+            method: number
+            for (method, variant, name), number in (
+                paper_numbers("main") | paper_numbers("naive")
+            ).items()
+            if name == benchmark and not variant
+        }
+        rows = []
+        scored = means(chosen)
+        for name in sorted(scored, key=lambda name: -scored[name][0]):
+            of_method = chosen[chosen["method"] == name]
+            last = Counter(str(order).split(",")[-1] for order in of_method["order"])
+            rows.append(
+                [
+                    f"`{name}`",
+                    str(len(of_method)),
+                    f"{scored[name][0]:.1f} ± {scored[name][1]:.1f}",
+                    ", ".join(f"{source} ({count})" for source, count in last.most_common()),
+                    f"{paper[name][0]:.1f} ± {paper[name][1]:.1f}" if name in paper else "-",
+                ]
+            )
+        header = ["method", "seeds", "selected, target", "last source of the selected", "paper"]
+        sections.append(f"### {benchmark}\n\n" + markdown(header, rows))
+    return "\n".join(sections)
+
+
 def runtime_section() -> str:
     """Training time relative to er on the same machine, beside the paper's."""
     frame = rows_of("all_orders", "rotated-mnist")
@@ -459,6 +593,9 @@ def text() -> str:
         "column": column_section,
         "searched": searched_section,
         "readings": readings_section,
+        "ablations": ablations_section,
+        "protocol": protocol_section,
+        "images": images_section,
         "runtime": runtime_section,
         "missing": missing_section,
     }

@@ -25,7 +25,7 @@ from farshore.export import export_model
 from farshore.observer import Observer
 from farshore.testing.toys import toy_learned, toy_learner, toy_rows
 
-MEMBERS = ("er-kd", "ridge", "slda")
+MEMBERS = ("cl-mix", "ridge", "slda")
 EVEN = torch.tensor([0.5, 0.5])
 
 
@@ -164,7 +164,7 @@ def test_settings_reach_the_trained_member() -> None:
     "members", ["ridge", "er", "er+er-kd", "er+ridge+ridge", "trees+ridge", "joint+ridge", ""]
 )
 def test_other_members_are_refused(members: str) -> None:
-    with pytest.raises(FarshoreError, match="such as er-kd\\+ridge"):
+    with pytest.raises(FarshoreError, match="such as cl-mix\\+ridge"):
         Learner(method="best", settings={"members": members})
 
 

@@ -19,7 +19,7 @@ class BestSettings(MethodSettings):
     """
 
     members: str = setting(
-        "er-kd+ridge+slda",
+        "cl-mix+ridge+slda",
         help="joined by +: one method that is trained by steps, then ridge, slda or ncm",
     )
     evenness: float = setting(
@@ -55,7 +55,7 @@ def check_members(names: list[str]) -> None:
     ):
         raise ValueError(
             "a method that is trained by steps, then different names from "
-            f"{', '.join(CLOSED_FORMS)}, joined by +, such as er-kd+ridge"
+            f"{', '.join(CLOSED_FORMS)}, joined by +, such as cl-mix+ridge"
         )
 
 
@@ -73,7 +73,7 @@ class Best(Entry):
     Paper: none of its own. Averaging different learners is described in Dietterich, "Ensemble
     Methods in Machine Learning", MCS 2000, and weights by held-out loss in Wolpert, "Stacked
     Generalization", Neural Networks 5, 1992; here a domain that is not learned yet is the held-out
-    set. The members are `er-kd`, `ridge` and `slda`.
+    set. The members are `cl-mix`, `ridge` and `slda`.
 
     The members fail differently: the network leans towards the newest domain, while the closed
     forms do not depend on the order but use only fixed features. Few domains cannot rank similar
@@ -86,9 +86,9 @@ class Best(Entry):
 
     name = "best"
     group = "committee"
-    reference = "weighted average of er-kd, ridge and slda"
+    reference = "weighted average of cl-mix, ridge and slda"
     system = "committee"
-    results_version = 2
+    results_version = 3
     weighs_rows = True
     grows = True
     Settings: ClassVar[type[MethodSettings]] = BestSettings

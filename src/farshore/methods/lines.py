@@ -60,7 +60,7 @@ LINES: dict[str, dict[str, str]] = {
         "majority": "always the most frequent class; the level to beat",
     },
     "committee": {
-        "best": "er-kd and two closed forms together; start here",
+        "best": "cl-mix and two closed forms together; start here",
     },
     "adaptation": {
         "tent": "adapts normalisation layers to the target's inputs",
