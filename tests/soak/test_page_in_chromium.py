@@ -429,7 +429,9 @@ def test_the_page_of_the_small_experiment_is_built_in_time_and_draws(
     write_report(tmp_path / "runs", tmp_path / "report.html")
     assert time.perf_counter() - start < 20
     assert (tmp_path / "report.html").stat().st_size < LARGEST
-    shown_page = opened(tmp_path / "report.html")
-    assert shown_page.locator("section.table tr.row").count() == len(select_methods(["all"]))
-    assert shown_page.locator(".plot svg.main-svg").count() >= 5
-    check_opening(shown_page, tmp_path / "runs", 1280)
+    for width in (390, 1400):
+        phone = width < 500
+        tab = opened(tmp_path / "report.html", width=width, has_touch=phone, is_mobile=phone)
+        assert tab.locator("section.table tr.row").count() == len(select_methods(["all"]))
+        assert tab.locator(".plot svg.main-svg").count() >= 5
+        check_opening(tab, tmp_path / "runs", width)
