@@ -13,6 +13,7 @@ and with the one that a pretrained network would get.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
@@ -23,7 +24,7 @@ import numpy as np
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 from farshore.benchmarks.cifar10_c import read_batches
-from farshore.benchmarks.tinyimagenet_c import TinyImageNetC
+from farshore.benchmarks.tinyimagenet_c import open_images
 from farshore.evaluation.over_units import paired_difference
 from farshore.protocol import Run, execute
 
@@ -65,6 +66,20 @@ def write(folder: Path, images: np.ndarray, labels: np.ndarray) -> None:
             for row in rows[number * PER_DOMAIN : (number + 1) * PER_DOMAIN]:
                 picture = Image.fromarray(images[row].transpose(1, 2, 0))
                 change(picture).save(target / f"{row:06}.png")
+
+
+def read_tiny(folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """The training images of TinyImageNet's first classes."""
+    names, read, _ = open_images(folder)
+    by_class: dict[str, list[str]] = {}
+    for name in sorted(names):
+        if name.startswith("train/") and name.endswith(".JPEG"):
+            by_class.setdefault(name.split("/")[1], []).append(name)
+    chosen = [file for label in list(by_class)[:CLASSES] for file in by_class[label]]
+    images = [Image.open(io.BytesIO(read(name))).convert("RGB") for name in chosen]
+    pixels = np.stack([np.asarray(image).transpose(2, 0, 1) for image in images])
+    labels = [list(by_class).index(name.split("/")[1]) for name in chosen]
+    return pixels, np.array(labels)
 
 
 def scores(folder: Path, method: str, **fields: Any) -> Scores:
@@ -114,10 +129,10 @@ def line(*cells: str) -> None:
 
 
 def report(name: str, folder: Path, kinds: Iterable[tuple[str, dict[str, Any]]]) -> None:
-    """One row for each kind of features: er and best beside the nearest class mean."""
+    """Rows for each kind of features: methods beside the nearest class mean."""
     for features, fields in kinds:
         nearest = scores(folder, "ncm", **fields)
-        for method in ("er", "best"):
+        for method in ("ridge", "er", "best"):
             ours = scores(folder, method, **fields)
             line(
                 name,
@@ -166,7 +181,7 @@ def main() -> None:
             kinds.append(("`resnet18`, `--size 96`", pretrained))
         report("CIFAR-10, test images", root / "cifar", kinds)
         if given.tiny is not None:
-            write(root / "tiny", *TinyImageNetC().read_train(given.tiny))
+            write(root / "tiny", *read_tiny(given.tiny))
             report("TinyImageNet", root / "tiny", [("`histogram`", histogram)])
         from_scratch("CIFAR-10, test images", root / "cifar")
 

@@ -195,10 +195,11 @@ def test_a_recorded_step_augments_anew() -> None:
     assert not torch.allclose(weights(plain), weights(recorded), atol=1e-4)
 
 
-def test_features_of_a_frozen_backbone_on_a_gpu(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["ncm", "er"])
+def test_features_of_a_frozen_backbone_on_a_gpu(method: str, tmp_path: Path) -> None:
     scores = {}
     for device in ("cpu", "cuda"):
-        made = Learner("histogram", memory=60, settings={"batch_size": 16}, device=device)
+        made = Learner("histogram", method, memory=60, device=device)
         for seed in range(2):
             domain = made.prepared(images(seed))
             made.learn_domain(domain, steps=STEPS, classes=[0, 1])
@@ -206,7 +207,8 @@ def test_features_of_a_frozen_backbone_on_a_gpu(tmp_path: Path) -> None:
         made.save(tmp_path / device)
         again = load(tmp_path / device, device=device)
         assert (again.predict(images(2).inputs) == made.predict(images(2).inputs)).all()
-    assert abs(scores["cpu"] - scores["cuda"]).max() < 1e-2
+    if method == "ncm":  # er draws other batches on another device
+        assert abs(scores["cpu"] - scores["cuda"]).max() < 1e-3
 
 
 def test_a_step_that_does_not_fit_names_micro_batch() -> None:

@@ -37,7 +37,10 @@ def learn(
     ] = None,
     method: Annotated[
         str | None,
-        typer.Option(help="new model: method; `farshore methods` lists them [default: er]"),
+        typer.Option(
+            help="new model: method; `farshore methods` lists them [default: er; for images on a "
+            "frozen network ridge]"
+        ),
     ] = None,
     network: Annotated[
         str | None,

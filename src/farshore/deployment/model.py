@@ -45,7 +45,7 @@ from ..forms import FormError
 from ..learner import USUAL_RUN, Learner, follow, from_state_dict
 from ..lock import exclusive
 from ..names import check_name
-from ..networks.build import settle_network
+from ..networks.build import is_pretrained, settle_network
 from ..observer import Observer
 from ..settings import MethodSettings, RunSettings, divide
 from ..state import (
@@ -94,9 +94,11 @@ class NewModel:
 
     def make(self, site: Site, *, device: str, observer: Observer | None) -> Learner:
         """Create an untrained learner for a site like this one."""
+        images = isinstance(site.inputs, Tensor)
+        network = self.chosen_network(images=images)
         return Learner(
-            network=self.chosen_network(images=isinstance(site.inputs, Tensor)),
-            method=self.method or "er",
+            network=network,
+            method=self.method or self._usual_method(network, images=images),
             memory=self.memory if self.memory is not None else 1000,
             settings=self.settings,
             network_settings=self.network_settings,
@@ -114,6 +116,14 @@ class NewModel:
         if self.network is not None or not images:
             return self.network or "mlp"
         return "resnet18" if "weights" in self.network_settings else usual_image_network()
+
+    def _usual_method(self, network: str, *, images: bool) -> str:
+        """The method if none is named: the closed form on frozen features of images."""
+        train = self.settings.get("train", "auto")
+        frozen = train == "head" or (
+            train == "auto" and is_pretrained(network, self.network_settings)
+        )
+        return "ridge" if images and frozen else "er"
 
     def image_form(self, size: int | None) -> ImagePreprocessing:
         """The form of images that the network expects; the first site decides on colour."""
