@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from farshore.deployment.model import NewModel, learn
+from farshore.deployment.changes import learn
+from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
 
 INPUTS = ["age", "pressure", "marker", "weight"]

@@ -163,7 +163,7 @@ def _import_all(main: Callable[[], None]) -> None:
     import importlib
     import io
 
-    import farshore.deployment.model
+    import farshore.deployment.changes
     import farshore.report.write  # noqa: F401
 
     reader, writer = os.pipe()

@@ -21,7 +21,8 @@ from safetensors.torch import load, save
 from typer.main import get_command
 
 from farshore.cli.app import app
-from farshore.deployment.model import NewModel, learn
+from farshore.deployment.changes import learn
+from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
 from farshore.errors import FarshoreError
 from farshore.observer import Observer

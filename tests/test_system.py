@@ -18,7 +18,9 @@ import farshore
 from farshore.benchmarks.heart_hospitals import read_heart
 from farshore.cli.show import show
 from farshore.data.domain import Domain, Rows
-from farshore.deployment.model import Model, NewModel, forget, learn
+from farshore.deployment.changes import forget, learn
+from farshore.deployment.model import Model
+from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
 from farshore.methods import METHODS, Entry
 from farshore.system import SYSTEMS, Setup, System, Usage

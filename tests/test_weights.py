@@ -14,7 +14,9 @@ from torch import Tensor
 import farshore
 from farshore import Learner, Run, execute
 from farshore.data.domain import Domain
-from farshore.deployment.model import Model, NewModel, learn
+from farshore.deployment.changes import learn
+from farshore.deployment.model import Model
+from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
 from farshore.errors import FarshoreError
 from farshore.methods import METHODS

@@ -16,7 +16,8 @@ from filling import full_disk
 from sweeping import experiment, swept
 
 from farshore.cli.app import main
-from farshore.deployment.model import NewModel, learn
+from farshore.deployment.changes import learn
+from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
 from farshore.engines.carry_out import carry_out, open_runs
 from farshore.engines.inline import InlineEngine

@@ -15,7 +15,9 @@ from torch import Tensor
 from farshore.benchmarks.heart_hospitals import read_heart
 from farshore.cli.forget import forget as forget_command
 from farshore.data.domain import Domain
-from farshore.deployment.model import Model, NewModel, forget, learn, take_back
+from farshore.deployment.changes import forget, learn, take_back
+from farshore.deployment.model import Model
+from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
 from farshore.learner import Learner, load
 from farshore.testing import differences, toy_images, toy_rows

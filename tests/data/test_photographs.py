@@ -157,7 +157,9 @@ def test_broken_files_can_be_left_out_and_are_listed(messy: Path) -> None:
 
 
 def test_a_deployed_model_refuses_or_leaves_out_broken_images(messy: Path, tmp_path: Path) -> None:
-    from farshore.deployment.model import Learned, NewModel, learn
+    from farshore.deployment.changes import learn
+    from farshore.deployment.model import Learned
+    from farshore.deployment.new_model import NewModel
     from farshore.deployment.site import Columns
 
     def learn_site(**options: bool) -> Learned:

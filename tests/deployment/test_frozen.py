@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from farshore.deployment.model import Model, NewModel, forget, learn, take_back
+from farshore.deployment.changes import forget, learn, take_back
+from farshore.deployment.model import Model
+from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
 from farshore.errors import FarshoreError
 

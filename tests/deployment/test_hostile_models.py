@@ -10,7 +10,9 @@ from confined import confine
 from mutated_models import FEW_METHODS, make_models
 from safetensors.torch import load, save
 
-from farshore.deployment.model import Model, NewModel, learn
+from farshore.deployment.changes import learn
+from farshore.deployment.model import Model
+from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
 from farshore.errors import FarshoreError, StateError
 

@@ -13,8 +13,10 @@ from torch import Tensor
 
 from farshore import state
 from farshore.cli.app import main
+from farshore.deployment.changes import forget, learn, take_back
 from farshore.deployment.familiarity import past_rows
-from farshore.deployment.model import Model, NewModel, forget, learn, take_back
+from farshore.deployment.model import Model
+from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
 from farshore.errors import DivergedError, FarshoreError
 from farshore.learner import load

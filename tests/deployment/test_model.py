@@ -16,7 +16,9 @@ from PIL import Image
 
 import farshore
 from farshore.cli.app import main
-from farshore.deployment.model import Model, NewModel, learn
+from farshore.deployment.changes import learn
+from farshore.deployment.model import Model
+from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
 from farshore.learner import load
 from farshore.lock import exclusive
@@ -379,7 +381,8 @@ def test_saving_a_loaded_model_keeps_its_record_of_columns_sites_and_groups(
 LEARN = """
 import sys, torch
 torch.set_num_threads(1)
-from farshore.deployment.model import learn, NewModel
+from farshore.deployment.changes import learn
+from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
 model, data, name, steps, every = sys.argv[1:6]
 new = NewModel()

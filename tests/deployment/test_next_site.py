@@ -15,6 +15,7 @@ import yaml
 from clinics import COLUMNS, clinic, failing, make_model
 
 from farshore.cli.app import main
+from farshore.deployment.changes import calibrate, forget, learn, take_back
 from farshore.deployment.estimate import (
     WAYS,
     Arrival,
@@ -26,7 +27,8 @@ from farshore.deployment.estimate import (
 from farshore.deployment.familiarity import past_rows
 from farshore.deployment.gate import agreement, looks_shuffled
 from farshore.deployment.log import as_json, as_markdown
-from farshore.deployment.model import Model, NewModel, calibrate, forget, learn, take_back
+from farshore.deployment.model import Model
+from farshore.deployment.new_model import NewModel
 from farshore.deployment.verdict import influences
 from farshore.deployment.words import warning
 from farshore.errors import FarshoreError, StateError

@@ -23,7 +23,8 @@ import torch
 from damaging import edited, mutate
 from PIL import Image
 
-from farshore.deployment.model import NewModel, learn, take_back
+from farshore.deployment.changes import learn, take_back
+from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns, read_site
 from farshore.errors import FarshoreError
 from farshore.learner import Learner, load
@@ -40,7 +41,8 @@ STEPS, EVERY = 300, 20
 LEARNER = """
 import sys, torch
 torch.set_num_threads(1)
-from farshore.deployment.model import learn, take_back, NewModel
+from farshore.deployment.changes import learn, take_back
+from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
 model, data, steps, every, rounds = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:6])
 print("ready", flush=True)

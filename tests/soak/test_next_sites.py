@@ -11,8 +11,10 @@ from clinics import clinic, failing, make_model
 from made_sites import Made, make_sites
 
 from farshore.deployment.calibrate import fit_labelled
+from farshore.deployment.changes import learn
 from farshore.deployment.estimate import Estimate
-from farshore.deployment.model import Model, NewModel, learn
+from farshore.deployment.model import Model
+from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
 
 pytestmark = pytest.mark.soak

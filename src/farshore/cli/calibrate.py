@@ -37,7 +37,7 @@ def calibrate(
     Example: farshore calibrate model/ thirty_rows.csv
     """
     from ..data.read_table import TextForm
-    from ..deployment.model import calibrate as calibrate_model
+    from ..deployment.changes import calibrate as calibrate_model
     from ..deployment.words import calibration_lines
     from .tables import printable
 

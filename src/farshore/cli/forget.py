@@ -25,7 +25,7 @@ def forget(
 
     Example: farshore forget model/ "site A"
     """
-    from ..deployment.model import forget as forget_site
+    from ..deployment.changes import forget as forget_site
     from ..deployment.remains import what_remains
     from .tables import printable
 

@@ -165,8 +165,8 @@ def learn(
     """
     from ..data.columns import named_classes
     from ..data.read_table import TextForm
-    from ..deployment.model import NewModel
-    from ..deployment.model import learn as learn_site
+    from ..deployment.changes import learn as learn_site
+    from ..deployment.new_model import NewModel
     from ..deployment.site import Columns
     from ..settings import parse_assignments
     from .progress import ProgressObserver

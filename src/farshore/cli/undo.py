@@ -18,7 +18,7 @@ def undo(
 
     Example: farshore undo model/
     """
-    from ..deployment.model import take_back
+    from ..deployment.changes import take_back
     from .tables import printable
 
     names = [domain["name"] for domain in take_back(model, network=network).learner.domains]

@@ -1,0 +1,365 @@
+"""What changes a model in a folder: learn, calibrate, undo and forget.
+
+Each may be killed at any moment: the folder then contains the old model or the new one, and the
+same command finishes the work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from torch import Tensor
+
+from ..checkpoints import EVERY, Checkpoints
+from ..data.convert import encode_labels
+from ..data.progress import following
+from ..data.public_files import known_checksum
+from ..data.read_table import TextForm
+from ..data.steps import usual_steps
+from ..errors import DivergedError, FarshoreError, StateError
+from ..forms import FormError
+from ..learner import Learner, follow
+from ..lock import exclusive
+from ..names import check_name
+from ..observer import Observer
+from ..state import (
+    MANIFEST,
+    check_undo,
+    current_tag,
+    is_unfinished,
+    load_parts,
+    remove_orphans,
+    remove_state,
+    undo,
+)
+from .calibrate import Calibrated, fit_labelled, fit_unlabelled
+from .gate import Gate
+from .log import FORGOTTEN, Entry, log_state, read_log
+from .model import CHECKPOINT, LOG, Learned, Model, checksum
+from .new_model import NewModel
+from .site import Columns, Site, read_site
+
+LARGEST_SIDE = 4096
+
+
+def learn(
+    folder: str | Path,
+    data: str | Path,
+    *,
+    name: str,
+    columns: Columns,
+    new: NewModel,
+    steps: int | None = None,
+    validation: float = 0.2,
+    max_drop: float | None = None,
+    min_score: float | None = None,
+    every: int = EVERY,
+    size: int | None = None,
+    skip_broken: bool = False,
+    form: TextForm | None = None,
+    new_classes: bool = False,
+    device: str = "cpu",
+    observer: Observer | None = None,
+) -> Learned:
+    """Learn one more site into the model in `folder`, which is created if it does not exist.
+
+    The folder stays as it was if the score on the held-out rows of a past site drops by more than
+    `max_drop` (by default 0.1) beyond what chance explains, if the score on the new site's own
+    validation rows is below `min_score`, or, without `min_score`, if its labels seem to have
+    nothing to do with its inputs. A site that was learned from the same data by the same command is
+    not learned again. Without `steps`, they follow from the rows: 20 passes over the training rows,
+    100 to 1000 steps.
+    """
+    folder = Path(folder)
+    check_name(name, "--name")
+    _check_options(max_drop, min_score, validation, size)
+    if not _is_ours(folder):
+        raise FarshoreError(f"{folder} exists and is not a model: name another folder")
+    with exclusive(folder):
+        model = None
+        if (folder / MANIFEST).is_file():
+            remove_orphans(folder, kind="learner")
+            model = Model.open(folder, network=new.network, device=device, observer=observer)
+            if model.started:
+                new.check(model.learner, folder)
+            columns = columns.or_else(model.columns)
+        existed = model is not None
+        known = model.learner.preprocessing if model is not None else None
+        tell = (observer or Observer()).note
+        new_form = new.image_form(size) if known is None and Path(data).is_dir() else None
+        with following(follow(observer or Observer())):
+            site = read_site(
+                data,
+                columns,
+                known,
+                labelled=True,
+                new_form=new_form,
+                size=size,
+                skip_broken=skip_broken,
+                form=form,
+            )
+        for note in site.notes:
+            tell(note)  # ahead of training: a wrong file can be stopped
+        created = model is None or not model.started
+        if model is None or created:
+            model = _created(folder, site, new, device=device, observer=observer)
+        if steps is None:
+            steps = usual_steps((1 - validation) * len(site))
+        command = _describe_command(data, site, columns, form, steps=steps, validation=validation)
+        checkpoints = _checkpoints(model, every)
+        if model.sites.get(name, {}).get("command") == command:
+            checkpoints.clear()  # the process that learned it may have been killed before it could
+            return _learned_already(model, name, site, tell)
+        if max_drop is not None and not model.learner.method_type.keeps_rows():
+            raise FarshoreError(
+                f"--max-drop: method {model.learner.method_type.name!r} keeps no rows of past "
+                "sites to measure a drop on; leave the option out"
+            )
+        old, past = model.knowledge, model.measurable()
+        before, outputs = model.standing(past), old.outputs
+        arrival = (
+            {}
+            if created
+            else old.arrival(model.learner.inside(model.inputs(site)), site.labels or [])
+        )
+        try:
+            domain, scores = model.learn(
+                site,
+                name,
+                columns,
+                steps=steps,
+                validation=validation,
+                new_classes=new_classes,
+                checkpoints=checkpoints,
+            )
+        except DivergedError as error:
+            checkpoints.clear()  # it leads to the same end
+            raise error if created else _with_fixed_settings(error, folder) from None
+        gate = Gate(max_drop, min_score)
+        refusal = model.why_refused(gate, domain, scores, outputs)
+        if refusal is not None:
+            checkpoints.clear()
+            if not existed:
+                remove_state(folder, kind="learner")
+            raise FarshoreError(f"{name!r} was not kept: {refusal}; {folder} is unchanged")
+        own = model.agreement_with(domain)
+        model.sites[name] |= {
+            "command": command,
+            "scores": scores,
+            "before": before,
+            "after": model.standing(past),
+            "arrival": arrival,
+            "agreement": own.area if own is not None else None,
+            "promised": min_score,
+        }
+        decided = {"steps": steps, "validation": validation, "max_drop": gate.allowed}
+        model.note_learned(name, decided | {"min_score": min_score})
+        model.save()
+        checkpoints.clear()
+    return model.outcome(name, created=created, notes=site.notes)
+
+
+def _learned_already(model: Model, name: str, site: Site, tell: Callable[[str], None]) -> Learned:
+    """What was found when this site was learned by the same command."""
+    note = f"{name} was learned already, from the same data: nothing was trained"
+    tell(note)
+    return model.outcome(name, created=False, notes=[*site.notes, note])
+
+
+def _check_options(
+    max_drop: float | None, min_score: float | None, validation: float, size: int | None
+) -> None:
+    for flag, value in (("--max-drop", max_drop), ("--min-score", min_score)):
+        if value is not None and not 0 <= value <= 1:
+            raise FarshoreError(
+                f"{flag} {value} is not allowed: give a share from 0 to 1, for example 0.02"
+            )
+    if min_score is not None and validation == 0:
+        raise FarshoreError(
+            "--min-score is not allowed with --validation 0: there are no rows to measure it on"
+        )
+    if size is not None and not 1 <= size <= LARGEST_SIDE:
+        raise FarshoreError(
+            f"--size {size} is not allowed: give a number of pixels from 1 to {LARGEST_SIDE}"
+        )
+
+
+def _created(
+    folder: Path, site: Site, new: NewModel, *, device: str, observer: Observer | None
+) -> Model:
+    """A new, untrained model for a site like this one, saved so that its settings are known."""
+    model = Model(folder, new.make(site, device=device, observer=observer), None)
+    if model.learner.metric == "macro_f1" and new.metric is None:
+        (observer or Observer()).note(
+            "note: the rarest class has fewer than 5% of the rows: scores are macro F1, in "
+            "which every class counts the same (--metric accuracy for accuracy)"
+        )
+    model.save(keep_previous=False)
+    return model
+
+
+def calibrate(
+    folder: str | Path,
+    data: str | Path,
+    *,
+    labelled: bool = True,
+    label: str | None = None,
+    form: TextForm | None = None,
+    network: str | None = None,
+) -> tuple[Calibrated, Model]:
+    """Calibrate the outputs of the model in `folder` to a few rows of a new site.
+
+    Nothing is trained. The previous version is kept for `undo`; a later `learn` drops the
+    calibration. Nothing is written if the rows give no reason to change anything.
+    """
+    with exclusive(_existing(folder)):
+        remove_orphans(Path(folder), kind="learner")
+        model = Model.open(folder, network=network)
+        site = model.read(data, labelled=labelled, label=label, form=form)
+        for note in site.notes:
+            model.learner.observer.note(note)
+        logits = model.learner.logits(model.inputs(site)).double().cpu().numpy()
+        usual = model.knowledge.temperature
+        if labelled:
+            classes = model.learner.classes or []
+            labels = encode_labels(site.labels or [], classes, domain="DATA").numpy()
+            done = fit_labelled(logits, labels, usual=usual)
+        else:
+            done = fit_unlabelled(logits, model.class_shares(), temperature=usual)
+        fitted = {
+            "temperature": done.calibration.temperature,
+            "offsets": list(done.calibration.offsets),
+            "rows": done.rows,
+            "labelled": labelled,
+        }
+        # The same rows again, perhaps after a kill: what `undo` returns to must stay.
+        again = model.calibration is not None and fitted.items() <= model.calibration.items()
+        if done.changes and not again:
+            model.note_calibrated(fitted, done.kind)
+            model.save()
+        return done, model
+
+
+def take_back(folder: str | Path, *, network: str | None = None) -> Model:
+    """Return to the version before the last change, and open it."""
+    with exclusive(_existing(folder)):
+        try:
+            check_undo(folder, kind="learner")
+        except StateError:
+            remove_orphans(Path(folder), kind="learner")
+            raise
+        # Before the version changes: what is deleted last tells a repeated command to finish.
+        Checkpoints(Path(folder) / CHECKPOINT, base="").clear()
+        # Not by opening the model, which would delete what tells that an undo is unfinished.
+        parts = load_parts(folder, kind="learner")
+        try:
+            log = read_log(parts[LOG]) if LOG in parts else []
+        except FormError as error:
+            raise StateError(f"{folder} is damaged: its log cannot be read ({error})") from None
+        note = f"{log[-1].action} {log[-1].site or ''}".strip() if log else ""
+        undone = Entry(action="undone", note=note)
+        undo(folder, kind="learner", records={LOG: log_state([*log, undone])})
+        return Model.open(folder, network=network)
+
+
+def forget(folder: str | Path, name: str, *, network: str | None = None) -> Model:
+    """Delete everything that is kept of a domain, also from the previous version.
+
+    This cannot be undone. A domain that is forgotten already only loses what a killed process left
+    of it.
+    """
+    with exclusive(_existing(folder)):
+        remove_orphans(Path(folder), kind="learner")
+        model = Model.open(folder, network=network)
+        names = [domain["name"] for domain in model.learner.domains]
+        emptied = name in names and model.empty_mixed_memory()
+        if name in names or checksum(name) not in model.forgotten:
+            model.learner.forget(name)
+        # Before the model is saved: a checkpoint contains rows, and a repeated command finds it.
+        Checkpoints(Path(folder) / CHECKPOINT, base="").clear()
+        if name in names:
+            model.drop(name)
+            model.log.append(
+                Entry(
+                    action="forgot",
+                    site=f"{FORGOTTEN} {checksum(name)}",
+                    metric=model.learner.metric,
+                    note=_how_forgotten(model.learner, emptied),
+                )
+            )
+            model.save(keep_previous=False)
+        return model
+
+
+def _how_forgotten(learner: Learner, emptied: bool) -> str:
+    if learner.system.forgets_exactly:
+        return "weights computed again without it"
+    return (
+        "the rows of all sites in the memory; the weights stay"
+        if emptied
+        else ("its rows; the weights stay")
+    )
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a model may be made or extended here: nothing of anybody else's lies in it."""
+    if not folder.is_dir():
+        return not folder.exists() and not folder.is_symlink()
+    return (folder / MANIFEST).is_file() or is_unfinished(folder)
+
+
+def _existing(folder: str | Path) -> Path:
+    """The path of a model's folder; an error for any other folder, before it gets a lock file."""
+    current_tag(folder, kind="learner")
+    return Path(folder)
+
+
+def _checkpoints(model: Model, every: int) -> Checkpoints:
+    """The checkpoint of the site that is learned next.
+
+    A new model is known by its settings, because it is saved again whenever the command is
+    repeated. A checkpoint of other settings is discarded.
+    """
+    if model.started:
+        base = current_tag(model.folder, kind="learner")
+    else:
+        base = "new " + checksum(json.dumps(model.learner.config, sort_keys=True, default=str))
+    checkpoints = Checkpoints(model.folder / CHECKPOINT, base=base, every=every)
+    if checkpoints.exists() and checkpoints.read() is None and not model.started:
+        model.learner.observer.note(
+            "the checkpoint of an earlier attempt with other settings is discarded"
+        )
+    return checkpoints
+
+
+def _describe_command(
+    data: str | Path,
+    site: Site,
+    columns: Columns,
+    form: TextForm | None,
+    *,
+    steps: int,
+    validation: float,
+) -> str:
+    """A checksum of what a command learns: the data, the columns, the steps and the split."""
+    digest = hashlib.sha256()
+    if isinstance(site.inputs, Tensor):
+        digest.update(json.dumps([site.names, site.labels]).encode())
+        digest.update(site.inputs.numpy().tobytes())
+    else:
+        digest.update(known_checksum(Path(data).expanduser()).encode())
+    written = (form or TextForm()).model_dump(mode="json")
+    fields = [columns.model_dump(mode="json"), written, steps, validation]
+    digest.update(json.dumps(fields, sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def _with_fixed_settings(error: DivergedError, folder: Path) -> DivergedError:
+    """What helps after the first site: its settings cannot be changed any more."""
+    return DivergedError(
+        f"{error}; the settings of {folder} are fixed, so this needs a new model: here, fewer "
+        f"--steps may help; {folder} is unchanged"
+    )
