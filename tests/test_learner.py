@@ -13,10 +13,10 @@ import torch
 from torch import nn
 
 import farshore
+from farshore.batches import replay_plan
 from farshore.errors import FarshoreError, SealedTargetError, StateError
 from farshore.learner import Learner, load
 from farshore.testing import differences
-from farshore.trainer import replay_plan
 
 FAST = {"batch_size": 8, "learning_rate": 0.01}
 

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from torch import Tensor
 
 from . import catalog
+from .batches import ALL_SOURCES
 from .benchmarks import BENCHMARKS
 from .benchmarks.benchmark import Benchmark
 from .benchmarks.own_images import OwnImages
@@ -46,7 +47,6 @@ from .profiles import PROFILES
 from .randomness import generator
 from .resume import Resume
 from .settings import MethodSettings, RunSettings, divide, explain
-from .trainer import ALL_SOURCES
 
 # How a run ended. `pruned`: stopped between two domains by the sources' scores; the target was
 # never opened.
