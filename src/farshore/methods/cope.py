@@ -72,7 +72,7 @@ class CoPE(Method):
     log space. The embedding is the network's last linear layer with 100 outputs instead of C, as in
     both codes (`embedding=features` compares the features themselves). As in all methods, replay
     starts with the second domain and takes as many rows of each past domain as the batch has; the
-    authors take one batch in all (`replay_budget=total`). The benchmark's τ near 1 is far from
+    authors use one batch in total (`replay_budget=total`). The benchmark's τ near 1 is far from
     CoPE's own 0.05 to 0.1.
     """
 
