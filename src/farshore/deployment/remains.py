@@ -20,7 +20,9 @@ def what_is_stored(model: Model) -> list[str]:
         count = sum(len(rows["labels"]) for rows in model.held_out.values())
         lines.append(f"{count} held-out rows, at most 200 per site")
     if model.reliability:
-        lines.append("for each site, a table of confidences: how many rows, and how many of them were right")
+        lines.append(
+            "for each site, a table of confidences: counts of rows, and of right predictions"
+        )
     if model.moments:
         lines.append("for each site, the mean and the covariance of its features")
     lines.append(

@@ -315,8 +315,8 @@ def judge_profile(here: Profile, known: Sequence[Profile]) -> tuple[Range, Range
     varying = min((each.varying for each in known), default=0.0)
     if here.rows >= FEWEST_ROWS and here.varying < VARYING_FACTOR * varying:
         reasons.append(
-            f"{100 * (1 - here.varying):.0f}% of the inputs have the same value in all rows, but at "
-            f"known sites at most {100 * (1 - varying):.0f}%"
+            f"{100 * (1 - here.varying):.0f}% of the inputs have the same value in all rows, but "
+            f"at known sites at most {100 * (1 - varying):.0f}%"
         )
     return missing, unknown, reasons
 
