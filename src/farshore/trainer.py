@@ -158,7 +158,7 @@ class Trainer(System):
         method counts differently. Returns the total number of steps.
         """
         if self.domains:
-            raise FarshoreError("domains are learned jointly in one call, ahead of any other")
+            raise FarshoreError("domains are learned jointly in one call, before any other")
         sources = [domain.split("train").to(self.device) for domain in domains]
         total = self.method.joint_steps(steps, len(domains))
         with training(ALL_SOURCES):

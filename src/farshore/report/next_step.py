@@ -40,9 +40,7 @@ def next_step(
     if verdict.outcome is Outcome.UNTESTED:
         search = experiment.search.model_copy(update={"seeds": list(range(SEEDS))})
         changed = part.model_copy(update={"search": search})
-        return _again(
-            experiment, changed, folder
-        ), "add seeds, so that the difference can be tested"
+        return _again(experiment, changed, folder), "add seeds to test the difference"
     if BENCHMARKS.get(part.data[0].benchmark).own_data and verdict.leader is not None:
         label = part.data[0].options.get("label", "CLASS")
         return (

@@ -269,10 +269,11 @@ def _worst_of_baseline(contest: Contest, ordered: Sequence[Entrant]) -> list[str
     if base is None or place is None or len(contest.datasets) > 1:
         return []
     scores = [contest.score(base, each) or 0.0 for each in base.scores]
+    targets = {each.target for each in base.scores}
+    cause = "the order" if len(targets) == 1 else "where it is measured"
     return [
         f"{base.label} scores between {min(scores):.1f} and {max(scores):.1f}%, depending on "
-        f"{'the order' if len({each.target for each in base.scores}) == 1 else 'where it is measured'}; "
-        f"worst {_where(contest, place)}."
+        f"{cause}; worst {_where(contest, place)}."
     ]
 
 
