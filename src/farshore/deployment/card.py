@@ -23,7 +23,7 @@ def model_card(model: Model, name: str, licence: str | None = None) -> str:
     )
     sections = {
         f"# {escaped(name)}": _summary(model),
-        "## Intended use": "To be written: what the model is for, and what it must not be used for.",
+        "## Intended use": "To be written: what the model is for, and what it is not for.",
         "## Training data": _sites(model),
         "## Scores": _scores(model),
         "## Limits": _limits(model),
