@@ -100,8 +100,8 @@ class Run(BaseModel):
     def normal(self) -> Run:
         """The same run with validated options and settings.
 
-        Two ways of writing a value therefore give the same run. Options at their defaults are left out,
-        and the device `auto` becomes the one that is used.
+        Two ways of writing a value therefore give the same run. Options at their defaults are left
+        out, and the device `auto` becomes the one that is used.
         Unknown names and invalid values are refused.
         """
         kind = BENCHMARKS.get(self.benchmark)
