@@ -164,7 +164,7 @@ def _mean(scores: Scores) -> float:
 
 def domain() -> Drawing:
     """The same classes look different at every site."""
-    drawing = Drawing(640, 190, "A domain: one site, whose data look different from those of others")
+    drawing = Drawing(640, 190, "A domain: one site, whose data look different from other sites")
     for number, (name, shift) in enumerate(
         (("hospital A", 0), ("hospital B", 26), ("hospital C", 52))
     ):
