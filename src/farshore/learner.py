@@ -649,7 +649,7 @@ class Learner:
         if state["dtype"] not in ("float32", "uint8"):
             raise FormError(f"dtype is {str(state['dtype'])[:40]!r}, not float32 or uint8")
         if state["dtype"] == "uint8" and len(shape) != 3 and isinstance(self._network, str):
-            raise FormError("dtype is uint8, but the rows are no images")
+            raise FormError("dtype is uint8, but the rows are not images")
         _check_preprocessing(self.preprocessing, shape, state["dtype"])
         dtype = getattr(torch, state["dtype"])
         self._load_frozen(state.get(FROZEN), shape, dtype)
@@ -831,7 +831,9 @@ def check_classes(classes: Sequence[Label]) -> list[Label]:
     labels = list(classes)
     for label in labels:
         if not isinstance(label, str | int | float) or label != label:
-            raise FarshoreError(f"classes: {str(label)[:40]!r} is no label: give numbers or texts")
+            raise FarshoreError(
+                f"classes: {str(label)[:40]!r} is not a label: give numbers or text"
+            )
     twice = next((label for label, count in Counter(labels).items() if count > 1), None)
     if twice is not None:
         raise FarshoreError(f"classes: {twice!r} is named twice: name every class once")

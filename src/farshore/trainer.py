@@ -473,7 +473,7 @@ class Trainer(System):
         if self.average is not None:
             self.average.check_state(state["average"], inside_domain="within" in state)
         if not is_count(state["steps_done"]):
-            raise FormError("steps_done is no number of steps")
+            raise FormError("steps_done is not a number of steps")
         check_form(state["domains"], NAMES, "domains")
         weights = {
             name: Like(tuple(value.shape), value.dtype, finite=value.is_floating_point())
