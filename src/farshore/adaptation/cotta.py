@@ -50,7 +50,7 @@ class CoTTASettings(AdaptationSettings):
     confidence_threshold: Annotated[float, Field(ge=0, le=1)] | Literal["source"] = setting(
         "source",
         help="p_th: below this confidence of the source model the teacher is averaged over copies; "
-        "source: the 5% quantile on validation rows of the last source, less 0.05",
+        "source: the 5% quantile on validation rows of the last source, minus 0.05",
     )
     averaged: Literal["rows", "batch"] = setting(
         "rows",

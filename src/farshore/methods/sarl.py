@@ -29,7 +29,7 @@ class SARLSettings(MethodSettings):
         1.0, Choice((0.2, 0.5, 1.0)), ge=0, help="α, weight of keeping replayed logits as stored"
     )
     stable_weight: float = setting(
-        1.0, ge=0, help="β, weight of keeping current logits as the model before this domain"
+        1.0, ge=0, help="β, weight of keeping current logits as in the model before this domain"
     )
     prototype_weight: float = setting(
         1.0,
