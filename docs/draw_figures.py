@@ -164,7 +164,7 @@ def _mean(scores: Scores) -> float:
 
 def domain() -> Drawing:
     """The same classes look different at every site."""
-    drawing = Drawing(640, 190, "A domain: one site, with its own way of making data")
+    drawing = Drawing(640, 190, "A domain: one site, whose data look different from other sites")
     for number, (name, shift) in enumerate(
         (("hospital A", 0), ("hospital B", 26), ("hospital C", 52))
     ):
@@ -258,7 +258,7 @@ def invariance() -> Drawing:
 def priors() -> Drawing:
     """What a domain looked like when it was learned, kept as an anchor."""
     drawing = Drawing(
-        640, 150, "Priors: the statistic of a domain is stored when it has been learned"
+        640, 150, "Priors: the statistic of a domain is stored once it has been learned"
     )
     box(drawing, 20, 20, "domain A learned", "#cfe3f5", 150)
     box(drawing, 20, 92, "stored prior of A", GREY, 150)

@@ -36,7 +36,7 @@ def text() -> str:
 def section(kind: type[Method] | type[Adaptation]) -> str:
     """The section of one system: its docstring, the origin of its defaults, its own settings."""
     own = [name for name in kind.Settings.model_fields if name not in MethodSettings.model_fields]
-    origin = inspect.getdoc(kind.Settings) if own else "Only the settings of every method."
+    origin = inspect.getdoc(kind.Settings) if own else "only those of every method."
     lines = [f"### `{kind.name}`\n", f"{inspect.getdoc(kind)}\n", f"Settings: {origin}\n"]
     if own:
         lines += [table(kind.Settings, own, kind.name)]

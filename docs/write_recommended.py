@@ -142,7 +142,7 @@ def sentences() -> str:
     better = [name for name, gain in gains.items() if gain.certain and gain.mean > 0]
     worse = [name for name, gain in gains.items() if gain.mean < 0]
     lines = [
-        f"`best` is first, or its interval reaches the first, on {len(level)} of {len(known)} data "
+        f"`best` is first, or not clearly behind the first, on {len(level)} of {len(known)} data "
         f"sets. It is clearly ahead of `er` on {len(better)} of them."
     ]
     for name in behind:

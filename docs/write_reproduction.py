@@ -303,7 +303,7 @@ def column_section() -> str:
     close = [name for name in main if near(ours[name][0], paper[name])]
     summary = (
         f"{len(close)} of the {len(main)} systems of the main table lie within two of the paper's "
-        "standard errors or 3 points.\n\n"
+        "standard errors, or 3 points, of its score.\n\n"
     )
     header = ["method", "ours", "paper", "difference", "near", "our sources, training rows"]
     return summary + markdown(header, rows)
@@ -345,7 +345,7 @@ def searched_section() -> str:
         )
     header = ["method", "seeds", "defaults", "selected", "paper", "difference", "near"]
     names = ", ".join(f"`{name}`" for name in gained)
-    summary = f"The search brings {len(gained)} more systems near the paper: {names}.\n\n"
+    summary = f"The search brings {len(gained)} more systems close to the paper: {names}.\n\n"
     return summary + markdown(header, rows)
 
 
@@ -487,7 +487,7 @@ def protocol_section() -> str:
         whole = frame.groupby(["method", "run_seed"])["trial"].transform("nunique") >= TRIALS
         frame = frame[whole].reset_index(drop=True)
         if frame.empty:
-            sections.append(f"### {benchmark}\n\nNo method has all its trials yet.\n")
+            sections.append(f"### {benchmark}\n\nNo method has finished all its trials yet.\n")
             continue
         chosen = selected(frame)
         paper = {

@@ -21,8 +21,8 @@ CELLS: list[tuple[str, str]] = [
         TEXT,
         """# A tour in one notebook
 
-Four hospitals, one classifier, and a hospital that nobody has seen: each of the four plays that
-part in turn. The data come with the package (UCI Heart Disease, 920 patients). Everything runs on a
+Four hospitals, one classifier, and a hospital that nobody has seen: each of the four takes that
+role in turn. The data come with the package (UCI Heart Disease, 920 patients). Everything runs on a
 CPU in a minute or two.""",
     ),
     (
@@ -45,8 +45,8 @@ next hospital hard.
 ## Compare methods
 
 Every hospital is left out in turn, and the three others are learned one after another, in two
-orders. The table is ranked by the score at the hospital that was left out; `difference` is from
-`er`, with a 95% interval over hospitals.""",
+orders. The table is ranked by the score at the hospital that was left out. `difference` is the
+method's score minus that of `er`, with a 95% interval over hospitals.""",
     ),
     (
         CODE,
@@ -102,7 +102,7 @@ pd.crosstab(new["disease"], pd.Series(predicted, index=new.index, name="predicte
         TEXT,
         """## What to read next
 
-- *Audit* says what score to expect at a new site, with an interval, and which method to use.
+- *Audit* tells you what score to expect at a new site, with an interval, and which method to use.
 - *Deployment* has the commands for a model in a folder: `learn`, `predict`, `undo`, `forget`.
 - *Concepts* explains order, target, leak, replay, invariance and prior with one figure each.""",
     ),

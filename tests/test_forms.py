@@ -45,7 +45,7 @@ def test_what_fits_passes(form: Any, stored: Any) -> None:
         ({"a": 1}, {"a": "1"}, "state.a is str, not int"),
         ({"a": 1}, {}, "state has no 'a'"),
         ({"a": 1}, {"a": 1, "c": 2}, "state has an unknown entry 'c'"),
-        ([1, 2], [1], "state is no list of 2 entries"),
+        ([1, 2], [1], "state is not a list of 2 entries"),
         (ListOf("", distinct=True), ["x", "x"], "state has an entry twice"),
         ({"a": [1.0]}, {"a": [float("inf")]}, "state.a.0 is inf, not a finite number"),
         (Like((2,), finite=True), torch.tensor([0.0, float("inf")]), "NaN or infinite values"),

@@ -132,7 +132,7 @@ class WeightAverage:
         check_keys(state, self.state_dict(), "average")
         Like((), torch.float64, finite=True).check(state["steps"], "average.steps")
         if float(state["steps"]) < 0:
-            raise FormError("average.steps is no number of steps")
+            raise FormError("average.steps is not a number of steps")
         for part, own in (("mean", self._parameters()), ("raw", self._values())):
             form = {
                 name: Like(tuple(value.shape), value.dtype, finite=value.is_floating_point())

@@ -40,7 +40,7 @@ class Like:
     def check(self, stored: Any, where: str) -> None:
         """Raise an error unless `stored` is such a tensor."""
         if not isinstance(stored, Tensor) or stored.layout != torch.strided:
-            raise FormError(f"{where} is no tensor")
+            raise FormError(f"{where} is not a tensor")
         typed = stored.is_floating_point() if self.dtype is None else stored.dtype == self.dtype
         if not typed:
             raise FormError(f"{where} has type {_name(stored.dtype)}, not {_name(self.dtype)}")
@@ -102,7 +102,7 @@ def check_form(stored: Any, form: Any, where: str) -> None:
         _check_list(stored, form, where)
     elif isinstance(form, MapOf):
         if not isinstance(stored, Mapping) or not all(isinstance(key, str) for key in stored):
-            raise FormError(f"{where} is no dictionary of names")
+            raise FormError(f"{where} is not a dictionary of names")
         for key, value in stored.items():
             check_form(value, form.form, f"{where}.{key}")
     elif isinstance(form, Mapping):
@@ -111,7 +111,7 @@ def check_form(stored: Any, form: Any, where: str) -> None:
             check_form(stored[key], value, f"{where}.{key}")
     elif isinstance(form, Sequence) and not isinstance(form, str):
         if not isinstance(stored, list | tuple) or len(stored) != len(form):
-            raise FormError(f"{where} is no list of {len(form)} entries")
+            raise FormError(f"{where} is not a list of {len(form)} entries")
         for index, value in enumerate(form):
             check_form(stored[index], value, f"{where}.{index}")
     elif form is not None:
@@ -121,7 +121,7 @@ def check_form(stored: Any, form: Any, where: str) -> None:
 def check_keys(stored: Any, form: Mapping[Any, Any], where: str) -> None:
     """Raise a FormError unless `stored` is a dictionary with exactly the keys of `form`."""
     if not isinstance(stored, Mapping):
-        raise FormError(f"{where} is no dictionary")
+        raise FormError(f"{where} is not a dictionary")
     for key in form:
         if key not in stored:
             raise FormError(f"{where} has no {key!r}")
@@ -137,7 +137,7 @@ def is_count(value: Any) -> bool:
 
 def _check_list(stored: Any, form: ListOf, where: str) -> None:
     if not isinstance(stored, list | tuple):
-        raise FormError(f"{where} is no list")
+        raise FormError(f"{where} is not a list")
     for index, value in enumerate(stored):
         check_form(value, form.form, f"{where}.{index}")
     if form.distinct and len(set(stored)) != len(stored):

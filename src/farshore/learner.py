@@ -106,7 +106,7 @@ class Learner:
         numbers) by the first domain's training rows; "none" takes numbers and images as they are.
         By default "columns"; "none" if the network is your own, whose first layer is made for
         certain inputs.
-    weighted: whether rows have weights. By default the first domain decides: whether its weights
+    weighted: whether rows have weights. By default they do if the weights of the first domain
         differ.
     profile: the name of a settings profile, which determines the defaults; if not given,
         `default` for tables, `frozen-features` for a classifier on a frozen backbone, and for
@@ -305,7 +305,7 @@ class Learner:
         classes: Sequence[Label] | None = None,
         checkpoints: Checkpoints | None = None,
     ) -> None:
-        """Learn a Domain with class numbers as labels, after a check ahead of the first step.
+        """Check a Domain with class numbers as labels, then learn it.
 
         With a frozen backbone its inputs are features, as `prepared` makes them.
         """
@@ -322,7 +322,7 @@ class Learner:
     def learn_jointly(self, domains: Sequence[Domain], *, steps: int) -> int:
         """Learn all domains at once, for upper bounds and source models.
 
-        `steps` counts per domain. Returns the total number of steps.
+        `steps` is per domain. Returns the total number of steps.
         """
         if self.domains or not domains:
             raise FarshoreError("learn_jointly takes all domains in one call, and only once")
@@ -357,7 +357,7 @@ class Learner:
     def forget(self, domain: str) -> None:
         """Delete the kept rows of this domain and the state that the method keeps for it.
 
-        Trained weights stay as they are; a closed-form method computes its own again.
+        Trained weights stay as they are; a closed-form method recomputes its own.
         """
         names = [seen["name"] for seen in self.domains]
         if domain not in names:
@@ -649,7 +649,7 @@ class Learner:
         if state["dtype"] not in ("float32", "uint8"):
             raise FormError(f"dtype is {str(state['dtype'])[:40]!r}, not float32 or uint8")
         if state["dtype"] == "uint8" and len(shape) != 3 and isinstance(self._network, str):
-            raise FormError("dtype is uint8, but the rows are no images")
+            raise FormError("dtype is uint8, but the rows are not images")
         _check_preprocessing(self.preprocessing, shape, state["dtype"])
         dtype = getattr(torch, state["dtype"])
         self._load_frozen(state.get(FROZEN), shape, dtype)
@@ -831,7 +831,9 @@ def check_classes(classes: Sequence[Label]) -> list[Label]:
     labels = list(classes)
     for label in labels:
         if not isinstance(label, str | int | float) or label != label:
-            raise FarshoreError(f"classes: {str(label)[:40]!r} is no label: give numbers or texts")
+            raise FarshoreError(
+                f"classes: {str(label)[:40]!r} is not a label: give numbers or text"
+            )
     twice = next((label for label, count in Counter(labels).items() if count > 1), None)
     if twice is not None:
         raise FarshoreError(f"classes: {twice!r} is named twice: name every class once")

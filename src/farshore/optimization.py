@@ -103,13 +103,13 @@ def check_optimizers(optimizers: Sequence[Optimizer], states: Any) -> None:
     Fused kernels do not check the shapes of moments: a wrong one would crash the process.
     """
     if not isinstance(states, list) or len(states) != len(optimizers):
-        raise FormError(f"optimizers is no list of {len(optimizers)} states")
+        raise FormError(f"optimizers is not a list of {len(optimizers)} states")
     for number, (optimizer, state) in enumerate(zip(optimizers, states, strict=True)):
         where = f"optimizers.{number}"
         fresh = optimizer.state_dict()
         check_keys(state, fresh, where)
         if not isinstance(state["param_groups"], list):
-            raise FormError(f"{where}.param_groups is no list")
+            raise FormError(f"{where}.param_groups is not a list")
         check_form(state["param_groups"], fresh["param_groups"], f"{where}.param_groups")
         for stored, own in zip(state["param_groups"], fresh["param_groups"], strict=True):
             _check_group(stored, own, f"{where}.param_groups")
@@ -132,7 +132,7 @@ def _check_moments(
     optimizer: Optimizer, stored: Any, parameters: Sequence[nn.Parameter], where: str
 ) -> None:
     if not isinstance(stored, Mapping):
-        raise FormError(f"{where} is no dictionary")
+        raise FormError(f"{where} is not a dictionary")
     # An optimiser of a method's own may name its entries too.
     declared = getattr(optimizer, "moments", None)
     names = dict.fromkeys(declared) if declared else MOMENTS.get(type(optimizer))

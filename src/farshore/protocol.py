@@ -100,8 +100,8 @@ class Run(BaseModel):
     def normal(self) -> Run:
         """The same run with validated options and settings.
 
-        Two ways of writing a value thus give the same run. Options at their defaults are left out,
-        and the device `auto` becomes the one that is used.
+        Two ways of writing a value therefore give the same run. Options at their defaults are left
+        out, and the device `auto` becomes the one that is used.
         Unknown names and invalid values are refused.
         """
         kind = BENCHMARKS.get(self.benchmark)
@@ -284,7 +284,7 @@ def execute(
 ) -> Result:
     """Carry out a run.
 
-    Errors in the run are reported ahead of the first step; the target is opened after the last one.
+    Errors in the run are reported before the first step; the target is opened after the last one.
 
     resume: where the state is saved at the end of each domain. If it contains one, the run
         continues from there.

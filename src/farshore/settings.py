@@ -265,7 +265,7 @@ class RunSettings(Settings):
     replay_budget: Literal["per-domain", "total"] = setting(
         "per-domain",
         help="per-domain: as many rows of each past domain as of the current one; total: one "
-        "batch divided over the past domains",
+        "batch divided among the past domains",
     )
     memory_fill: Literal["end", "reservoir"] = setting(
         "end",
@@ -276,7 +276,7 @@ class RunSettings(Settings):
         False, help="keep the same number of rows per class in each partition"
     )
     memory_bytes: int | None = setting(
-        None, gt=0, help="limit on the memory in bytes, in addition to the one in rows"
+        None, gt=0, help="limit on the memory in bytes, in addition to the limit in rows"
     )
     class_weight: Literal["none", "balanced"] = setting(
         "none",
@@ -293,7 +293,10 @@ class RunSettings(Settings):
     )
     average_decay: float = setting(0.99, ge=0, lt=1, help="ρ of average=ema, per step")
     average_start: float = setting(
-        0.5, ge=0, lt=1, help="share of a domain's steps ahead of the mean of average=swad"
+        0.5,
+        ge=0,
+        lt=1,
+        help="share of a domain's steps after which the mean of average=swad begins",
     )
     execution: Literal["auto", "eager", "compiled", "graph"] = setting(
         "auto",
@@ -326,11 +329,11 @@ class RunSettings(Settings):
     )
     augment: Literal["none", "standard", "strong"] = setting(
         "none",
-        help="change training images at random: standard: crop and flip; strong: also colours; "
+        help="random changes to training images: standard: crop and flip; strong: also colours; "
         "never in evaluation",
     )
     augment_flip: bool = setting(
-        True, help="false: augment never exchanges left and right, where they matter"
+        True, help="false: augment never swaps left and right, where the difference matters"
     )
     augment_copies: int = setting(
         0,

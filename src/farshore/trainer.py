@@ -138,7 +138,7 @@ class Trainer(System):
         method counts differently. Returns the total number of steps.
         """
         if self.domains:
-            raise FarshoreError("domains are learned jointly in one call, ahead of any other")
+            raise FarshoreError("domains are learned jointly in one call, before any other")
         sources = [domain.split("train").to(self.device) for domain in domains]
         total = self.method.joint_steps(steps, len(domains))
         with training(ALL_SOURCES):
@@ -453,7 +453,7 @@ class Trainer(System):
         if self.average is not None:
             self.average.check_state(state["average"], inside_domain="within" in state)
         if not is_count(state["steps_done"]):
-            raise FormError("steps_done is no number of steps")
+            raise FormError("steps_done is not a number of steps")
         check_form(state["domains"], NAMES, "domains")
         weights = {
             name: Like(tuple(value.shape), value.dtype, finite=value.is_floating_point())

@@ -51,7 +51,8 @@ def test_the_page_of_the_demo_has_its_verdict(tmp_path: Path) -> None:
     assert verdict.leader.method == "best"
     texts = closing(table.contest, verdict)
     assert texts[0] == (
-        "finetune scores 15 or 80% at target 75, depending on an order that you cannot choose."
+        "finetune scores between 15 and 80% at target 75, depending on an order that you cannot "
+        "choose."
     )
     assert texts[1].startswith("best scores 75 to 75% there")
     assert "2.9 points above training on all sources at once (72.4%)" in texts[2]

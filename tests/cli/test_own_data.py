@@ -172,7 +172,7 @@ def test_domains_are_found_as_a_user_types_it(
             "farshore run heart.csv er --domain hospital --label num --target va --size 0",
             "unknown option of table 'size'",
         ),
-        ("farshore run rotated-mnist er --root nowhere", "--root 'nowhere' is no folder"),
+        ("farshore run rotated-mnist er --root nowhere", "--root 'nowhere' is not a folder"),
         ("farshore run rotated-mnist er", "type `farshore prepare rotated-mnist` first"),
         ("farshore run rotated-mnist-extended er", "type `farshore prepare rotated-mnist` first"),
         ("farshore prepare rotated-mnst", "did you mean 'rotated-mnist'?"),

@@ -182,7 +182,7 @@ def test_nothing_of_a_forgotten_site_is_left_in_the_folder(method: str, tmp_path
 @pytest.mark.parametrize(
     ("method", "settings", "message"),
     [
-        ("ridge", {"random_features": 20}, "were computed again without it"),
+        ("ridge", {"random_features": 20}, "were recomputed without it"),
         ("ridge", {"random_features": 20, "first_domain_tuning": True}, "were trained on it"),
         ("er", {}, "were trained on it"),
     ],

@@ -1,4 +1,4 @@
-"""Defaults of own data: steps from rows, one replay batch in all, and the device that is there."""
+"""Defaults of own data: steps from rows, one replay batch in total, and the device found."""
 
 from __future__ import annotations
 

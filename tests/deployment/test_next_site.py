@@ -131,7 +131,7 @@ def test_predict_ends_with_the_verdict(
     assert code == 0
     last = out.strip().splitlines()[-1]
     assert last.startswith("verdict: ALARM")
-    assert "100% of the values are missing, at known sites at most 0%" in last
+    assert "100% of the values are missing, but at known sites at most 0%" in last
     assert "two-sample test: the site differs from the known ones (p < 0.0001, area 1.00" in out
     assert "mean confidence" in out
 
@@ -301,7 +301,7 @@ def test_a_warning_needs_the_whole_interval_below_the_promise() -> None:
     done = estimate(here, arrivals([0.9] * 4, [0.7, 0.72, 0.68, 0.7]))
     assert isinstance(done, Estimate)
     assert warning(done, done.high - 0.01) is None
-    assert "below the 95.0% that the model was accepted with" in warning(done, 0.95)
+    assert "below the 95.0% at which the model was accepted" in warning(done, 0.95)
     assert warning(done, None) is None
     assert warning(NoEstimate("nobody knows", here), 0.95) is None
 
@@ -465,7 +465,7 @@ def test_a_closed_form_forgets_without_weights(
     shutil.copytree(by_sums / "model", tmp_path / "model")
     code, out = typed(monkeypatch, capsys, "forget", tmp_path / "model", "clinic 0")
     assert code == 0
-    assert "The weights were computed again without it." in out
+    assert "The weights were recomputed without it." in out
     assert "which were trained on its rows" not in out
     assert set(Model.open(tmp_path / "model").reliability) == {"clinic 1", "clinic 2"}
 

@@ -249,7 +249,9 @@ def test_runs_of_a_changed_experiment_are_a_problem(tmp_path: Path) -> None:
     record_experiment(experiment(part=BOTH), tmp_path, make_book(EXPERIMENTS / "none.yaml"))
     report = build_report(tmp_path)
     assert only(report).whole
-    assert any("20 runs" in text and "of no recorded plan" in text for text in report.problems)
+    assert any(
+        "20 runs" in text and "belong to no recorded plan" in text for text in report.problems
+    )
 
 
 def test_two_results_versions_without_a_plan(tmp_path: Path) -> None:

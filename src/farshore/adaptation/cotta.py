@@ -50,7 +50,7 @@ class CoTTASettings(AdaptationSettings):
     confidence_threshold: Annotated[float, Field(ge=0, le=1)] | Literal["source"] = setting(
         "source",
         help="p_th: below this confidence of the source model the teacher is averaged over copies; "
-        "source: the 5% quantile on validation rows of the last source, less 0.05",
+        "source: the 5% quantile on validation rows of the last source, minus 0.05",
     )
     averaged: Literal["rows", "batch"] = setting(
         "rows",
@@ -80,12 +80,12 @@ class CoTTA(Adaptation):
     Paper: Wang, Fink, Van Gool, Dai, "Continual Test-Time Domain Adaptation", CVPR 2022.
 
     Online: each row is predicted once. Readings: the authors compute p_th as the 5% quantile of the
-    source model's confidence on source images, less 0.05 (as they explain in thread 16 of
+    source model's confidence on source images, minus 0.05 (as they explain in thread 16 of
     github.com/qinenergy/cotta), and filter images by it; their code compares the mean of a batch
     with it (`averaged=batch`). Here rows are compared with a quantile of rows: the mean of a batch
     is below it only if the source model is very confident, and otherwise nothing would ever be
     averaged. The source rows are validation rows of the source learned last (of all sources, if
-    they were learned jointly): of sources that it has forgotten the model is less sure than of the
+    they were learned jointly): the model is less sure of sources that it has forgotten than of the
     target. The loss is the asymmetric one of the CIFAR experiments. Copies of a table are its rows
     with noise; images with values outside [0, 1] are not augmented. Batch sizes differ by at most
     one row. With α = 0.999 the teacher hardly moves within a few dozen batches, so the result is

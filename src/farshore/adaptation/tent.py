@@ -51,8 +51,8 @@ class TENT(Adaptation):
     Minimization", ICLR 2021.
 
     Online: each row is predicted once, by a model adapted to the earlier batches. Readings: in
-    networks with GroupNorm or LayerNorm the scale and shift of these layers adapt, which have no
-    batch statistics (a common extension; the official code raises an error). A network without
+    networks with GroupNorm or LayerNorm, which have no batch statistics, the scale and shift of
+    these layers adapt (a common extension; the official code raises an error). A network without
     normalisation layers is not adapted, and a note reports it (`adapted=features` or `all` adapts
     other layers). Batch sizes differ by at most one row, so that the last batch is not a single
     row, for which BatchNorm has no statistics; a single row is normalised by the stored statistics.

@@ -100,7 +100,7 @@ class Benchmark(ABC):
         """Return every domain that is the target in turn, with the domains its run leaves out.
 
         A benchmark that is `ordered_by_time` overrides this: what comes after the target is left
-        out, and the first domains are no targets, because too few come before them.
+        out, and the first domains are never targets, because too few come before them.
         """
         return dict.fromkeys(self.domain_names(), ())
 

@@ -1,4 +1,4 @@
-"""camelyon17: patches of lymph nodes from five hospitals."""
+"""camelyon17: lymph node patches from five hospitals."""
 
 from __future__ import annotations
 

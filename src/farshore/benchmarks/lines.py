@@ -21,10 +21,10 @@ class Line:
 
 
 LINES: dict[str, Line] = {
-    "rotated-digits": Line("1,797 digits of 8x8 pixels, turned by 0 to 75 degrees"),
+    "rotated-digits": Line("1,797 digits of 8x8 pixels, rotated by 0 to 75 degrees"),
     "rotated-digits-stream": Line("the same digits in twelve steps of 10 degrees"),
-    "heart-hospitals": Line("920 patients of four hospitals, heart disease or not"),
-    "rotated-mnist": Line("70,000 digits, turned by 0 to 75 degrees", "rotated-mnist"),
+    "heart-hospitals": Line("920 patients from four hospitals, with or without heart disease"),
+    "rotated-mnist": Line("70,000 digits, rotated by 0 to 75 degrees", "rotated-mnist"),
     "rotated-mnist-extended": Line("the same with 15 sources, for timing", "rotated-mnist"),
     "covertype": Line("65,386 forest patches in four wilderness areas", "covertype"),
     "covertype-zones": Line("22,279 forest patches in seven climatic zones", "covertype-zones"),
@@ -32,12 +32,12 @@ LINES: dict[str, Line] = {
     "tinyimagenet-c": Line("TinyImageNet under pairs of corruptions", "tinyimagenet-c"),
     "wm811k": Line("wafer maps with nine failure patterns, by production lot", "wm811k"),
     "wm811k-extended": Line("the same with 15 sources, for timing", "wm811k"),
-    "camelyon17": Line("patches of lymph nodes from five hospitals", "camelyon17"),
+    "camelyon17": Line("lymph node patches from five hospitals", "camelyon17"),
     "camelyon17-extended": Line("the same with 15 sources, for timing", "camelyon17"),
     "table": Line("your table with a column for the domain and one for the class", own_data=True),
     "image-folder": Line("your images in folders domain/class/file", own_data=True),
     "image-table": Line("your images, listed in a table with their paths", own_data=True),
-    "hf-dataset": Line("a data set of Hugging Face with a column for the domain", own_data=True),
+    "hf-dataset": Line("a Hugging Face data set with a column for the domain", own_data=True),
 }
 
 

@@ -75,7 +75,7 @@ class OwnBenchmark(Benchmark):
     own_data = True
     path_options = frozenset({"path"})
     memory = 1000
-    # One replay batch in all: a step costs the same after twenty sites as after two.
+    # One replay batch in total: a step costs the same after twenty sites as after two.
     # On a pretrained network the classifier alone is trained.
     settings: ClassVar[Mapping[str, Any]] = {"replay_budget": "total", "train": "auto"}
 
@@ -180,7 +180,7 @@ class OwnBenchmark(Benchmark):
                 f"{EPOCHS:g} epochs of the mean source, {FEWEST_STEPS} to {MOST_STEPS}",
             ),
             ("memory", f"{cls.memory} rows"),
-            ("replay", "one batch in all past domains (replay_budget total)"),
+            ("replay", "one batch from all past domains together (replay_budget total)"),
             ("settings profile", cls.profile),
             ("data", cls.reference),
         ]

@@ -53,7 +53,7 @@ class OwnImages(OwnBenchmark):
 
     @classmethod
     def usual_network(cls) -> str:
-        """Return resnet18 if its ImageNet weights are at hand, otherwise `histogram`."""
+        """Return resnet18 if its ImageNet weights are available, otherwise `histogram`."""
         return usual_image_network()
 
     @abstractmethod

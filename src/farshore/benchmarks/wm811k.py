@@ -239,7 +239,7 @@ def _lot_number(path: Path, lot: object) -> int:
 
 def _check_map(path: Path, wafer: object) -> np.ndarray:
     if not isinstance(wafer, np.ndarray) or wafer.dtype.kind not in "iu" or wafer.ndim != 2:
-        raise FarshoreError(f"{path} has a wafer map that is no grid of numbers: get it again")
+        raise FarshoreError(f"{path} has a wafer map that is not a grid of numbers: get it again")
     if wafer.size == 0:
         raise FarshoreError(f"{path} has an empty wafer map: get it again")
     return wafer

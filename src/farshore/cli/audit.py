@@ -95,7 +95,7 @@ def audit(
     seeds: Annotated[int, typer.Option(help="number of run seeds, counted from 0")] = 1,
     steps: Annotated[int | None, typer.Option(help="training steps per domain")] = None,
     memory: Annotated[
-        int | None, typer.Option(help="rows kept of all past domains together")
+        int | None, typer.Option(help="rows kept from all past domains together")
     ] = None,
     runs: RunsOption = Path("runs"),
     out: Annotated[

@@ -69,6 +69,6 @@ def _list(console: Console) -> None:
     console.print(plain_table("benchmarks", ["name", "data", "what it is"], rows, text=True))
     console.print(plain_table("your own data", ["name", "what it is"], own, text=True))
     console.print(f"prepared data are in {root}", soft_wrap=True)
-    console.print("next, download and build one that is not prepared, or describe one:")
+    console.print("next, prepare a benchmark (download and build it), or see what it is:")
     console.print("  farshore prepare NAME")
     console.print("  farshore benchmarks NAME")

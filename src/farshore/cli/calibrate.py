@@ -32,7 +32,7 @@ def calibrate(
     """Calibrate MODEL to a few rows of a new site.
 
     With labels: a temperature and, if it helps, another threshold. With --unlabelled: the class
-    priors of the site, by EM. No weight changes. `farshore undo` takes it back.
+    priors of the site, by EM. No weight changes. `farshore undo` reverts it.
 
     Example: farshore calibrate model/ thirty_rows.csv
     """

@@ -22,11 +22,11 @@ def card(
     ] = None,
     network: OwnNetworkFlag = None,
 ) -> None:
-    """Write a model card of MODEL.
+    """Write a model card for MODEL.
 
-    It says what the model is, what it was trained on, how it scores, and what was changed when.
+    It says what the model is, what it was trained on, how it scores, and what changed when.
 
-    The head of the file is YAML as Hugging Face reads it.
+    The file starts with YAML that Hugging Face can read.
 
     Example: farshore card model/ -o README.md
     """

@@ -125,7 +125,7 @@ def compare(
     train: TrainFlag = None,
     steps: Annotated[int | None, typer.Option(help="training steps per domain")] = None,
     memory: Annotated[
-        int | None, typer.Option(help="rows kept of all past domains together")
+        int | None, typer.Option(help="rows kept from all past domains together")
     ] = None,
     set: Annotated[
         list[str] | None,

@@ -98,7 +98,7 @@ SeverityFlag = Annotated[
 WeightsFlag = Annotated[
     str | None,
     typer.Option(
-        help="initial weights of the network: pretrained, a file, or none; of resnet18: imagenet, "
+        help="initial weights of the network: pretrained, a file, or none; for resnet18: imagenet, "
         "a file, or none"
     ),
 ]
@@ -122,8 +122,8 @@ OwnNetworkFlag = Annotated[
     str | None,
     typer.Option(
         "--network",
-        help="module.py:factory, if the model was made with a backbone of your own: opening a "
-        "model never runs code that it names itself",
+        help="module.py:factory, needed if the model has a backbone of your own: opening a model "
+        "never runs code that the model names",
     ),
 ]
 TrainFlag = Annotated[

@@ -26,9 +26,10 @@ def demo(
     """Compare methods on embedded data in a minute or so.
 
     Digits are rotated by 0, 15, 30, 45 and 75 degrees. The methods learn four of the angles one
-    after another, in four different orders, and are then scored on the angle that they have never
-    seen: 75, and then 0. Plain fine-tuning, plain replay, a naive and two tailored methods and the
-    recommended one take part; joint, which trains on all sources at once, is the level to reach.
+    after another, in four different orders, and are then scored at the angle that they have never
+    seen: first 75, then 0. The demo compares plain fine-tuning, plain replay, a naive method, two
+    tailored methods and the recommended one. joint, which trains on all sources at once, is the
+    level to reach.
 
     Example: farshore demo --runs demo-runs
     """

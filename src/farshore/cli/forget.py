@@ -17,11 +17,11 @@ def forget(
 ) -> None:
     """Delete what MODEL keeps of a site.
 
-    That is its rows in the memory, held-out rows, summaries, scores and what the method stores
-    about that site alone, in the previous version of the model and in the change log too. Weights
-    that were trained on these rows do not change; closed-form methods (ridge, ncm, slda) compute
-    theirs again without the site. A memory that does not tell sites apart (der++, sarl, ...) is
-    emptied. This cannot be undone.
+    This deletes its rows in the memory, its held-out rows, summaries and scores, and everything
+    that the method stores about this site alone, also in the previous version of the model and in
+    the change log. Weights that were trained on these rows do not change; closed-form methods
+    (ridge, ncm, slda) recompute theirs without the site. A memory that does not tell sites apart
+    (der++, sarl, ...) is emptied. This cannot be undone.
 
     Example: farshore forget model/ "site A"
     """
@@ -43,7 +43,7 @@ def forget(
             "site fills it again."
         )
     if forgotten.learner.system.forgets_exactly:
-        print("The weights were computed again without it.")
+        print("The weights were recomputed without it.")
     print("What remains of it:")
     for line in what_remains(forgotten):
         print(printable(f"- {line}"))

@@ -46,8 +46,8 @@ def learn(
         str | None,
         typer.Option(
             help="new model: network [default: mlp for tables; for images resnet18 if its "
-            "ImageNet weights are at hand, otherwise histogram]; hf:NAME, timm:NAME, "
-            "torchvision:NAME, or module.py:factory, which later commands name again"
+            "ImageNet weights are available, otherwise histogram]; hf:NAME, timm:NAME, "
+            "torchvision:NAME, or module.py:factory, which later commands must name again"
         ),
     ] = None,
     weights: WeightsFlag = None,
@@ -60,7 +60,7 @@ def learn(
     ] = None,
     memory: Annotated[
         int | None,
-        typer.Option(help="new model: rows kept of all past sites together [default: 1000]"),
+        typer.Option(help="new model: rows kept from all past sites together [default: 1000]"),
     ] = None,
     classes: Annotated[
         str | None,
@@ -147,7 +147,7 @@ def learn(
     decimal: DecimalFlag = None,
     checkpoint: Annotated[
         int,
-        typer.Option(help="steps between checkpoints; interrupted training resumes at the last"),
+        typer.Option(help="steps between checkpoints; interrupted training resumes from the last"),
     ] = 100,
     device: Annotated[
         str, typer.Option(help="cpu, cuda, cuda:0, or auto: cuda if there is a GPU, otherwise cpu")
@@ -155,9 +155,9 @@ def learn(
 ) -> None:
     """Train MODEL on the data of one more site.
 
-    Shows the accuracy on held-out rows of the past sites before and after. A model that loses too
-    much there is refused, and MODEL stays as it was. If training is interrupted, the same command
-    resumes it from the last checkpoint.
+    Shows the accuracy on held-out rows of the past sites before and after training. A model that
+    loses too much there is refused, and MODEL stays as it was. If training is interrupted, the same
+    command resumes it from the last checkpoint.
 
     Example: farshore learn model/ site_a.csv --label disease --name "site A"
 

@@ -73,7 +73,7 @@ def _list(console: Console) -> None:
     for group, lines in groups.items():
         rows += [[f"{group}:", ""], *([f"  {known}", what] for known, what in lines.items())]
     console.print(plain_table("methods", ["name", "what it does"], rows, text=True))
-    console.print("next, what one of them minimises, its paper and its settings:")
+    console.print("next, see what one of them minimises, its paper and its settings:")
     console.print("  farshore methods NAME")
 
 

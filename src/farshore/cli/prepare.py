@@ -112,7 +112,7 @@ def use_root(root: Path | None) -> None:
     if root is not None:
         if not root.is_dir():
             raise FarshoreError(
-                f"--root {str(root)!r} is no folder: give the folder that you gave to "
+                f"--root {str(root)!r} is not a folder: give the folder that you gave to "
                 "`farshore prepare --root`"
             )
         os.environ["FARSHORE_DATA"] = str(root)

@@ -69,7 +69,7 @@ def show(
         keeps = learner.method_type.keeps_rows()
         facts.append(["memory", memory if keeps else "this method keeps no rows"])
     if opened.calibration is not None:
-        facts_of = f"by {opened.calibration['rows']} rows"
+        facts_of = f"with {opened.calibration['rows']} rows"
         facts.append(["calibrated", facts_of])
     for number, line in enumerate(what_is_stored(opened)):
         facts.append(["stored of sites" if number == 0 else "", line])

@@ -31,7 +31,7 @@ class ClosedFormSettings(MethodSettings):
     )
     first_domain_tuning: bool = setting(
         False,
-        help="train the network on the first domain by the run's steps, then freeze it and take "
+        help="train the network on the first domain for the run's steps, then freeze it and use "
         "its features",
     )
 

@@ -25,7 +25,7 @@ class Majority(ClosedForm):
     """Predict the most frequent class of all domains so far, without looking at the row.
 
     Equation: h_c(x) = log(n_c / n), with the number n_c of rows of class c in all domains.
-    Paper: none; the usual reference of every table of scores.
+    Paper: none; the usual reference in tables of scores.
 
     It is not ranked: a method that does not beat it has learned nothing that helps at the target.
     Each domain keeps the counts of its classes, so forgetting one is exact.

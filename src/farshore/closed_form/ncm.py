@@ -23,7 +23,7 @@ class NCM(ClosedForm):
     Equation: h_c(x) = -|f(x) - μ_c|² / (2σ²) with μ_c = Σ_d S_dc / Σ_d n_dc. Each domain d keeps
     S_dc, the sum of f over its rows of class c, their number n_dc, and Σ |f|², from which the
     variance σ² of one feature around its class mean follows. The term |f(x)|² is the same for all
-    classes and left out, so that the logits are linear in f.
+    classes and left out, so the logits are linear in f.
     Paper: Mensink et al., "Distance-Based Image Classification: Generalizing to New Classes at
     Near-Zero Cost", TPAMI 2013, without its learned metric.
 

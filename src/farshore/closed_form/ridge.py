@@ -42,17 +42,17 @@ class RidgeSettings(ClosedFormSettings):
 
 
 class Ridge(ClosedForm):
-    """Regress the one-hot classes on fixed features; sums per domain say all that is needed.
+    """Regress the one-hot classes on fixed features, using only sums that are kept per domain.
 
     Equation: h = relu(f(x) P) with f the scaled columns of a table or the features of the frozen
-    network, and P random, N(0, 1/d) and fixed by the seed. Each domain d keeps G_d = Σ h hᵀ,
-    Q_d = Σ h yᵀ and the counts of its classes. With G, Q and the mean of h over all domains,
-    centred, W = (G + ρ (tr G / M) I)⁻¹ Q; the logits are t · (Wᵀ h + b), with b from the means.
-    ρ is the one of 10 strengths from 1e-3 to 30 with the least squared error on sources that W has
-    not seen: each is left out in turn, and on its rows the error of the others' W is
-    tr(Wᵀ G_d W) - 2 tr(Wᵀ Q_d) + n_d, from sums alone. With one domain it is generalised
-    cross-validation. t, the inverse temperature, minimises the cross-entropy on the left-out
-    sources, whose scores are taken as normal within each class; their moments follow from the sums.
+    network, and P random, N(0, 1/d) and fixed by the seed. Each domain d keeps G_d = Σ h hᵀ, Q_d =
+    Σ h yᵀ and the counts of its classes. With G, Q and the mean of h over all domains, centred, W =
+    (G + ρ (tr G / M) I)⁻¹ Q; the logits are t · (Wᵀ h + b), with b from the means. ρ is the one of
+    10 strengths from 1e-3 to 30 with the least squared error on sources that W has not seen: each
+    is left out in turn, and on its rows the error of the others' W is tr(Wᵀ G_d W) - 2 tr(Wᵀ Q_d) +
+    n_d, from sums alone. With one domain it is generalised cross-validation. t, the inverse
+    temperature, minimises the cross-entropy on the left-out sources, whose scores are assumed to be
+    normal within each class; their moments follow from the sums.
     Paper: McDonnell et al., "RanPAC: Random Projections and Pre-trained Models for Continual
     Learning", NeurIPS 2023; recursive sums as in Zhuang et al., "ACIL: Analytic Class-Incremental
     Learning with Absolute Memorization and Privacy Protection", NeurIPS 2022.
@@ -60,9 +60,9 @@ class Ridge(ClosedForm):
     No row is kept, and the run's number of steps has no influence. The result does not depend on
     the order of the domains; learning one at a time equals learning all at once; forgetting one
     equals never having seen it. This holds for fixed features: the scales of a table are those of
-    its first domain, and `first_domain_tuning` trains the features on the first domain, so that
-    forgetting that one leaves its traces in them. A domain takes 4 M² bytes: 0.6 MB with M = 400,
-    16 MB with 2,000.
+    its first domain, and `first_domain_tuning` trains the features on the first domain, so
+    forgetting that domain leaves traces of it in them. A domain takes 4 M² bytes: 0.6 MB with M =
+    400, 16 MB with 2,000.
     Readings: sums are kept per domain, not only in total, so that a source can be left out or
     forgotten. The strength is relative to the features' variance; b is not shrunk. With more than
     10 domains, they are left out in 10 groups. G_d adds products of float32 in float64.

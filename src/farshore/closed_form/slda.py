@@ -43,9 +43,9 @@ class SLDA(ClosedForm):
     A domain is learned in one pass over its rows; the run's number of steps has no influence. The
     result does not depend on the order of the domains, and forgetting one is exact, as for `ridge`,
     with the same limits: scales of a table and tuned features stay those of the first domain.
-    Readings: the covariance is that around the final means, which does not depend on the order;
-    the paper updates it around running means. The identity is scaled by the mean variance, because
-    features have any scale. t, the inverse temperature, is fitted as for `ridge`.
+    Readings: the covariance is that around the final means, which does not depend on the order; the
+    paper updates it around running means. The identity is scaled by the mean variance, because
+    features can have any scale. t, the inverse temperature, is fitted as for `ridge`.
     """
 
     name = "slda"

@@ -304,7 +304,7 @@ class ClosedFormSystem(System):
         if _uses_network(settings, setup):
             stored = state["network"]
             if not isinstance(stored, Mapping):
-                raise FormError("network is no dictionary")
+                raise FormError("network is not a dictionary")
             if isinstance(setup.network, str):
                 own = {name.removeprefix(prefix): value for name, value in stored.items()}
                 check_sizes(setup.network, setup.shape, setup.classes, setup.network_settings, own)

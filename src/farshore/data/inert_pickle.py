@@ -259,7 +259,7 @@ class Machine:
     def global_name(self, module: Any, name: Any) -> None:
         """Push a name; refuse one that no table needs."""
         if not isinstance(module, str) or not isinstance(name, str):
-            raise Refused("a name that is no text")
+            raise Refused("a name that is not text")
         known = (
             (module in MULTIARRAY and name in ("_reconstruct", "scalar"))
             or (module in NUMERIC and name == "_frombuffer")
@@ -316,7 +316,7 @@ class Machine:
         """An array from its bytes, as newer versions of numpy write it."""
         array = Array()
         if not isinstance(kind, ElementType) or kind.is_object or axis_order is not None:
-            raise Refused("an array from bytes that are no numbers")
+            raise Refused("an array from bytes that are not numbers")
         array.values = from_bytes(data, kind, check_shape(shape), "F" if order == "F" else "C")
         return array
 

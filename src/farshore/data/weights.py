@@ -62,7 +62,7 @@ def weights_origin(weights: str) -> str:
 
 
 def usual_image_network() -> str:
-    """Return the network of users' own images: resnet18 where its ImageNet weights are at hand.
+    """Return the network of users' own images: resnet18 if its ImageNet weights are available.
 
     Otherwise it is `histogram`, which needs no weights.
     """

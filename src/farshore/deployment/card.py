@@ -23,7 +23,7 @@ def model_card(model: Model, name: str, licence: str | None = None) -> str:
     )
     sections = {
         f"# {escaped(name)}": _summary(model),
-        "## Intended use": "To be written: for what, for whom, and what it must not be used for.",
+        "## Intended use": "To be written: what the model is for, and what it is not for.",
         "## Training data": _sites(model),
         "## Scores": _scores(model),
         "## Limits": _limits(model),
@@ -68,7 +68,7 @@ def _summary(model: Model) -> str:
     settings = ", ".join(f"{key} {value}" for key, value in config["settings"].items())
     return (
         f"A classifier (classes: {classes or 'none yet'}) that learned {len(model.order)} sites "
-        f"one after another with the method `{config['method']}`, network "
+        f"one after another with the method `{config['method']}` and the network "
         f"`{config['network'] or 'own'}`. Settings: {escaped(settings) or 'defaults'}; seed "
         f"{config['seed']}."
     )
@@ -108,15 +108,15 @@ def _scores(model: Model) -> str:
 def _limits(model: Model) -> str:
     arrivals = [arrival.accuracy for arrival in model.knowledge.arrivals]
     text = (
-        "Scores on learned sites do not tell what to expect at a site that was not learned. "
+        "Scores on learned sites do not show what to expect at a site that was not learned. "
         "`farshore predict` judges a new site as a whole, and `farshore estimate` says what "
         "accuracy to expect there."
     )
     if arrivals:
         text += (
-            f" Before they were learned, the accuracy at {len(arrivals)} sites was "
+            f" Before the model learned them, its accuracy at {len(arrivals)} sites was "
             f"{100 * min(arrivals):.1f} to {100 * max(arrivals):.1f}%."
         )
     if model.calibration is not None:
-        text += f" The probabilities are calibrated by {model.calibration['rows']} rows."
+        text += f" The probabilities were calibrated with {model.calibration['rows']} rows."
     return text

@@ -154,7 +154,9 @@ class Knowledge:
             neighbours = judge_strangeness(values, self.neighbours.between())
         notes: tuple[str, ...] = ()
         if len(self.learner.domains) < 2:
-            notes = ("one site is known: how much sites differ without harm is not known",)
+            notes = (
+                "only one site is known, so it is unclear how much sites may differ without harm",
+            )
         reasons += weigh(confidence, (area, neighbours, distance))
         return Verdict(
             rows=here.rows,

@@ -78,7 +78,7 @@ def _check_facts(facts: Mapping[str, Any], where: str) -> None:
                 raise FormError(f"{where}.{part}.{name} is {value}, which no site has")
     for name in ("accuracy", "confidence", "atc"):
         if not facts["arrival"].get(name, 0) <= 1:
-            raise FormError(f"{where}.arrival.{name} is no share")
+            raise FormError(f"{where}.arrival.{name} is not a share")
 
 
 def _check_calibration(stored: Any, learner: Learner) -> None:

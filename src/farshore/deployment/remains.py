@@ -20,12 +20,14 @@ def what_is_stored(model: Model) -> list[str]:
         count = sum(len(rows["labels"]) for rows in model.held_out.values())
         lines.append(f"{count} held-out rows, at most 200 per site")
     if model.reliability:
-        lines.append("per site a table of confidences: how many rows, how many of them right")
+        lines.append(
+            "for each site, a table of confidences: counts of rows, and of right predictions"
+        )
     if model.moments:
-        lines.append("per site the mean and the covariance of its features")
+        lines.append("for each site, the mean and the covariance of its features")
     lines.append(
-        "per site its name, the day, numbers of rows and of each class, shares of missing values, "
-        "and scores"
+        "for each site, its name, the date, the number of rows in total and per class, the shares "
+        "of missing values, and scores"
     )
     if model.sides:
         lines.append(f"checksums of {len(model.sides)} groups")
@@ -40,7 +42,7 @@ def what_remains(model: Model) -> list[str]:
     if model.sides:
         lines.append("the checksums of the groups of all sites")
     lines += [
-        "in the log, that a site was learned and forgotten, when, by whom and by which version",
+        "log entries that a site was learned and forgotten: when, by whom and with which version",
         "a checksum of its name",
     ]
     if model.calibration is not None:

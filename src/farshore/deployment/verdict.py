@@ -158,7 +158,7 @@ def judge_confidence(
     room = CONFIDENCE_ROOM + float(stats.norm.ppf(1 - CONFIDENCE_RISK)) * error
     bound = Range(here, min(means), max(means))
     text = (
-        f"the mean confidence is {100 * here:.1f}%, at known sites it was at least "
+        f"the mean confidence is {100 * here:.1f}%, but at known sites it was at least "
         f"{100 * bound.low:.1f}%"
     )
     return Sign(bound, (bound.low - here) / room, text)
@@ -188,7 +188,7 @@ def judge_separation(
     if not relevant.all():
         area = _separated(own[:, relevant], everything[:, relevant], seed, "")
     if not between:
-        text = f"a classifier tells {100 * area:.0f}% of its rows from those of the only known site"
+        text = f"a classifier tells its rows from those of the only known site (area {area:.2f})"
         return p_value, Sign(Range(area, 0.5, 0.5), (area - 0.5) / (LONE_AREA - 0.5), text)
     known = Range(area, min(between), max(between))
     spread = [_deviations(each) for each in between]
@@ -196,8 +196,8 @@ def judge_separation(
     room = max(SEPARATION_ROOM, 2 * float(np.std(spread))) + 4 * math.sqrt(math.pi) * error
     start = max(_deviations(HARMLESS_AREA) - room, max(spread))
     text = (
-        f"a classifier tells its rows from the known sites' (area {area:.2f}) better than known "
-        f"sites from each other (at most {known.high:.2f})"
+        f"a classifier tells its rows from those of known sites (area {area:.2f}) better than it "
+        f"tells known sites apart (at most {known.high:.2f})"
     )
     return p_value, Sign(known, (_deviations(area) - start) / room, text)
 
@@ -223,8 +223,8 @@ def judge_strangeness(values: np.ndarray, between: Sequence[float]) -> Sign | No
     room = STRANGE_ROOM + 2 * float(np.std(between))
     room += float(stats.norm.ppf(1 - CONFIDENCE_RISK)) * error
     text = (
-        f"{100 * here:.0f}% of the rows have no near neighbour among the kept rows; at known sites "
-        f"it was at most {100 * known.high:.0f}%"
+        f"{100 * here:.0f}% of the rows have no near neighbour among the kept rows, but at known "
+        f"sites at most {100 * known.high:.0f}%"
     )
     return Sign(known, (here - known.high) / room, text)
 
@@ -304,19 +304,19 @@ def judge_profile(here: Profile, known: Sequence[Profile]) -> tuple[Range, Range
     reasons = []
     if here.missing > missing.high + MISSING_ROOM:
         reasons.append(
-            f"{100 * here.missing:.0f}% of the values are missing, at known sites at most "
+            f"{100 * here.missing:.0f}% of the values are missing, but at known sites at most "
             f"{100 * missing.high:.0f}%"
         )
     if here.unknown > unknown.high + UNKNOWN_ROOM:
         reasons.append(
-            f"{100 * here.unknown:.0f}% of the rows have unknown categories, at known sites at "
-            f"most {100 * unknown.high:.0f}%"
+            f"{100 * here.unknown:.0f}% of the rows have unknown categories, but at known sites "
+            f"at most {100 * unknown.high:.0f}%"
         )
     varying = min((each.varying for each in known), default=0.0)
     if here.rows >= FEWEST_ROWS and here.varying < VARYING_FACTOR * varying:
         reasons.append(
-            f"{100 * (1 - here.varying):.0f}% of the inputs have the same value in all rows, at "
-            f"known sites at most {100 * (1 - varying):.0f}%"
+            f"{100 * (1 - here.varying):.0f}% of the inputs have the same value in all rows, but "
+            f"at known sites at most {100 * (1 - varying):.0f}%"
         )
     return missing, unknown, reasons
 

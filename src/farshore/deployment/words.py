@@ -48,12 +48,12 @@ def warning(estimate: Estimate | NoEstimate, promised: float | None) -> str | No
     return (
         f"warning: the estimated accuracy here is {100 * estimate.accuracy:.1f}% "
         f"({100 * estimate.low:.1f} to {100 * estimate.high:.1f}%), below the "
-        f"{100 * promised:.1f}% that the model was accepted with"
+        f"{100 * promised:.1f}% at which the model was accepted"
     )
 
 
 def estimate_lines(estimate: Estimate | NoEstimate) -> list[str]:
-    """The estimate with its interval and all ways, or why there is none."""
+    """The estimate with its interval and its parts, or why there is none."""
     here = estimate.signals
     if isinstance(estimate, NoEstimate):
         return [f"no estimate: {estimate.reason}"]
@@ -88,7 +88,7 @@ def calibration_lines(done: Calibrated, classes: list[str]) -> list[str]:
             f"{100 * done.low:+.1f} to {100 * done.high:+.1f}"
         )
     if not done.changes:
-        return [*lines, "nothing was changed: these rows give no reason to"]
+        return [*lines, "nothing was changed: these rows give no reason to change anything"]
     fitted = done.calibration
     values = f"temperature {fitted.temperature:.2f}"
     if done.kind != "temperature" and fitted.threshold is not None:
@@ -96,7 +96,7 @@ def calibration_lines(done: Calibrated, classes: list[str]) -> list[str]:
     elif done.kind != "temperature":
         offsets = zip(classes, fitted.offsets, strict=True)
         values += ", offsets " + ", ".join(f"{label} {value:+.2f}" for label, value in offsets)
-    return [f"calibrated by {done.rows} rows: {values}", *lines]
+    return [f"calibrated with {done.rows} rows: {values}", *lines]
 
 
 def _known(known: Range) -> str:

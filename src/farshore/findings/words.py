@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..evaluation.over_units import Difference
@@ -116,13 +117,18 @@ def _method(findings: Findings) -> str:
         text += " Leaving out any single site does not change the choice."
     if choice.ties:
         text += (
-            f" It is not clearly better than {' or '.join(choice.ties)} (the 95% interval of the "
+            f" It is not clearly better than {_either(choice.ties)} (the 95% interval of the "
             "difference includes zero)."
         )
     constant = [each.method for each in findings.methods if each.constant and each.ranked]
     if constant:
         text += f" Almost always predicting the same class: {', '.join(constant)}."
     return text
+
+
+def _either(names: Sequence[str]) -> str:
+    """The names with commas, and `or` between the last two."""
+    return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _loss(findings: Findings) -> str:
@@ -192,7 +198,7 @@ def _forgetting(findings: Findings) -> str:
         return "This was not measured, because joint was left out."
     text = (
         "At new sites, a single network trained on all sites at once (which needs all the data "
-        f"together) scores {_difference(findings.forgetting, findings.choice.method)}."
+        f"at the same time) scores {_difference(findings.forgetting, findings.choice.method)}."
     )
     if findings.unprotected is not None and findings.choice.method != "finetune":
         unprotected = "plain fine-tuning, which does nothing against forgetting"

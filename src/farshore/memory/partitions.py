@@ -207,7 +207,7 @@ class PartitionedMemory(Memory):
         check_form(state["names"], NAMES, "memory.names")
         rows = state["rows"]
         if not isinstance(rows, list) or len(rows) != len(state["names"]):
-            raise FormError("memory.rows is no list with the rows of each domain")
+            raise FormError("memory.rows is not a list with the rows of each domain")
         left = self.capacity
         for index, fields in enumerate(rows):
             size = form.check(fields, f"memory.rows.{index}", most=left)

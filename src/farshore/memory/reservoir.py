@@ -114,7 +114,7 @@ class ReservoirMemory(Memory):
     def _check_reservoir(self, state: Any, form: RowForm, keys: Mapping[str, None]) -> None:
         check_keys(state, keys, "memory")
         if not is_count(state["seen"]):
-            raise FormError("memory.seen is no number of rows")
+            raise FormError("memory.seen is not a number of rows")
         if not state["rows"]:
             if state["rows"] != {} or state["seen"]:
                 raise FormError("memory.rows are missing")

@@ -54,7 +54,8 @@ class CoPE(Method):
     """Compare each row with one prototype per class; no classifier is trained.
 
     Rows are attracted to the prototype of their class and to its other rows, and repelled from the
-    rest. Prototypes follow the mean of their rows, so they change slowly and last over domains.
+    rest. Prototypes follow the mean of their rows, so they change slowly and persist across
+    domains.
 
     Equation: f unit embeddings, π_c prototypes, R_c(f; q) = e^{q·f/τ} / (e^{q·f/τ} + Σ_{k≠c}
     e^{π_k·f/τ}). For the n_c rows of class c, A_i = -log 1/n_c [Σ_{j≠i of c} R_c(f_i; f_j) +
@@ -72,7 +73,7 @@ class CoPE(Method):
     log space. The embedding is the network's last linear layer with 100 outputs instead of C, as in
     both codes (`embedding=features` compares the features themselves). As in all methods, replay
     starts with the second domain and takes as many rows of each past domain as the batch has; the
-    authors take one batch in all (`replay_budget=total`). The benchmark's τ near 1 is far from
+    authors use one batch in total (`replay_budget=total`). The benchmark's τ near 1 is far from
     CoPE's own 0.05 to 0.1.
     """
 

@@ -41,9 +41,9 @@ class CLCORAL(Tailored):
     Paper: Sun and Saenko, 2016 (Deep CORAL); the paper, table 1, row CL-CORAL.
 
     Readings: squared norms are means over entries, as in DomainBed, whose λ the paper uses
-    (`statistic_reduction=sum` is the printed form, 10^4 times larger). With λ = 1 the gradient of P
-    is then below 1% of that of L_ERM on rotated-mnist, and with sums above ten times it: neither
-    form is in balance there over the whole of the paper's range of λ. Covariances are unbiased.
+    (`statistic_reduction=sum` is the printed form, 10^4 times larger). With λ = 1 on rotated-mnist,
+    the gradient of P is then below 1% of that of L_ERM, and with sums more than ten times as large:
+    neither form is balanced there over the paper's whole range of λ. Covariances are unbiased.
     Priors are means of batch statistics ("batch-level" in the table); `prior_level=domain` gives
     exact moments.
     """

@@ -45,12 +45,12 @@ class ERACE(Finetune):
     does a batch much larger than C ln C: then nothing is masked, and with a linear head ER-ACE is
     ER up to the weight of the replayed rows (sum of means, not pooled) and a uniform memory. It
     differs if batches miss classes, as with many classes or few rows. Readings: the head is the
-    cosine one that the official code gives to ER-ACE but not to ER, and Mammoth to ER-ACE by
-    default (`head=linear` keeps the network's own, as in the other methods); exactly the absent
-    classes are masked (`mask=official` spares the highest class seen so far, an artefact of how the
-    code treats unseen classes); masking and replay start with the second domain, which is Mammoth's
-    default. The memory is a reservoir over the stream, so it also contains rows of the current
-    domain. The two terms run in separate passes.
+    cosine head that the official code uses for ER-ACE but not for ER, and that Mammoth uses for
+    ER-ACE by default (`head=linear` keeps the network's own, as in the other methods); exactly the
+    absent classes are masked (`mask=official` spares the highest class seen so far, an artefact of
+    how the code treats unseen classes); masking and replay start with the second domain, which is
+    Mammoth's default. The memory is a reservoir over the stream, so it also contains rows of the
+    current domain. The two terms run in separate passes.
     """
 
     name = "er-ace"

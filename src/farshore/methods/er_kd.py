@@ -24,7 +24,7 @@ class ERKDSettings(MethodSettings):
 
 
 class ERKD(Finetune):
-    """ER that also keeps the logits of replayed rows where the end-of-domain model had them.
+    """ER that also keeps the logits of replayed rows as they were when their domain ended.
 
     Equation: L = L_ERM^replay + α · 1/|E| Σ_e E_(x,z)~B_e mean_c (h(x)_c - z_c)², with the current
     and the replayed rows in one joint pass; z are the logits of the end-of-domain model, stored in

@@ -47,7 +47,7 @@ class EWCSettings(MethodSettings):
 
 
 class EWC(Finetune):
-    """Penalise moving a weight by how much the past domains' likelihood depends on it.
+    """Penalise changing a weight, the more the likelihood of past domains depends on it.
 
     Equation: L_ERM(D_s) + λ Σ_i F_i (θ_i - θ*_i)², θ* the weights when the last domain ended; at
     the end of domain s F <- γ F + 1/n Σ_n p(y_n|x_n) (∂ log p(y_n|x_n) / ∂θ)², squared row by row

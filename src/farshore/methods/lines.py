@@ -12,25 +12,25 @@ LINES: dict[str, dict[str, str]] = {
     },
     "optimization": {
         "agem": "projects gradients that would raise the loss on kept rows",
-        "upgd": "protects weights that are useful, perturbs the others",
+        "upgd": "protects useful weights and perturbs the others",
     },
     "regularization": {
-        "ewc": "holds weights that past domains depend on (Fisher information)",
-        "si": "holds weights that lowered the loss on past domains",
+        "ewc": "anchors weights that past domains depend on (Fisher information)",
+        "si": "anchors weights that lowered the loss on past domains",
         "snr": "resets units that have stopped firing",
     },
     "replay": {
         "fdr": "keeps the probabilities on kept rows as they were",
         "er-ace": "replay; new rows compete only with their own classes",
-        "lode": "replay; separates new against old classes in the loss",
-        "star": "replay that is robust to small changes of the weights",
-        "er": "plain replay: a batch of every past domain in each step",
+        "lode": "replay; separates new from old classes in the loss",
+        "star": "replay that is robust to small changes in the weights",
+        "er": "plain replay: a batch from every past domain in each step",
         "er-kd": "plain replay that also keeps past logits (distillation)",
-        "der++": "matches logits stored during training, and labels",
+        "der++": "replay that matches stored logits as well as labels",
     },
     "latent-replay": {
         "cope": "one prototype per class; predicts the nearest",
-        "efc": "holds features where the outputs depend on them; keeps no rows",
+        "efc": "anchors features that the outputs depend on; keeps no rows",
         "sarl": "sparse activations, a frozen past model and class prototypes",
     },
     "trees": {
@@ -44,7 +44,7 @@ LINES: dict[str, dict[str, str]] = {
         "cl-andmask": "replay; takes only gradients on which domains agree",
     },
     "mixture": {
-        "cl-mix": "replay with several of these notions and distillation",
+        "cl-mix": "replay with several of these invariances and distillation",
     },
     "naive": {
         "naive-cl-vrex": "cl-vrex against stored risks, without replay",
@@ -55,7 +55,7 @@ LINES: dict[str, dict[str, str]] = {
     },
     "closed-form": {
         "ridge": "ridge regression on fixed features; forgets nothing",
-        "ncm": "nearest class mean of fixed features",
+        "ncm": "nearest class mean on fixed features",
         "slda": "class means with one shared covariance, updated row by row",
         "majority": "always the most frequent class; the level to beat",
     },
@@ -68,7 +68,7 @@ LINES: dict[str, dict[str, str]] = {
         "shot++": "adapts the features to the target with pseudo-labels",
     },
     "upper-bound": {
-        "joint": "trains on all sources at once; what replay can reach",
-        "urm": "all sources at once, with features spread evenly",
+        "joint": "trains on all sources at once; the level to reach",
+        "urm": "trains on all sources at once, with features spread evenly",
     },
 }

@@ -69,11 +69,11 @@ class CLMix(Tailored):
     Paper: the paper, table 1, for each notion; Buzzega et al., NeurIPS 2020, for the distillation.
     The combination is ours.
 
-    Readings: the notions have the defaults of their own methods and their own priors, of the same
-    model. β is common to all. All penalties are annealed together, with λ = 0 before
-    `anneal_steps`, as in cl-fishr, also for vrex. With vrex the alignment is a distillation itself.
-    With one notion and `distillation_weight=0` it is that notion's method, bit for bit, if that is
-    annealed alike.
+    Readings: the notions have the defaults of their own methods and their own priors, all computed
+    with the same model. β is common to all. All penalties are annealed together, with λ = 0 before
+    `anneal_steps`, as in cl-fishr, even for vrex. With vrex, the alignment itself is a
+    distillation. With one notion and `distillation_weight=0` it is that notion's method, bit for
+    bit, if that method is annealed in the same way.
     """
 
     name = "cl-mix"

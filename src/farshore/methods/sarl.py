@@ -29,7 +29,7 @@ class SARLSettings(MethodSettings):
         1.0, Choice((0.2, 0.5, 1.0)), ge=0, help="α, weight of keeping replayed logits as stored"
     )
     stable_weight: float = setting(
-        1.0, ge=0, help="β, weight of keeping current logits as the model before this domain"
+        1.0, ge=0, help="β, weight of keeping current logits as in the model before this domain"
     )
     prototype_weight: float = setting(
         1.0,
@@ -77,16 +77,16 @@ class SARL(Method):
     regularisation ω_op.
 
     Readings. As published, the semantic term moves only unseen classes: if every domain has all
-    classes, it has no effect, nor have τ and ω_sm (`semantics="classes"`). By default it has an
-    effect: every class of a new domain counts as new, and its own earlier prototype belongs to its
-    group. The warm-up counts steps, as in the online code; groups are formed when it ends, from the
-    features observed during it. A run whose domains have no more steps than the warm-up never uses
-    β and ω_sm. Prototypes are means over the domains, as in the epoch-based code; `first` is the
-    online code. Features after a ReLU have high cosines: if all classes fall into one group, the
-    term is 0. β on current rows works against learning the new domain by construction: on rotated-
-    digits the sources' validation rows score 92% with it and 95% without. So a search may prefer a
-    long warm-up, which the paper's range allows. At the end of a domain BatchNorm sees the memory
-    once more.
+    classes, it has no effect, and neither do τ and ω_sm (`semantics="classes"`). By default it has
+    an effect: every class of a new domain counts as new, and its own earlier prototype belongs to
+    its group. The warm-up counts steps, as in the online code; groups are formed when it ends, from
+    the features observed during it. A run whose domains have no more steps than the warm-up never
+    uses β and ω_sm. Prototypes are means over the domains, as in the epoch-based code; `first` is
+    the online code. Features after a ReLU have high cosines: if all classes fall into one group,
+    the term is 0. β on current rows works against learning the new domain by construction: on
+    rotated-digits the sources' validation rows score 92% with it and 95% without. So a search may
+    prefer a long warm-up, which the paper's range allows. At the end of a domain BatchNorm sees the
+    memory once more.
     """
 
     name = "sarl"

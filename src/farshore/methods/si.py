@@ -39,7 +39,7 @@ class SISettings(MethodSettings):
 
 
 class SI(Finetune):
-    """Penalise moving a weight by how much its path over past domains reduced their loss.
+    """Penalise changing a weight, the more its path reduced the loss on past domains.
 
     Equation: L_ERM(D_s) + c Σ_i Ω_i (θ_i - θ̃_i)², θ̃ the weights when the last domain ended.
     During a domain the path integral is ω_i += g_i (θ_i before the step - θ_i after it), with g the

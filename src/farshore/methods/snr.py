@@ -21,8 +21,8 @@ LONGEST_SILENCE = 512
 
 
 class SNRSettings(MethodSettings):
-    """None is in the paper's table. η and its grid, the first threshold: the authors'
-    repositories; the others are ours, see SNR.
+    """None is in the paper's table. η, its grid and the first threshold are from the authors'
+    repositories; the others are ours, see `snr`.
     """
 
     rejection: float = setting(

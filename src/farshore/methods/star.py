@@ -62,9 +62,9 @@ class STAR(Method):
     Readings. The host is ER on a reservoir, with one mean over current and replayed rows (ER and
     DER++ are the hosts that the authors mark as suitable for domains; `host="der++"` computes its
     distance and its cross-entropy on one draw). The official initial noise is 1e-20 of the norm,
-    which float32 rounds to nothing, so that its direction is rounding error; here it is 1e-3, and
-    it is not part of δ. BatchNorm's running statistics are not updated in the perturbed passes. In
-    the first domain STAR is plain ERM.
+    which float32 rounds to nothing, so its direction is rounding error; here it is 1e-3, and it is
+    not part of δ. BatchNorm's running statistics are not updated in the perturbed passes. In the
+    first domain STAR is plain ERM.
     """
 
     name = "star"

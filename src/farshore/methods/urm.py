@@ -50,7 +50,7 @@ class URMSettings(MethodSettings):
 
 
 class URM(Method):
-    """Make the features uniform on a box, so that none of them is rare in a new domain.
+    """Make the features uniform on a box, so none of them is rare in a new domain.
 
     All sources are available in every step.
 

@@ -99,7 +99,7 @@ def make_backbone(
 def explain_missing(network: str, what: str, error: Exception) -> FarshoreError:
     """The error of weights that are neither cached nor to be had: which file goes where."""
     reason = " ".join(str(error).split()).split(". ")[0][:160]
-    return FarshoreError(f"the weights of {network!r} are not at hand ({reason}): {what}")
+    return FarshoreError(f"the weights of {network!r} are not available here ({reason}): {what}")
 
 
 @contextmanager

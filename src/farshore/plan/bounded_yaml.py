@@ -27,7 +27,9 @@ def read_yaml(path: Path) -> Any:
         reason = error.strerror if isinstance(error, OSError) else error
         raise FarshoreError(f"{path} cannot be read: {reason}") from None
     if len(data) > LARGEST_FILE:
-        raise FarshoreError(f"{path} is larger than {LARGEST_FILE:,} bytes: it is no experiment")
+        raise FarshoreError(
+            f"{path} is larger than {LARGEST_FILE:,} bytes: it is not an experiment"
+        )
     try:
         text = data.decode()
         _check_events(text)
@@ -64,7 +66,7 @@ def _check_events(text: str) -> None:
         if depth > DEEPEST:
             raise FarshoreError(f"{_line(event)}: more than {DEEPEST} levels of nesting")
         if count > MOST_EVENTS:
-            raise FarshoreError(f"more than {MOST_EVENTS:,} values: it is no experiment")
+            raise FarshoreError(f"more than {MOST_EVENTS:,} values: it is not an experiment")
 
 
 def _line(event: yaml.Event) -> str:

@@ -289,7 +289,7 @@ def _check_settings(part: Part, where: str) -> None:
             raise FarshoreError(f"{where}.{key}: {unknown('setting', name, known)}")
     for name in part.at_most:
         if isinstance(known[name], bool) or not isinstance(known[name], int | float):
-            raise FarshoreError(f"{where}.at_most: {name!r} is no number and has no upper bound")
+            raise FarshoreError(f"{where}.at_most: {name!r} is not a number and has no upper bound")
 
 
 def _check_data(part: Part, where: str) -> None:

@@ -105,7 +105,7 @@ def _sort_unplanned(
     if superseded:
         sentences.append(
             f"{_listing(superseded)} of an older results version than others of the same system "
-            "are in no table."
+            "are left out of the tables."
         )
     if outdated:
         sentences.append(
@@ -114,8 +114,8 @@ def _sort_unplanned(
         )
     if stray:
         sentences.append(
-            f"{_listing(stray)} of no recorded plan (the experiment has changed since) are in no "
-            "table."
+            f"{_listing(stray)} that belong to no recorded plan (the experiment has changed since) "
+            "are left out of the tables."
         )
     return shown, sentences
 

@@ -42,8 +42,8 @@ def _spread(contest: Contest, base: Entrant | None) -> list[str]:
     if high - low < 1:
         return []
     return [
-        f"{base.label} scores {low:.0f} or {high:.0f}% at target {target}, depending on an order "
-        "that you cannot choose."
+        f"{base.label} scores between {low:.0f} and {high:.0f}% at target {target}, depending on "
+        "an order that you cannot choose."
     ]
 
 
@@ -78,8 +78,8 @@ def _against_replay(contest: Contest, leader: Entrant, replay: Entrant | None) -
             f"({replay.label}){_interval(paired)}."
         ]
     return [
-        f"Plain replay ({replay.label}) does as well here: {leader.label} is {paired.mean:+.1f} "
-        f"points from it{_interval(paired)}."
+        f"Plain replay ({replay.label}) does as well here: {leader.label} minus {replay.label} is "
+        f"{paired.mean:+.1f} points{_interval(paired)}."
     ]
 
 

@@ -10,7 +10,7 @@ from ..plan.experiment import Experiment, Part
 from ..protocol import Run
 from .overlay import COMPARISON
 
-COMPARED = "All methods ran at their defaults or at the settings given, without a search."
+COMPARED = "All methods ran with their defaults or the given settings, without a search."
 
 
 def paper_name(experiment: Experiment) -> str:

@@ -11,7 +11,7 @@ LEGEND = (
     "Mean ± standard error. **Best**, <ins>second</ins> and *third* of each column among the "
     "ranked methods."
 )
-LEGEND_PAPER = " In brackets: the paper's number, and our difference to it."
+LEGEND_PAPER = " In brackets: the paper's number, and our difference from it."
 MARKS = {1: ("**", "**"), 2: ("<ins>", "</ins>"), 3: ("*", "*")}
 
 

@@ -40,7 +40,7 @@ def next_step(
     if verdict.outcome is Outcome.UNTESTED:
         search = experiment.search.model_copy(update={"seeds": list(range(SEEDS))})
         changed = part.model_copy(update={"search": search})
-        return _again(experiment, changed, folder), "more seeds, so that it can be tested"
+        return _again(experiment, changed, folder), "add seeds to test the difference"
     if BENCHMARKS.get(part.data[0].benchmark).own_data and verdict.leader is not None:
         label = part.data[0].options.get("label", "CLASS")
         return (
@@ -48,7 +48,7 @@ def next_step(
             f"{shlex.quote(str(label))} --method {verdict.leader.method}",
             "train the model that you deploy, one site after another",
         )
-    return OWN_DATA, "ask the same of your own data"
+    return OWN_DATA, "ask the same question about your own data"
 
 
 def _again(experiment: Experiment, part: object, folder: str) -> str:
@@ -63,7 +63,7 @@ def _from_runs(
     if experiment is not None:
         if leader is None:
             return "", ""
-        return f"farshore methods {leader.method}", "what the method in front does"
+        return f"farshore methods {leader.method}", "see what the leading method does"
     datasets = contest.datasets
     known = [name for name in datasets if name in BENCHMARKS]
     if not known:

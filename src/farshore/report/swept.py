@@ -24,7 +24,7 @@ from .table import Column, Table
 
 EACH_TARGET = (
     "Several domains were the target in turn, and each target counts once: the mean and its error "
-    "are taken over targets, so that more seeds do not make the error smaller. Differences are "
+    "are taken over targets, so more seeds do not make the error smaller. Differences are "
     "paired: the same target, the same order, the same seed. Targets of one data set share their "
     "training rows, so there are no ranks over the columns."
 )

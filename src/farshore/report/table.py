@@ -285,7 +285,7 @@ class Table:
         """Notes for readers about the whole table."""
         without_runs = (
             *self.lacking_sentences,
-            *((f"Nothing has run of {listing(self.lacking_rows)}.",) if self.lacking_rows else ()),
+            *((f"Nothing has run for {listing(self.lacking_rows)}.",) if self.lacking_rows else ()),
         )
         unranked = (
             (f"Not ranked because a number is missing: {listing(self.unranked)}.",)

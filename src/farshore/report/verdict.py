@@ -130,7 +130,7 @@ def _sentence(
         second = ordered[1]
         return (
             f"Too few runs to name a winner {over}: {first.label} scores {score}, {second.label} "
-            f"{average(contest, second) or 0:.1f}%, and nothing tells this from chance."
+            f"{average(contest, second) or 0:.1f}%, and the difference may be due to chance."
         )
     if outcome is Outcome.CLEAR:
         text = f"{first.label} is the clear winner {over}: {score}, ahead of every other method."
@@ -235,7 +235,7 @@ def _none_usable(
             f"{_listed(constant)} is at the level of chance."
         )
     elif excluded:
-        sentence = f"No method has all of its scores: {_listed(excluded)} lack some."
+        sentence = f"No method has all its scores; some are missing for {_listed(excluded)}."
     else:
         sentence = "No method that is ranked has run."
     details = (*_at_chance(contest, constant), *_left_out(excluded))
@@ -269,10 +269,11 @@ def _worst_of_baseline(contest: Contest, ordered: Sequence[Entrant]) -> list[str
     if base is None or place is None or len(contest.datasets) > 1:
         return []
     scores = [contest.score(base, each) or 0.0 for each in base.scores]
+    targets = {each.target for each in base.scores}
+    cause = "the order" if len(targets) == 1 else "where it is measured"
     return [
         f"{base.label} scores between {min(scores):.1f} and {max(scores):.1f}%, depending on "
-        f"{'the order' if len({each.target for each in base.scores}) == 1 else 'where'}; "
-        f"worst {_where(contest, place)}."
+        f"{cause}; worst {_where(contest, place)}."
     ]
 
 

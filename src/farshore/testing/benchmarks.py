@@ -114,7 +114,7 @@ def domains_and_default_target(case: BenchmarkCase) -> None:
     target = benchmark.usual_target()
     ensure(
         target is None or target in names,
-        f"the default target {target!r} is no domain: {', '.join(names)}",
+        f"the default target {target!r} is not a domain: {', '.join(names)}",
     )
     with refused("an unknown target"):
         benchmark.scenario(target="no such domain")
@@ -159,7 +159,7 @@ def data_facts_say_which_data(case: BenchmarkCase) -> None:
     facts = case.scenario().data
     ensure(facts, "data_facts() is empty: say at least which set it is")
     wrong = [key for key, value in facts.items() if not isinstance(value, str) or not value]
-    ensure(not wrong, f"data_facts() has entries that are no text: {', '.join(wrong)}")
+    ensure(not wrong, f"data_facts() has entries that are not text: {', '.join(wrong)}")
 
 
 # ---- its data ------------------------------------------------------------------------------------

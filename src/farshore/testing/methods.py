@@ -337,7 +337,7 @@ def forgetting_a_domain_leaves_the_others(case: MethodCase) -> None:
     after = learner.system.usage()
     ensure(
         after.method_bytes <= held.method_bytes and after.memory_items <= held.memory_items,
-        "it keeps more after forgetting a domain than ahead of it",
+        "it keeps more after forgetting a domain than before",
     )
     learner.system.load_state_dict(learner.system.state_dict())
     learner.learn(*toy_rows(2), domain="d2", steps=2)

@@ -150,7 +150,7 @@ def from_parts(state: Any, width: int, classes: int) -> TreeEnsemble:
     """Restore an ensemble; raise a FormError if a step could leave its arrays."""
     check_form(state, {**dict.fromkeys(FIELDS), "depth": 0}, "trees")
     if not isinstance(state["left"], Tensor) or not isinstance(state["root"], Tensor):
-        raise FormError("trees.left is no tensor")
+        raise FormError("trees.left is not a tensor")
     nodes, trees = len(state["left"]), len(state["root"])
     outputs = len(state["baseline"]) if isinstance(state["baseline"], Tensor) else 0
     forms = {

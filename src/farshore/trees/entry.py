@@ -30,15 +30,15 @@ class TreesSettings(MethodSettings):
 
 
 class Trees(Entry):
-    """Boosted decision trees, fitted anew to the new domain and the rows in the memory.
+    """Boosted decision trees, refitted to the new domain and the rows in the memory.
 
     Equation: F = F_0 + ν Σ_t f_t, where each tree f_t fits the negative gradient of the weighted
     log loss over all rows of the new domain and all kept rows of past domains. With
-    `domains=equal`, a row of domain e has weight 1 / n_e, so that a past domain counts as much as
-    the new one although the memory keeps few of its rows. Nothing else is carried over: the memory
-    is the same as that of `er`, one partition per domain, and has the same budget.
+    `domains=equal`, a row of domain e has weight 1 / n_e, so a past domain counts as much as the
+    new one although the memory keeps few of its rows. Nothing else is carried over: the memory is
+    the same as that of `er`, one partition per domain, and has the same budget.
     Paper: Friedman, "Greedy Function Approximation: A Gradient Boosting Machine", Annals of
-    Statistics 2001; carried out by scikit-learn's HistGradientBoosting (the histograms of Ke et
+    Statistics 2001; implemented by scikit-learn's HistGradientBoosting (the histograms of Ke et
     al., "LightGBM", NeurIPS 2017) or by LightGBM itself (`library=lightgbm`).
     Readings: the trees are stored as plain arrays, not pickled, and evaluated by a module of our
     own, which exports like a network. There are no steps: `steps` has no meaning here. `forget`
