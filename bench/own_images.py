@@ -132,7 +132,7 @@ def report(name: str, folder: Path, kinds: Iterable[tuple[str, dict[str, Any]]])
     """Rows for each kind of features: methods beside the nearest class mean."""
     for features, fields in kinds:
         nearest = scores(folder, "ncm", **fields)
-        for method in ("ridge", "er", "best"):
+        for method in ("slda", "ridge", "er", "best"):
             ours = scores(folder, method, **fields)
             line(
                 name,

@@ -270,6 +270,7 @@ class Trainer(System):
         shapes = zip(own.parameters(), network.parameters(), strict=True)
         sizes = {tuple(old.shape): new.shape for old, new in shapes if old.shape != new.shape}
         state["network"] = weights
+        state["method"] = self.method.grown_state(state["method"], own.classes, network.classes)
         state["optimizers"] = [_resized(saved, sizes) for saved in state["optimizers"]]
         if state["memory"] is not None:
             for fields in state["memory"]["rows"]:

@@ -25,7 +25,8 @@ from farshore.export import export_model
 from farshore.observer import Observer
 from farshore.testing.toys import toy_learned, toy_learner, toy_rows
 
-MEMBERS = ("cl-mix", "ridge", "slda")
+# The members with the settings that they have in a committee of toys: their defaults.
+MEMBERS: dict[str, dict[str, Any]] = {"cl-mix": {"anneal_steps": 100}, "ridge": {}, "slda": {}}
 EVEN = torch.tensor([0.5, 0.5])
 
 
@@ -81,9 +82,9 @@ def by_hand(
     return best[1], best[2]
 
 
-def test_the_mixture_is_that_of_domains_ahead_of_learning_them() -> None:
+def test_the_mixture_is_that_of_domains_before_learning_them() -> None:
     """A second computation: each member alone, scored on every domain before it learns it."""
-    alone = [toy_learner(name) for name in MEMBERS]
+    alone = [toy_learner(name, settings=own) for name, own in MEMBERS.items()]
     committee = toy_learner("best")
     unlearned = []
     for number in range(3):
@@ -138,7 +139,7 @@ def test_members_learn_as_they_would_alone() -> None:
     rows = toy_rows(5)[0]
     committee = toy_learned("best")
     assert isinstance(committee.system, CommitteeSystem)
-    alone = [toy_learned(name).logits(rows) for name in MEMBERS]
+    alone = [toy_learned(name, settings=own).logits(rows) for name, own in MEMBERS.items()]
     torch.testing.assert_close(
         committee.logits(rows).exp(), mixed(committee, alone), rtol=0, atol=1e-6
     )
@@ -177,7 +178,7 @@ def test_forgetting_is_exact_for_the_closed_forms() -> None:
 
     learner, never = learned(0, 1, 2), learned(0, 2)
     learner.forget("d1")
-    for name in MEMBERS[1:]:
+    for name in ("ridge", "slda"):
         with_domain, without = (
             each.state_dict()["system"]["members"][name]["head"] for each in (learner, never)
         )

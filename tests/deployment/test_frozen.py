@@ -95,3 +95,21 @@ def test_undo_and_forget_on_features(tmp_path: Path) -> None:
         learn_site(model, site(tmp_path / name, number), name)
     assert [each["name"] for each in take_back(model).learner.domains] == ["a"]
     assert [each["name"] for each in forget(model, "a").learner.domains] == []
+
+
+@pytest.mark.parametrize(
+    ("new", "method"),
+    [
+        (NewModel(), "slda"),
+        (NewModel(network="histogram", method="ncm"), "ncm"),
+        (NewModel(network="cnn", network_settings={"width": 8}), "er"),
+    ],
+)
+def test_the_usual_method_of_images(new: NewModel, method: str, tmp_path: Path) -> None:
+    """The closed form on frozen features, and replay where a network is trained."""
+    data = site(tmp_path / "a", 0)
+    learn(tmp_path / "model", data, name="a", columns=Columns(), new=new, steps=1, size=16)
+    made = Model.open(tmp_path / "model").learner
+    assert made.config["method"] == method
+    if method == "slda":
+        assert made.system.usage().settings["shrinkage"] == 0.5

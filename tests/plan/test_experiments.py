@@ -83,8 +83,8 @@ def test_every_file_is_planned_where_no_data_are(
         # Two trials of every method but one, which has nothing to search.
         methods = select_methods(["all"])
         assert (len(plan.unique()), plan.absent) == ((2 * len(methods) - 1) * 2 * 2, {})
-    elif name == "recommended":  # its embedded data sets: 17 methods on one, 15 on the other
-        assert len(plan.unique()) == 17 * 4 * 6 * 3 + 16 * 24 * 3
+    elif name == "recommended":  # its embedded data sets, with four variants of best
+        assert len(plan.unique()) == (15 + 4) * 4 * 6 * 3 + (14 + 4) * 24 * 3
         assert set(plan.absent) == {"covertype", "rotated-mnist", "wm811k"}
     else:
         assert not plan.runs

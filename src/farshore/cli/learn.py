@@ -39,7 +39,7 @@ def learn(
         str | None,
         typer.Option(
             help="new model: method; `farshore methods` lists them [default: er; for images on a "
-            "frozen network ridge]"
+            "frozen network slda]"
         ),
     ] = None,
     network: Annotated[

@@ -296,7 +296,7 @@ def forget(folder: str | Path, name: str, *, network: str | None = None) -> Mode
 
 def _how_forgotten(learner: Learner, emptied: bool) -> str:
     if learner.system.forgets_exactly:
-        return "weights computed again without it"
+        return "weights recomputed without it"
     return (
         "the rows of all sites in the memory; the weights stay"
         if emptied

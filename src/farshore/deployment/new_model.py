@@ -63,7 +63,7 @@ class NewModel:
         frozen = train == "head" or (
             train == "auto" and is_pretrained(network, self.network_settings)
         )
-        return "ridge" if images and frozen else "er"
+        return "slda" if images and frozen else "er"
 
     def image_form(self, size: int | None) -> ImagePreprocessing:
         """The form of images that the network expects; the first site decides on colour."""

@@ -100,6 +100,21 @@ class GradientVariance(Invariance):
             logs = logs - logs.mean(dim=1, keepdim=True)
         return torch.nn.functional.normalize(logs, dim=1)
 
+    def grown(self, statistic: Statistic, before: int, after: int) -> Statistic:
+        """The variances of additional classes are 0.
+
+        A model that has learned a domain hardly ever predicts a class that does not occur in it, so
+        the gradients of that output are 0 on its rows.
+        """
+        variance = statistic["variance"]
+        weights, biases = variance.split([variance.shape[-1] - before, before], dim=-1)
+        width = weights.shape[-1] // before
+        parts = [
+            torch.cat([part, part.new_zeros(*part.shape[:-1], (after - before) * per_class)], -1)
+            for part, per_class in ((weights, width), (biases, 1))
+        ]
+        return {**statistic, "variance": torch.cat(parts, dim=-1)}
+
     def domain_prior(self, parts: Iterable[tuple[Tensor, Tensor, Tensor]]) -> Statistic:
         """Compute the variance over all rows of the domain, merged from parts."""
         moments = RunningMoments(outer=False)

@@ -118,6 +118,10 @@ class Invariance(ABC):
         """
         return None
 
+    def grown(self, statistic: Statistic, before: int, after: int) -> Statistic:
+        """A stored statistic [...] of a classifier that had fewer classes; by default the same."""
+        return statistic
+
     def fit(self, features: Tensor, generator: torch.Generator) -> None:
         """Fit the notion's own state, if it has any, to the features of the first domain.
 

@@ -61,6 +61,16 @@ class Mixture(Invariance):
             {name: notion.kept(parts[name]) for name, notion in self._notions.items()}
         )
 
+    def grown(self, statistic: Statistic, before: int, after: int) -> Statistic:
+        """The stored statistics of the notions for additional classes."""
+        parts = self._divided(statistic)
+        return self.joined(
+            {
+                name: notion.grown(parts[name], before, after)
+                for name, notion in self._notions.items()
+            }
+        )
+
     def alignment(
         self, statistic: Statistic, prior: Statistic, logits: Tensor, stored: Mapping[str, Tensor]
     ) -> Tensor:

@@ -139,6 +139,19 @@ class InvariantState:
             "unpenalised_steps": self.unpenalised_steps,
         }
 
+    def grown(self, state: Mapping[str, Any], before: int, after: int) -> dict[str, Any]:
+        """A saved state of a classifier that had fewer classes, for one with more."""
+        stored = state["priors"]
+        priors = [self.invariance.grown(prior, before, after) for prior in stored["priors"]]
+        return {
+            **state,
+            "priors": {**stored, "priors": priors},
+            "running": {
+                domain: self.invariance.grown(running, before, after)
+                for domain, running in state["running"].items()
+            },
+        }
+
     def state_form(self) -> Any:
         """The outline; what depends on the fitted notion is checked once that is restored."""
         priors: dict[str, Any] = {"names": NAMES, "priors": ListOf(MapOf(None))}

@@ -198,6 +198,10 @@ class Method(Entry):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state from `state_dict`."""
 
+    def grown_state(self, state: Mapping[str, Any], before: int, after: int) -> Mapping[str, Any]:
+        """A saved state of a classifier with `before` classes, for one that has `after`."""
+        return state
+
     def state_form(self) -> Any:
         """The form of a saved state (`farshore.forms`), for the check before it is loaded.
 

@@ -105,6 +105,10 @@ class Naive(Method):
         """Priors and the fitted state of the notion."""
         return self.state.state_dict()
 
+    def grown_state(self, state: Mapping[str, Any], before: int, after: int) -> Mapping[str, Any]:
+        """The priors and running states for additional classes."""
+        return self.state.grown(state, before, after)
+
     def state_form(self) -> Any:
         """Priors, running states and the fitted state of the notion, for the network's features."""
         return self.state.state_form()
