@@ -52,7 +52,6 @@ from .methods import METHODS
 from .networks.build import (
     build_network,
     check_network,
-    is_pretrained,
     on_meta,
     settle_network,
 )
@@ -67,6 +66,7 @@ from .settings import RunSettings
 from .settings import divide as divide_settings
 from .state import load_state, save_state
 from .system import SYSTEMS, Setup, System
+from .trained_part import check_training, resolve_train, usual_profile
 
 METRICS = ("accuracy", "macro_f1")
 MOST_ROWS = 10**9
@@ -160,7 +160,7 @@ class Learner:
         self.network_settings = dict(network_settings or {})
         self.train: Train = resolve_train(self.run, network, self.network_settings)
         self.run = self.run.model_copy(update={"train": self.train})
-        _check_training(self.run, self.train, self.method_type, network, self.network_settings)
+        check_training(self.run, self.train, self.method_type, network, self.network_settings)
         self.metric = metric
         self.preprocess: Preprocess = preprocess or (
             "columns" if isinstance(network, str) else "none"
@@ -755,75 +755,6 @@ def follow(observer: Observer) -> Follow:
         observer.step(what, done - 1, {})
 
     return report
-
-
-def resolve_train(run: RunSettings, network: str | Network, settings: Mapping[str, Any]) -> Train:
-    """What is trained: as the run says, or by the rule of `auto`."""
-    if run.train != "auto":
-        return run.train
-    return "head" if isinstance(network, str) and is_pretrained(network, settings) else "all"
-
-
-def usual_profile(
-    shape: tuple[int, ...], train: Train, network: str | Network, settings: Mapping[str, Any]
-) -> str:
-    """The settings profile of users' own data."""
-    if train == "head":
-        return "frozen-features"
-    if len(shape) != 3:
-        return "default"
-    pretrained = not isinstance(network, str) or is_pretrained(network, settings)
-    return "large-data" if pretrained else "images-from-scratch"
-
-
-def _check_training(
-    run: RunSettings,
-    train: Train,
-    method: type[Entry],
-    network: str | Network,
-    settings: Mapping[str, Any],
-) -> None:
-    """Refuse settings of training that do not go together."""
-    if train != "all" and isinstance(network, str) and not is_pretrained(network, settings):
-        raise FarshoreError(
-            f"train = {train!r} is not allowed for {network!r}, whose features start from random "
-            "numbers: use train=all, or pretrained weights"
-        )
-    if train == "last-block" and method.system in ("closed-form", "trees"):
-        raise FarshoreError(
-            f"train = 'last-block' is not allowed for {method.name!r}, which trains no block: use "
-            "train=head"
-        )
-    if run.store == "features" and train != "head":
-        raise FarshoreError(
-            f"store = 'features' is not allowed with train = {train!r}: the memory keeps features "
-            "only where the backbone is frozen; use train=head"
-        )
-    if run.augment != "none" and train == "head" and not run.augment_copies:
-        raise FarshoreError(
-            f"augment = {run.augment!r} is not allowed with train = 'head', whose features are "
-            "computed once: ask for several augmented copies (augment_copies=4), or use "
-            "train=last-block or all"
-        )
-    if run.augment != "none" and isinstance(network, str) and network == "mlp":
-        raise FarshoreError(
-            f"augment = {run.augment!r} is not allowed for 'mlp': it is for networks of images"
-        )
-    if run.augment_copies and (train != "head" or run.augment == "none"):
-        raise FarshoreError(
-            f"augment_copies = {run.augment_copies} is not allowed here: it is for train=head with "
-            "augment=standard or strong"
-        )
-    if run.augment != "none" and train != "head" and method.system != "gradient":
-        raise FarshoreError(
-            f"augment = {run.augment!r} is not allowed for {method.name!r}, which reads every "
-            "image once: use train=head with augment_copies"
-        )
-    if run.head_width and train != "head":
-        raise FarshoreError(
-            f"head_width = {run.head_width} is not allowed with train = {train!r}: it is for "
-            "train=head"
-        )
 
 
 def check_classes(classes: Sequence[Label]) -> list[Label]:

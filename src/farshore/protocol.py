@@ -37,7 +37,7 @@ from .evaluation.transfer import backward_transfer, forgetting, source_performan
 from .execution import cpu_threads, usual_threads, warm_up
 from .features import FeatureCache
 from .files import write_atomic
-from .learner import Learner, follow, resolve_train, usual_profile
+from .learner import Learner, follow
 from .networks.build import plain_network_settings, settle_network
 from .networks.network import Network
 from .observer import Observer
@@ -47,6 +47,7 @@ from .profiles import PROFILES
 from .randomness import generator
 from .resume import Resume
 from .settings import MethodSettings, RunSettings, divide, explain
+from .trained_part import resolve_train, usual_profile
 
 # How a run ended. `pruned`: stopped between two domains by the sources' scores; the target was
 # never opened.
