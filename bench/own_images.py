@@ -7,7 +7,7 @@ painted and sketched (filters of Pillow). Every domain is the target in turn, wi
 the listed and in the reversed order. With no option given, the features are those of the default
 backbone; without a file of weights, local histograms. FILE are weights of a ResNet18 in
 torchvision's names. The last rows train a small network from scratch, with the default step size
-and with the one that a pretrained network would get.
+and with the one that a pretrained network would get, on images of 32 pixels, 300 steps per domain.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from farshore.evaluation.over_units import paired_difference
 from farshore.protocol import Run, execute
 
 CLASSES, PER_DOMAIN = 10, 50
+SCRATCH_STEPS = 300
 Scores = dict[str, list[float]]
 
 
@@ -146,8 +147,9 @@ def report(name: str, folder: Path, kinds: Iterable[tuple[str, dict[str, Any]]])
 
 def from_scratch(name: str, folder: Path) -> None:
     """The default step size of a network that starts from random weights, and a small one."""
-    small = scores(folder, "er", network="cnn", settings={"learning_rate": 5e-5})
-    usual = scores(folder, "er", network="cnn")
+    fields: dict[str, Any] = {"network": "cnn", "options": {"size": 32}, "steps": SCRATCH_STEPS}
+    small = scores(folder, "er", settings={"learning_rate": 5e-5}, **fields)
+    usual = scores(folder, "er", **fields)
     line(
         name,
         "`cnn` from scratch, `learning_rate` 5e-5 beside the default",

@@ -56,7 +56,7 @@ def test_the_page_of_the_demo_has_its_verdict(tmp_path: Path) -> None:
     )
     assert texts[1].startswith("best scores 75 to 75% there")
     assert "2.9 points above training on all sources at once (72.4%)" in texts[2]
-    assert "best is 9.0 points ahead of plain replay (er)" in texts[3]
+    assert "Compared with plain replay (er) alone, best is 9.0 points ahead" in texts[3]
     assert "cl-vrex minus naive-cl-vrex, its form without replay: +27.0 points" in texts[4]
     assert report.next_command.startswith("farshore audit")
 

@@ -74,8 +74,8 @@ def _against_replay(contest: Contest, leader: Entrant, replay: Entrant | None) -
         return []
     if paired.certain and paired.mean > 0:
         return [
-            f"{leader.label} is {paired.mean:.1f} points ahead of plain replay "
-            f"({replay.label}){_interval(paired)}."
+            f"Compared with plain replay ({replay.label}) alone, {leader.label} is "
+            f"{paired.mean:.1f} points ahead{_interval(paired)}."
         ]
     return [
         f"Plain replay ({replay.label}) does as well here: {leader.label} minus {replay.label} is "
