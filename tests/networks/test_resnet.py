@@ -31,6 +31,7 @@ def learner(method: str, **settings: object) -> Learner:
         "anneal_steps": 1,
         "warmup_steps": 1,
         "random_features": 8,
+        "members": "cl-mix+ncm",
         "features": "network",
     }
     early = {key: value for key, value in early.items() if key in fields}
