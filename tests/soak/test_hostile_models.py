@@ -21,7 +21,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_mutated_models_work_or_are_refused(models: Path, seed: int) -> None:
-    confine("mutated_models:open_mutated", cases=250, seed=seed, arguments=(str(models),))
+    confine("mutated_models:open_mutated", cases=200, seed=seed, arguments=(str(models),))
 
 
 def test_mutated_runs_are_read_or_refused(tmp_path: Path) -> None:

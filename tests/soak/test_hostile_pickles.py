@@ -10,4 +10,4 @@ pytestmark = pytest.mark.soak
 
 @pytest.mark.parametrize("seed", range(4))
 def test_mutated_pickles_are_refused_or_read(seed: int) -> None:
-    confine("mutated_pickles:read_mutated", cases=1200, seed=seed)
+    confine("mutated_pickles:read_mutated", cases=1000, seed=seed)
