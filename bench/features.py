@@ -8,8 +8,8 @@ extraction included, against one er run that trains the whole network for the sa
 The images and the weights are random numbers: only the time counts. The command fails if the thirty
 runs take longer.
 
-accuracy: a frozen ResNet18 with ridge, ncm and er beside er with full training and with the last
-block alone, with the sources in the listed and in the reversed order. FILE are weights in
+accuracy: a frozen ResNet18 with ridge, ncm, slda and er beside er with full training and with the
+last block alone, with the sources in the listed and in the reversed order. FILE are weights in
 torchvision's names; the benchmarks must be prepared (`farshore prepare`). `--steps` sets the steps
 per domain of every run.
 """
@@ -52,6 +52,8 @@ DOMAINS, IMAGES, CLASSES, SIZE = 5, 5000, 10, 64
 WAYS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("frozen, ncm", "ncm", {"train": "head"}),
     ("frozen, ridge", "ridge", {"train": "head"}),
+    ("frozen, slda", "slda", {"train": "head"}),
+    ("frozen, slda, shrinkage 1e-4", "slda", {"train": "head", "shrinkage": 1e-4}),
     ("frozen, er", "er", {"train": "head"}),
     ("last block, er", "er", {"train": "last-block"}),
     ("all, er", "er", {"train": "all"}),

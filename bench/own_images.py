@@ -129,12 +129,18 @@ def line(*cells: str) -> None:
     print("| " + " | ".join(cells) + " |", flush=True)
 
 
-def report(name: str, folder: Path, kinds: Iterable[tuple[str, dict[str, Any]]]) -> None:
+def report(
+    name: str,
+    folder: Path,
+    kinds: Iterable[tuple[str, dict[str, Any]]],
+    shrinkage: float | None,
+) -> None:
     """Rows for each kind of features: methods beside the nearest class mean."""
     for features, fields in kinds:
         nearest = scores(folder, "ncm", **fields)
         for method in ("slda", "ridge", "er", "best"):
-            ours = scores(folder, method, **fields)
+            settings = {"shrinkage": shrinkage} if method == "slda" and shrinkage else {}
+            ours = scores(folder, method, settings=settings, **fields)
             line(
                 name,
                 features,
@@ -165,6 +171,7 @@ def main() -> None:
     parser.add_argument("--cifar", type=Path, required=True, help="folder of CIFAR-10's files")
     parser.add_argument("--tiny", type=Path, help="folder of TinyImageNet's files")
     parser.add_argument("--weights", type=Path, help="weights of a ResNet18")
+    parser.add_argument("--shrinkage", type=float, help="of slda, instead of the default")
     given = parser.parse_args()
     histogram: dict[str, Any] = {"network": "histogram"}
     pretrained = {
@@ -181,10 +188,10 @@ def main() -> None:
         kinds = [("`histogram`", histogram)]
         if given.weights is not None:
             kinds.append(("`resnet18`, `--size 96`", pretrained))
-        report("CIFAR-10, test images", root / "cifar", kinds)
+        report("CIFAR-10, test images", root / "cifar", kinds, given.shrinkage)
         if given.tiny is not None:
             write(root / "tiny", *read_tiny(given.tiny))
-            report("TinyImageNet", root / "tiny", [("`histogram`", histogram)])
+            report("TinyImageNet", root / "tiny", [("`histogram`", histogram)], given.shrinkage)
         from_scratch("CIFAR-10, test images", root / "cifar")
 
 

@@ -262,14 +262,19 @@ def claims_section() -> str:
     )
 
 
-def papers_column() -> dict[str, tuple[float, float]]:
-    """The paper's scores on rotated-mnist by method."""
+def papers_scores(benchmark: str, *experiments: str) -> dict[str, tuple[float, float]]:
+    """The paper's numbers on a data set by method, without variants."""
     return {
         name: number
-        for experiment in ("main", "naive", "adaptation")
+        for experiment in experiments
         for (name, variant, dataset), number in paper_numbers(experiment).items()
-        if dataset == "rotated-mnist" and not variant
+        if dataset == benchmark and not variant
     }
+
+
+def papers_column() -> dict[str, tuple[float, float]]:
+    """The paper's scores on rotated-mnist by method."""
+    return papers_scores("rotated-mnist", "main", "naive", "adaptation")
 
 
 def near(mean: float, theirs: tuple[float, float]) -> bool:
@@ -461,11 +466,7 @@ def images_section() -> str:
             continue
         orders = sorted(set(frame["order"]))
         by_order = {order: means(frame[frame["order"] == order]) for order in orders}
-        paper = {
-            method: number
-            for (method, variant, name), number in paper_numbers("main").items()
-            if name == benchmark and not variant
-        }
+        paper = papers_scores(benchmark, "main")
         overall = means(frame)
         rows = []
         for name in sorted(overall, key=lambda name: -overall[name][0]):
@@ -499,13 +500,7 @@ def protocol_section() -> str:
             sections.append(f"### {benchmark}\n\nNo method has finished all its trials yet.\n")
             continue
         chosen = selected(frame)
-        paper = {
-            method: number
-            for (method, variant, name), number in (
-                paper_numbers("main") | paper_numbers("naive")
-            ).items()
-            if name == benchmark and not variant
-        }
+        paper = papers_scores(benchmark, "main", "naive")
         rows = []
         scored = means(chosen)
         for name in sorted(scored, key=lambda name: -scored[name][0]):

@@ -13,9 +13,10 @@ from ..data.image_folder import ImagePreprocessing
 from ..data.weights import usual_image_network
 from ..errors import FarshoreError
 from ..learner import USUAL_RUN, Learner
-from ..networks.build import is_pretrained, settle_network
+from ..networks.build import settle_network
 from ..observer import Observer
 from ..settings import MethodSettings, RunSettings, divide
+from ..trained_part import resolve_train
 from .site import Site, usual_metric
 
 
@@ -59,11 +60,10 @@ class NewModel:
 
     def _usual_method(self, network: str, *, images: bool) -> str:
         """The method if none is named: the closed form on frozen features of images."""
-        train = self.settings.get("train", "auto")
-        frozen = train == "head" or (
-            train == "auto" and is_pretrained(network, self.network_settings)
-        )
-        return "slda" if images and frozen else "er"
+        given = {name: self.settings[name] for name in ("train",) if name in self.settings}
+        run = RunSettings.build({**USUAL_RUN, **given})
+        train = resolve_train(run, network, self.network_settings)
+        return "slda" if images and train == "head" else "er"
 
     def image_form(self, size: int | None) -> ImagePreprocessing:
         """The form of images that the network expects; the first site decides on colour."""
