@@ -60,8 +60,7 @@ class NewModel:
 
     def _usual_method(self, network: str, *, images: bool) -> str:
         """The method if none is named: the closed form on frozen features of images."""
-        given = {name: self.settings[name] for name in ("train",) if name in self.settings}
-        run = RunSettings.build({**USUAL_RUN, **given})
+        run = RunSettings.build({"train": self.settings.get("train", USUAL_RUN["train"])})
         train = resolve_train(run, network, self.network_settings)
         return "slda" if images and train == "head" else "er"
 
