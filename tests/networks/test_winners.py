@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from farshore.networks.cnn import cnn
-from farshore.networks.winners import KWinners, sparse
+from farshore.networks.winners import KWinners, kth_largest, sparse
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,13 @@ def test_the_share_of_winners_at_every_place(share: float, shape: tuple[int, ...
     if len(shape) == 2 and len(dropped):
         smallest = torch.where(passed > 0, inputs, torch.inf).amin(dim=1)
         assert bool((torch.where(passed > 0, -torch.inf, inputs).amax(dim=1) <= smallest).all())
+
+
+@pytest.mark.parametrize("k", range(1, 8))
+def test_the_kth_largest_is_that_of_a_sort(k: int) -> None:
+    values = torch.randint(-3, 3, (5, 7, 2), generator=torch.Generator().manual_seed(0)).float()
+    by_sort = values.sort(dim=1, descending=True).values[:, k - 1 : k]
+    assert torch.equal(kth_largest(values, k), by_sort)
 
 
 def test_the_gradient_passes_where_the_value_does() -> None:

@@ -19,8 +19,7 @@ class KWinners(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Keep the winners among the channels, axis 1."""
-        k = max(1, round(self.share * inputs.shape[1]))
-        threshold = inputs.detach().topk(k, dim=1).values[:, -1:]
+        threshold = kth_largest(inputs.detach(), max(1, round(self.share * inputs.shape[1])))
         if self.relu:
             threshold = threshold.clamp(min=0)
         return torch.where(inputs >= threshold, inputs, 0.0)
@@ -28,6 +27,17 @@ class KWinners(nn.Module):
     def extra_repr(self) -> str:
         """Show the share of winners."""
         return f"share={self.share}, relu={self.relu}"
+
+
+def kth_largest(values: Tensor, k: int) -> Tensor:
+    """The k-th largest value along axis 1, which is kept with length 1.
+
+    Whichever is fewer are searched: the largest or the smallest.
+    """
+    smallest = values.shape[1] - k + 1
+    if smallest < k:
+        return values.topk(smallest, dim=1, largest=False, sorted=False).values.amax(1, True)
+    return values.topk(k, dim=1, sorted=False).values.amin(1, True)
 
 
 def sparse(module: nn.Module, share: float) -> None:
