@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
+from claims import BENCHMARKS, PENALISED, REPLAY, TAILORED, claims_section, group, pooled
+from sensitivity_tables import sensitivity_section
 from tidy_tables import (
     EXPERIMENTS,
     collect,
@@ -29,16 +29,9 @@ from tidy_tables import (
 
 from farshore import catalog
 from farshore.benchmarks.source import make_benchmark
-from farshore.evaluation.over_units import (
-    FEWEST_UNITS,
-    Difference,
-    Scores,
-    over_units,
-    paired_difference,
-)
+from farshore.evaluation.over_units import FEWEST_UNITS, over_units, paired_difference
 from farshore.plan.experiment import read_experiment
 from farshore.plan.select import DRAWN, expand_orders
-from farshore.report.paper.methods import paper_methods
 from farshore.report.paper.numbers import paper_table
 
 HERE = Path(__file__).parent
@@ -50,47 +43,12 @@ COLLECTED = (
     "searched_order",
     "readings",
     "orders_ablated",
+    "orders_sensitivity",
     "paper_protocol",
     "image_benchmarks",
 )
-BENCHMARKS = ("rotated-mnist", "covertype")
 # Trials of the paper's search.
 TRIALS = 20
-
-
-def group(*names: str) -> list[str]:
-    """The methods of these groups."""
-    groups = catalog.grouped()
-    return [kind.name for name in names for kind in groups[name]]
-
-
-TAILORED = group("tailored")
-# The paper's replay baselines; er, er-kd and der++ are not among them.
-REPLAY = [name for name in group("replay", "latent-replay") if name in paper_methods()]
-
-
-def pooled(by_method: dict[str, Scores], methods: Iterable[str]) -> Scores:
-    """The mean over methods, in the orders and seeds that all of them have.
-
-    Methods that ran in few orders are left out: they would hide the orders of the others.
-    """
-    parts = [
-        by_method[method]
-        for method in methods
-        if method in by_method and len(by_method[method]) >= FEWEST_UNITS
-    ]
-    if not parts:
-        return {}
-    shared = set.intersection(
-        *({(order, seed) for order in part for seed in part[order]} for part in parts)
-    )
-    means: dict[tuple[str, ...], dict[int, float]] = {}
-    for order, seed in sorted(shared):
-        means.setdefault(order, {})[seed] = sum(part[order][seed] for part in parts) / len(parts)
-    return means
-
-
-# ---- sections --------------------------------------------------------------------------------
 
 
 def orders_section(benchmark: str) -> str:
@@ -138,127 +96,6 @@ def orders_section(benchmark: str) -> str:
             ],
             rows,
         )
-    )
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claim of the paper: a difference in points, and how to compute ours on a benchmark."""
-
-    text: str
-    paper: str
-    expected: float
-    measure: Callable[[str], Difference | None]
-    # Whether the claim is only that the difference is not below zero.
-    not_negative: bool = False
-
-
-def between(first: Sequence[str], second: Sequence[str]) -> Callable[[str], Difference | None]:
-    """The paired difference of two groups of methods over all orders."""
-
-    def measure(benchmark: str) -> Difference | None:
-        by_method = scores(rows_of("all_orders", benchmark))
-        ours, theirs = pooled(by_method, first), pooled(by_method, second)
-        return paired_difference(ours, theirs) if ours and theirs else None
-
-    return measure
-
-
-def without(settings: str, methods: Sequence[str]) -> Callable[[str], Difference | None]:
-    """The default minus the ablation with these settings, in the same orders."""
-
-    def measure(benchmark: str) -> Difference | None:
-        usual = scores(rows_of("all_orders", benchmark))
-        ablated = scores(rows_of("orders_ablated", benchmark, settings))
-        ours, theirs = pooled(usual, methods), pooled(ablated, methods)
-        return paired_difference(ours, theirs) if ours and theirs else None
-
-    return measure
-
-
-def transfer(benchmark: str) -> Difference | None:
-    """Backward transfer of the tailored methods, against zero."""
-    frame = rows_of("all_orders", benchmark)
-    ours = pooled(scores(frame, "backward_transfer"), TAILORED)
-    zero = {order: dict.fromkeys(seeds, 0.0) for order, seeds in ours.items()}
-    return paired_difference(ours, zero) if ours else None
-
-
-FOUR = [name for name in TAILORED if name != "cl-andmask"]
-CLAIMS = (
-    Claim(
-        "tailored methods beat optimisation baselines",
-        "6",
-        6,
-        between(TAILORED, group("optimization")),
-    ),
-    Claim(
-        "tailored methods beat regularisation baselines",
-        "10",
-        10,
-        between(TAILORED, group("regularization")),
-    ),
-    Claim("tailored methods beat replay baselines", "2", 2, between(TAILORED, REPLAY)),
-    Claim(
-        "tailored methods beat adaptation to the target",
-        "up to 10",
-        10,
-        between(TAILORED, group("adaptation")),
-    ),
-    Claim(
-        "naive forms beat fine-tuning slightly", "about 3", 3, between(group("naive"), ["finetune"])
-    ),
-    Claim(
-        "tailored methods beat their naive forms", "about 10", 10, between(TAILORED, group("naive"))
-    ),
-    Claim("alignment helps", "> 0", 0, without('{"alignment_weight": 0.0}', TAILORED)),
-    Claim(
-        "static priors are better than dynamic ones",
-        "> 0",
-        0,
-        without('{"priors": "dynamic"}', FOUR),
-    ),
-    Claim("backward transfer of tailored methods is not negative", ">= 0", 0, transfer, True),
-)
-
-
-def verdict(claim: Claim, differences: Sequence[Difference]) -> str:
-    """Reproduced, partly or not, by the rule that the page states."""
-    if not differences:
-        return "not run"
-    if claim.not_negative:
-        holds = [each.high is not None and each.high >= 0 for each in differences]
-    else:
-        holds = [each.certain and each.mean > 0 for each in differences]
-    large = [claim.not_negative or each.mean >= claim.expected / 2 for each in differences]
-    if all(holds) and all(large) and len(differences) == len(BENCHMARKS):
-        return "**reproduced**"
-    if not any(holds) and len(differences) < len(BENCHMARKS):
-        return "**open**"
-    return "**partly**" if any(holds) else "**not reproduced**"
-
-
-def claims_section() -> str:
-    """One row per claim."""
-    rows = []
-    for claim in CLAIMS:
-        measured = {benchmark: claim.measure(benchmark) for benchmark in BENCHMARKS}
-        present = [difference for difference in measured.values() if difference is not None]
-        rows.append(
-            [
-                claim.text,
-                claim.paper,
-                *(
-                    f"{interval(difference)}, {difference.won} of {difference.units} orders"
-                    if difference is not None
-                    else "not run"
-                    for difference in measured.values()
-                ),
-                verdict(claim, present),
-            ]
-        )
-    return markdown(
-        ["claim", "paper, points", *(f"ours, {name}" for name in BENCHMARKS), "verdict"], rows
     )
 
 
@@ -598,6 +435,9 @@ def text() -> str:
         "searched": searched_section,
         "readings": readings_section,
         "ablations": ablations_section,
+        "sensitivity": lambda: "\n".join(
+            sensitivity_section(benchmark, PENALISED) for benchmark in BENCHMARKS
+        ),
         "protocol": protocol_section,
         "images": images_section,
         "runtime": runtime_section,

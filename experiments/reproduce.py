@@ -18,28 +18,39 @@ from farshore.plan.experiment import read_experiment
 HERE = Path(__file__).resolve().parent
 WRITER = HERE.parent / "docs" / "write_reproduction.py"
 # In the order of their importance.
-EXPERIMENTS = ("all_orders", "fitted_order", "readings", "orders_ablated", "paper_protocol")
+EXPERIMENTS = (
+    "all_orders",
+    "fitted_order",
+    "searched_order",
+    "readings",
+    "orders_ablated",
+    "orders_sensitivity",
+    "paper_protocol",
+    "image_benchmarks",
+)
 
 
 def commands(table: str, runs: Path, device: str, scale: str | None) -> list[list[str]]:
     """The sweeps of all experiments that include the data set."""
-    sweeps = []
+    sweeps, known = [], dict[str, None]()
     for name in EXPERIMENTS:
         path = HERE / f"{name}.yaml"
         parts = read_experiment(path).parts
-        if any(table in [data.benchmark for data in part.data] for part in parts):
+        tables = [data.benchmark for part in parts for data in part.data]
+        known.update(dict.fromkeys(tables))
+        if table in tables:
             sweep = [sys.executable, "-m", "farshore", "sweep", str(path), "--runs", str(runs)]
             narrowed = ["--scale", scale] if scale else ["--benchmarks", table, "--device", device]
             sweeps.append([*sweep, *narrowed])
     if not sweeps:
-        raise SystemExit(f"no experiment includes {table!r}: use rotated-mnist or covertype")
+        raise SystemExit(f"no experiment includes {table!r}: use one of {', '.join(known)}")
     return sweeps
 
 
 def main() -> None:
     """Run the sweeps one after the other, then collect the runs and write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--table", required=True, help="rotated-mnist or covertype")
+    parser.add_argument("--table", required=True, help="data set, for example rotated-mnist")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--runs", type=Path, default=Path("runs/reproduction"))
     parser.add_argument("--scale", choices=["tiny"], default=None)

@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import claims
 import pandas as pd
 import pytest
+import sensitivity_tables
 import tidy_tables
 
 from farshore.evaluation.over_units import Difference
@@ -64,19 +66,65 @@ def difference(mean: float, half: float) -> Difference:
         ([], "not run"),
     ],
 )
-def test_verdicts_follow_the_rule(
-    writer: ModuleType, differences: list[Difference], words: str
+def test_verdicts_follow_the_rule(differences: list[Difference], words: str) -> None:
+    assert claims.verdict([claims.larger(each, 6) for each in differences]) == words
+
+
+def test_run_times_are_compared_as_ratios_of_medians(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    claim = writer.Claim("a claim", "6", 6, lambda benchmark: None)
-    assert writer.verdict(claim, differences) == words
+    times = {"er-ace": 2.0, "fdr": 4.0, "sarl": 400.0}
+    times |= dict.fromkeys(claims.TAILORED, 8.0)
+    rows = [
+        {"method": name, "order": order, "run_seed": 0, "seconds_of_training": seconds * factor}
+        for name, seconds in times.items()
+        for order, factor in (("a,b", 1), ("b,a", 3), ("c,a", 9))
+    ]
+    monkeypatch.setattr(claims, "rows_of", lambda *_: pd.DataFrame(rows))
+    found = claims.run_time("covertype")
+    assert found is not None
+    assert found.text == "2.00 times [2.00, 2.00], 3 orders"
+    assert not found.holds
 
 
-def test_groups_are_averaged_over_shared_orders_and_seeds(writer: ModuleType) -> None:
+def test_sensitivity_is_paired_with_the_default_in_the_same_orders(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def row(order: str, score: float, settings: str) -> dict[str, object]:
+        return {
+            "method": "cl-coral",
+            "order": order,
+            "run_seed": 0,
+            "settings": settings,
+            "target_score_unseen": score,
+        }
+
+    frames = {
+        "all_orders": [row("a,b", 0.5, "{}"), row("b,a", 0.7, "{}"), row("c,a", 0.0, "{}")],
+        "orders_sensitivity": [
+            row("a,b", 0.53, '{"penalty_weight": 10.0}'),
+            row("b,a", 0.71, '{"penalty_weight": 10.0}'),
+            row("a,b", 0.4, '{"alignment_weight": 0.1}'),
+            row("a,b", 0.5, "{}"),  # a value that is the default
+        ],
+    }
+    monkeypatch.setattr(sensitivity_tables, "rows_of", lambda name, _: pd.DataFrame(frames[name]))
+    changes = sensitivity_tables.changes_by_weight("covertype", ["cl-coral"])
+    assert set(changes) == {("cl-coral", "penalty_weight"), ("cl-coral", "alignment_weight")}
+    [(value, change)] = changes["cl-coral", "penalty_weight"].items()
+    assert (value, change.units) == (10.0, 2)
+    assert change.mean == pytest.approx(2.0)
+    found = claims.robust("covertype")
+    assert found is not None
+    assert (found.text, found.holds) == ("0 of 2 values", False)
+
+
+def test_groups_are_averaged_over_shared_orders_and_seeds() -> None:
     orders = [("a", "b"), ("b", "a"), ("c",)]
     first = {order: {0: 1.0, 1: 3.0} for order in orders}
     second = {order: {0: 5.0} for order in orders}
     few = {("a", "b"): {0: 100.0}}
-    pooled = writer.pooled({"x": first, "y": second, "z": few}, ["x", "y", "z", "absent"])
+    pooled = claims.pooled({"x": first, "y": second, "z": few}, ["x", "y", "z", "absent"])
     assert pooled == {order: {0: 3.0} for order in orders}
 
 
@@ -98,13 +146,16 @@ def test_collecting_one_data_set_keeps_the_others(
 def test_the_command_covers_every_experiment_of_a_data_set(tmp_path: Path) -> None:
     reproduce = script("experiments/reproduce.py")
     sweeps = reproduce.commands("rotated-mnist", tmp_path, "cuda", None)
-    assert [Path(words[4]).stem for words in sweeps] == list(reproduce.EXPERIMENTS)
+    names = [name for name in reproduce.EXPERIMENTS if name != "image_benchmarks"]
+    assert [Path(words[4]).stem for words in sweeps] == names
     assert all(
         words[-4:] == ["--benchmarks", "rotated-mnist", "--device", "cuda"] for words in sweeps
     )
     covertype = reproduce.commands("covertype", tmp_path, "cpu", None)
     assert "readings" not in [Path(words[4]).stem for words in covertype]
-    with pytest.raises(SystemExit, match="use rotated-mnist or covertype"):
+    [images] = reproduce.commands("wm811k", tmp_path, "cpu", None)
+    assert Path(images[4]).stem == "image_benchmarks"
+    with pytest.raises(SystemExit, match="use one of covertype, rotated-mnist, cifar10-c, wm811k"):
         reproduce.commands("mnist", tmp_path, "cpu", None)
 
 

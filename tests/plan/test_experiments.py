@@ -61,6 +61,7 @@ def test_there_is_a_file_for_each_table_and_figure() -> None:
                 "image_benchmarks",
                 "fitted_order",
                 "orders_ablated",
+                "orders_sensitivity",
                 "recommended",
                 "searched_order",
                 "small",
@@ -196,6 +197,29 @@ def test_settings_are_varied_around_the_best_selected_run(tmp_path: Path) -> Non
     assert [each.run.settings for each in plain.runs if each.run.method == "er"] == [{}] * 3
 
 
+def test_settings_are_varied_around_the_defaults_in_every_order(tmp_path: Path) -> None:
+    part = {
+        "benchmarks": ["heart-hospitals"],
+        "methods": ["cl-coral"],
+        "orders": ["listed", "reversed"],
+        "search": {"trials": 1, "seeds": 2},
+        "vary": ["penalty_weight", "alignment_weight"],
+        "values": 3,
+    }
+    varied = Experiment(name="v", about="", parts=[part])
+    plan = make_plan(varied, Store(tmp_path), lambda name: varied)
+    settings = [planned.run.settings for planned in plan.runs if planned.seed == 0]
+    expected = [
+        {name: pytest.approx(value)} if value != 1 else {}  # 1 is the default of both
+        for name in ("penalty_weight", "alignment_weight")
+        for value in (0.1, 1, 10)
+        for _ in range(2)
+    ]
+    assert settings == expected
+    assert len(plan.runs) == 2 * len(expected)
+    assert {planned.condition.order for planned in plan.runs} == {"listed", "reversed"}
+
+
 def test_options_reach_the_benchmarks_that_know_them_alone(tmp_path: Path) -> None:
     part = {
         "benchmarks": ["cifar10-c", "wm811k", "heart-hospitals"],
@@ -269,8 +293,12 @@ GOOD = {"name": "x", "about": "y", "parts": [{"benchmarks": ["rotated-digits"], 
             r"parts.0.step: unknown key 'step': did you mean 'steps'",
         ),
         (
-            {"parts": [{**GOOD["parts"][0], "vary": ["x"]}]},
-            r"parts.0.settings_from: vary and best_seed",
+            {"parts": [{**GOOD["parts"][0], "best_seed": True}]},
+            r"parts.0.settings_from: best_seed takes",
+        ),
+        (
+            {"parts": [{**GOOD["parts"][0], "vary": ["x"], "search": {"trials": 2}}]},
+            r"parts.0.search: vary without settings_from starts from the defaults",
         ),
         ({"parts": []}, r"parts: give either parts"),
         ({"parts": [], "reads": ["main"]}, r"table: an experiment that reads others must name"),

@@ -130,7 +130,7 @@ class Part(Spec):
     # Only the best of the selected runs by the selection rule, instead of one per seed.
     best_seed: bool = False
     # Settings that are varied one at a time over `values` points of their distribution; the others
-    # stay as selected.
+    # stay as selected, or at their defaults without `settings_from`.
     vary: list[str] = Field(default_factory=list)
     values: int = Field(10, ge=2, le=MOST_VALUES)
     # Save features of sources and target next to the result, for figures.
@@ -225,10 +225,16 @@ def check(experiment: Experiment) -> None:
             part.systems  # noqa: B018 - an unknown method is refused here
         except FarshoreError as error:
             raise FarshoreError(f"{where}.methods: {error}") from None
-        if (part.vary or part.best_seed) and part.settings_from is None:
+        if part.best_seed and part.settings_from is None:
             raise FarshoreError(
-                f"{where}.settings_from: vary and best_seed start from the selected runs of an "
+                f"{where}.settings_from: best_seed takes the best of the selected runs of an "
                 "experiment: name it"
+            )
+        trials = (part.search or experiment.search).trials
+        if part.vary and part.settings_from is None and trials != 1:
+            raise FarshoreError(
+                f"{where}.search: vary without settings_from starts from the defaults: give "
+                "search: {trials: 1}"
             )
         if part.search is not None and part.settings_from is not None:
             raise FarshoreError(

@@ -244,6 +244,8 @@ def _plan_part(
                 plan.waiting.append(Waiting(method, data.title, part.settings_from, taken))
                 continue
             settings = _taken(part, search, benchmark, method, taken, experiment)
+        elif part.vary:
+            settings = _taken(part, search, benchmark, method, None, experiment)
         elif search.by == "optuna":
             for order, study in begin_studies(
                 experiment, part, search, data, aim, method, orders, device
@@ -395,9 +397,10 @@ def _taken(
 ) -> Settings:
     """The selected settings of another experiment: of each seed, or of the best seed only.
 
-    If the part varies settings, each of them in turn takes the values of its grid.
+    The defaults if there are none. If the part varies settings, each of them in turn takes the
+    values of its grid.
     """
-    if chosen is None:  # that experiment does not include this method: use its defaults
+    if chosen is None:  # no experiment is named, or it does not include this method
         bases = [(seed, number, 0, dict[str, Any]()) for seed, number in search.run_seeds.items()]
     else:
         best = chosen.best_seed(experiment.selection)
@@ -466,6 +469,6 @@ def _count(part: Part, search: Search, benchmark: Benchmark) -> int:
     targets = 1 if benchmark.own_data else len(select_targets(benchmark, part.target))
     seeds = len(search.run_seeds)
     per_method = seeds * search.trials
-    if part.settings_from is not None:
+    if part.settings_from is not None or part.vary:
         per_method = (1 if part.best_seed else seeds) * (len(part.vary) * part.values or 1)
     return targets * len(part.systems) * len(part.orders) * per_method
