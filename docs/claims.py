@@ -16,8 +16,6 @@ from farshore.report.paper.methods import paper_methods
 from farshore.report.paper.numbers import paper_table
 
 BENCHMARKS = ("rotated-mnist", "covertype")
-# Run times are alike if the tailored methods take at most this many times as long.
-ALIKE = 1.5
 
 
 def group(*names: str) -> list[str]:
@@ -127,16 +125,34 @@ def transfer(benchmark: str) -> Finding | None:
     )
 
 
+def middle(values: list[float]) -> float:
+    """The logarithm of the median."""
+    return math.log(float(np.median(values)))
+
+
+def papers_run_time() -> float:
+    """The paper's median tailored method over its median baseline, over its data sets."""
+    found = paper_table("runtime")
+    assert found is not None
+    minutes: dict[str, dict[str, float]] = {}
+    for (name, variant, data), (mean, _) in found.numbers.items():
+        if not variant:
+            minutes.setdefault(data, {})[name] = mean
+    ratios = [
+        middle([times[name] for name in TAILORED if name in times])
+        - middle([times[name] for name in BASELINES if name in times])
+        for times in minutes.values()
+    ]
+    return math.exp(float(np.mean(ratios)))
+
+
 def run_time(benchmark: str) -> Finding | None:
     """How many times as long the median tailored method trains as the median baseline.
 
-    A geometric mean over orders, with its interval.
+    A geometric mean over orders, with its interval. The claim holds if it is no more than in the
+    paper.
     """
     seconds = scores(rows_of("all_orders", benchmark), "seconds_of_training")
-
-    def middle(values: list[float]) -> float:
-        return math.log(float(np.median(values)))
-
     ours, theirs = pooled(seconds, TAILORED, middle), pooled(seconds, BASELINES, middle)
     ratio = paired_difference(ours, theirs)
     if ratio is None or ratio.low is None or ratio.high is None:
@@ -144,25 +160,8 @@ def run_time(benchmark: str) -> Finding | None:
     low, high = math.exp(ratio.low), math.exp(ratio.high)
     return Finding(
         f"{math.exp(ratio.mean):.2f} times [{low:.2f}, {high:.2f}], {ratio.units} orders",
-        holds=math.exp(ratio.mean) <= ALIKE,
+        holds=math.exp(ratio.mean) <= papers_run_time(),
     )
-
-
-def papers_run_time() -> str:
-    """The same ratio from the paper's minutes, over its data sets."""
-    found = paper_table("runtime")
-    if found is None:
-        return "-"
-    minutes: dict[str, dict[str, float]] = {}
-    for (name, variant, data), (mean, _) in found.numbers.items():
-        if not variant:
-            minutes.setdefault(data, {})[name] = mean
-    ratios = [
-        np.median([times[name] for name in TAILORED if name in times])
-        / np.median([times[name] for name in BASELINES if name in times])
-        for times in minutes.values()
-    ]
-    return f"{np.exp(np.mean(np.log(ratios))):.2f} times"
 
 
 def robust(benchmark: str) -> Finding | None:
@@ -209,7 +208,11 @@ CLAIMS = (
     ),
     Claim("backward transfer of tailored methods is not negative", ">= 0", transfer),
     Claim("tailored methods are robust to λ and β", "often less than 2", robust),
-    Claim("tailored methods train about as long as the baselines", papers_run_time(), run_time),
+    Claim(
+        "tailored methods train about as long as the baselines",
+        f"{papers_run_time():.2f} times",
+        run_time,
+    ),
 )
 
 
