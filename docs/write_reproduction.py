@@ -391,7 +391,8 @@ def planned_runs(name: str) -> dict[str, Counter[str]]:
                 orders = expand_orders(
                     benchmark, orders, target=part.target, seed=experiment.scenario_seed
                 )
-            runs = len(orders) * search.trials * len(search.run_seeds)
+            settings = len(part.vary) * part.values or search.trials
+            runs = len(orders) * settings * len(search.run_seeds)
             planned.setdefault(data.title, Counter()).update(dict.fromkeys(part.systems, runs))
     return planned
 
