@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from farshore.evaluation.over_units import Difference, Scores, Unit
+from farshore.evaluation.transfer import Matrix
 from farshore.plan.experiment import make_book, read_experiment
 from farshore.plan.plan import make_plan
 from farshore.store.store import Store, row
@@ -40,6 +41,7 @@ COLUMNS = (
     "source_validation_score",
     "source_train_score",
     "backward_transfer",
+    "gain_by_learning",
     "seconds_of_training",
 )
 
@@ -55,8 +57,10 @@ def collect(runs: Path, experiments: Iterable[str]) -> None:
         for planned in plan.runs:
             if store.folder(planned.name).finished():
                 config = {"planned": {"seed": planned.seed, "trial": planned.trial}}
-                tidy = row(planned.name, store.read(planned.name), config)
-                rows.append({"part": planned.condition.part, **tidy})
+                result = store.read(planned.name)
+                tidy = row(planned.name, result, config)
+                gain = gain_by_learning(result.matrices.get("validation", []))
+                rows.append({"part": planned.condition.part, **tidy, "gain_by_learning": gain})
         if rows:
             frame = pd.DataFrame(rows)
             frame = frame[[column for column in COLUMNS if column in frame]]
@@ -67,6 +71,17 @@ def collect(runs: Path, experiments: Iterable[str]) -> None:
             frame = frame.sort_values(["part", "benchmark", "method", "order", "run_seed", "trial"])
             frame.to_csv(TABLES / f"{name}.csv", index=False, float_format="%.6g")
     table.cache_clear()
+
+
+def gain_by_learning(matrix: Matrix) -> float | None:
+    """1/(k-1) Σ_{i>1} (R[k][i] - R[i-1][i]): the final score minus the one before learning i.
+
+    Unlike backward transfer, it is positive even if much is forgotten.
+    """
+    last = len(matrix) - 1
+    if last < 1:
+        return None
+    return sum(matrix[last][i] - matrix[i - 1][i] for i in range(1, last + 1)) / last
 
 
 @cache

@@ -15,6 +15,7 @@ import sensitivity_tables
 import tidy_tables
 
 from farshore.evaluation.over_units import Difference
+from farshore.evaluation.transfer import backward_transfer
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -126,6 +127,13 @@ def test_groups_are_averaged_over_shared_orders_and_seeds() -> None:
     few = {("a", "b"): {0: 100.0}}
     pooled = claims.pooled({"x": first, "y": second, "z": few}, ["x", "y", "z", "absent"])
     assert pooled == {order: {0: 3.0} for order in orders}
+
+
+def test_the_gain_by_learning_is_positive_even_where_much_is_forgotten() -> None:
+    matrix = [[0.9, 0.5, 0.3], [0.8, 0.9, 0.4], [0.2, 0.6, 0.9]]
+    assert tidy_tables.gain_by_learning(matrix) == pytest.approx((0.1 + 0.5) / 2)
+    assert backward_transfer(matrix) == pytest.approx((-0.7 - 0.3) / 2)
+    assert tidy_tables.gain_by_learning(matrix[:1]) is None
 
 
 def test_collecting_one_data_set_keeps_the_others(
