@@ -1,22 +1,47 @@
-"""Conversion: what a user hands to a learner (tables, arrays, data sets) as inputs of a network."""
+"""Conversion: what a user hands to a learner (tables, arrays, data sets) as inputs and domains."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .data.convert import as_inputs, as_weights, from_dataset
+from .data.convert import (
+    Label,
+    as_inputs,
+    as_labels,
+    as_weights,
+    check_no_quantity,
+    encode_labels,
+    find_classes,
+    from_dataset,
+)
 from .data.domain import Domain
 from .data.frames import Preprocess, as_table, check_images, learn_columns
 from .data.hf_columns import is_hf_dataset, read_hf_dataset
 from .data.image_folder import ImagePreprocessing
 from .data.preprocessing import Preprocessing
+from .data.progress import following
+from .data.splits import split_seed
 from .data.table import TablePreprocessing
 from .networks.form import Settled
+from .observer import Observer, follow
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A user's rows as a divided domain, and the preprocessing and the classes with them.
+
+    classes: all of them; those that no earlier domain had, `new_classes`, come last.
+    """
+
+    domain: Domain
+    preprocessing: Preprocessing | None
+    classes: list[Label]
+    new_classes: list[Label]
 
 
 @dataclass(frozen=True)
@@ -25,68 +50,78 @@ class Conversion:
 
     preprocess: whether the columns of a table are scaled and encoded.
     known: how raw rows became inputs so far; None if they were inputs as they came.
-    started: whether a domain was learned. What it was, a table or not, later ones are too.
-    settled: tells the images that the network takes. Asked only for images in files, because it
-        may run the code of a user's own network.
+    classes: None until they are known.
+    started: whether a domain was learned; if it was a table, later ones are too.
+    settled: tells which images the network takes. Called only for images that must be decoded:
+        it may run the code of a user's own network.
     """
 
     preprocess: Preprocess
     known: Preprocessing | None
+    classes: Sequence[Label] | None
     started: bool
     settled: Callable[[], Settled]
+    observer: Observer
+    seed: int
 
-    def read(self, x: Any, y: Any = None) -> tuple[Any, Any, Preprocessing | None]:
-        """Rows and labels, read from a data set if they are one, and how raw rows become inputs."""
-        known = self.known
-        if is_hf_dataset(x):
-            form = self.settled().form
-            images = known if isinstance(known, ImagePreprocessing) else None
-            x, y, read = read_hf_dataset(x, y, images, form.size, form.interpolation)
-            known = read or known
-        x, y = from_dataset(x, y)
-        return x, y, known
-
-    def divided(
+    def domain(
         self,
         name: str,
         x: Any,
-        labels: Tensor,
-        known: Preprocessing | None,
+        y: Any,
         *,
         validation: float | int,
-        seed: int,
         weights: Any,
-        tell: Callable[[str], None],
-    ) -> tuple[Domain, Preprocessing | None]:
-        """The rows that were read as a divided domain, and the preprocessing after it.
-
-        Columns are fitted to the training rows alone. `tell` gets notes on the columns.
-        """
-        tables = isinstance(self.known, TablePreprocessing)
-        if not self.started:
-            tables = self.preprocess == "columns"
-        frame = as_table(x, known) if tables else None
+        grow_classes: bool,
+    ) -> Converted:
+        """The rows of the next domain, divided by the learner's seed."""
+        with following(follow(self.observer)):
+            x, y, known = self._read(x, y)
+        labels = as_labels(y, where=f"the labels of domain {name!r}")
+        if self.classes is None:
+            check_no_quantity(labels, where=f"the labels of domain {name!r}")
+        classes = self.classes if self.classes is not None else find_classes(labels)
+        new = find_classes(list(set(labels) - set(classes))) if grow_classes else []
+        classes = [*classes, *new]
+        encoded = encode_labels(labels, classes, domain=name)
+        seed = split_seed(self.seed, name)
+        frame = as_table(x, known) if self._takes_tables() else None
         if frame is not None:
             empty = torch.empty(len(frame), 0)
-            split = Domain.divided(name, empty, labels, validation=validation, seed=seed)
-            known = learn_columns(frame, split.train, known, tell)
+            split = Domain.divided(name, empty, encoded, validation=validation, seed=seed)
+            known = learn_columns(frame, split.train, known, self.observer.note)
             inputs = known.transform(frame)
         else:
             inputs = self._plain(x, f"the inputs of domain {name!r}")
-        row_weights = as_weights(weights, len(labels), where=f"the weights of domain {name!r}")
-        domain = Domain.divided(
-            name, inputs, labels, validation=validation, seed=seed, weights=row_weights
+        row_weights = as_weights(weights, len(encoded), where=f"the weights of domain {name!r}")
+        divided = Domain.divided(
+            name, inputs, encoded, validation=validation, seed=seed, weights=row_weights
         )
-        return domain, known
+        return Converted(divided, known, classes, new)
 
     def inputs(self, x: Any) -> Tensor:
-        """Rows to predict as inputs, in the form that the learner was trained on."""
-        x, _, _ = self.read(x)
+        """Rows to predict, in the form that the learner was trained on."""
+        x, _, _ = self._read(x, None)
         if isinstance(self.known, TablePreprocessing):
             frame = as_table(x, self.known)
             if frame is not None:
                 return self.known.transform(frame)
         return self._plain(x, "the inputs")
+
+    def _read(self, x: Any, y: Any) -> tuple[Any, Any, Preprocessing | None]:
+        """Rows and labels, out of a data set if they are in one, and the preprocessing so far."""
+        if not is_hf_dataset(x):
+            return *from_dataset(x, y), self.known
+        known, form = self.known, self.settled().form
+        images = known if isinstance(known, ImagePreprocessing) else None
+        x, y, read = read_hf_dataset(x, y, images, form.size, form.interpolation)
+        return x, y, read or known
+
+    def _takes_tables(self) -> bool:
+        """Whether columns are preprocessed: the learner starts now, or it started with a table."""
+        if self.started:
+            return isinstance(self.known, TablePreprocessing)
+        return self.preprocess == "columns"
 
     def _plain(self, x: Any, where: str) -> Tensor:
         """Rows that are no table."""

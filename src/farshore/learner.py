@@ -17,19 +17,10 @@ from torch import Tensor, nn
 from .backbone import Backbone
 from .checkpoints import Checkpoints
 from .conversion import Conversion
-from .data.convert import (
-    Label,
-    as_labels,
-    check_classes,
-    check_no_quantity,
-    encode_labels,
-    find_classes,
-)
+from .data.convert import Label, check_classes
 from .data.domain import Domain, RowForm, Rows, row_form
-from .data.frames import PREPROCESS, Preprocess
+from .data.frames import Preprocess
 from .data.preprocessing import Preprocessing, from_state
-from .data.progress import following
-from .data.splits import split_seed
 from .data.steps import usual_steps
 from .entry import Entry
 from .errors import FarshoreError, unknown
@@ -37,11 +28,12 @@ from .evaluation.scores import score
 from .execution import check_way
 from .features import FeatureCache
 from .forms import FormError
+from .learner_arguments import check_arguments, check_weighs_rows
 from .learner_state import FROZEN, check_state, stored_form
 from .methods import METHODS
 from .networks.build import check_network
 from .networks.network import Network
-from .observer import Observer, follow
+from .observer import Observer
 from .optimization import find_device
 from .settings import RunSettings
 from .settings import divide as divide_settings
@@ -49,8 +41,6 @@ from .state import save_state
 from .system import SYSTEMS, Setup, System
 from .trained_part import check_training, resolve_train, usual_profile
 
-METRICS = ("accuracy", "macro_f1")
-MOST_ROWS = 10**9
 # Own data: a domain costs the same to learn, however many there were before it. Runs on benchmarks
 # give the paper's budget, one batch of each past domain.
 USUAL_RUN = {"replay_budget": "total", "train": "auto"}
@@ -98,26 +88,7 @@ class Learner:
         for_method, for_run = divide_settings(settings or {}, self.method_type.Settings)
         self.method_type.Settings.build(for_method)  # refuse bad values now, not at the first step
         self.run = RunSettings.build({**USUAL_RUN, **for_run})
-        if self.run.class_weight != "none" and not self.method_type.weighs_classes:
-            raise FarshoreError(
-                f"class_weight = {self.run.class_weight!r} is not allowed for {method!r}: its loss "
-                "has no term to weigh"
-            )
-        if metric not in METRICS:
-            raise FarshoreError(
-                f"metric = {metric!r} is not allowed: it should be 'accuracy' or 'macro_f1'"
-            )
-        if preprocess not in (None, *PREPROCESS):
-            raise FarshoreError(
-                f"preprocess = {preprocess!r} is not allowed: it should be 'columns' or 'none'"
-            )
-        if not 1 <= int(memory) <= MOST_ROWS:
-            raise FarshoreError(
-                f"memory = {memory} is not allowed: it must keep at least 1 row, and at most "
-                f"{MOST_ROWS:,}"
-            )
-        if weighted and not self.method_type.weighs_rows:
-            raise _cannot_weigh(method)
+        check_arguments(self.method_type, self.run, metric, preprocess, memory, weighted)
         check_network(network)
         self._method_settings = for_method
         of_network = dict(network_settings or {})
@@ -190,36 +161,19 @@ class Learner:
         checkpoints: where interrupted training of this domain is saved and resumed.
         """
         name = domain if domain is not None else f"domain {len(self.domains) + 1}"
-        conversion = self._conversion()
-        with following(follow(self.observer)):
-            x, y, preprocessing = conversion.read(x, y)
-        labels = as_labels(y, where=f"the labels of domain {name!r}")
-        if self.classes is None:
-            check_no_quantity(labels, where=f"the labels of domain {name!r}")
-        classes = self.classes if self.classes is not None else find_classes(labels)
-        new = find_classes(list(set(labels) - set(classes))) if grow_classes else []
-        classes = [*classes, *new]
-        encoded = encode_labels(labels, classes, domain=name)
-        divided, preprocessing = conversion.divided(
-            name,
-            x,
-            encoded,
-            preprocessing,
-            validation=validation,
-            seed=split_seed(self.seed, name),
-            weights=weights,
-            tell=self.observer.note,
+        given = self._conversion().domain(
+            name, x, y, validation=validation, weights=weights, grow_classes=grow_classes
         )
-        steps = steps if steps is not None else usual_steps(len(divided.train))
+        steps = steps if steps is not None else usual_steps(len(given.domain.train))
         before = self._system, self.classes
         try:
-            self.grow(new)
-            divided = self.prepared(divided)
-            self.learn_domain(divided, steps=steps, classes=classes, checkpoints=checkpoints)
+            self.grow(given.new_classes)
+            divided = self.prepared(given.domain)
+            self.learn_domain(divided, steps=steps, classes=given.classes, checkpoints=checkpoints)
         except BaseException:
             self._system, self.classes = before
             raise
-        self.preprocessing = preprocessing
+        self.preprocessing = given.preprocessing
         parts = {part: divided.split(part) for part in ("train", "validation")}
         scores = {
             f"{part} {self.metric}": self.score(rows) for part, rows in parts.items() if len(rows)
@@ -374,8 +328,15 @@ class Learner:
 
     def _conversion(self) -> Conversion:
         """How rows become inputs now."""
-        started = bool(self.domains) or self.shape is not None
-        return Conversion(self.preprocess, self.preprocessing, started, self.backbone.settled)
+        return Conversion(
+            self.preprocess,
+            self.preprocessing,
+            self.classes,
+            started=bool(self.domains) or self.shape is not None,
+            settled=self.backbone.settled,
+            observer=self.observer,
+            seed=self.seed,
+        )
 
     # ---- set-up ----------------------------------------------------------------------------------
 
@@ -386,8 +347,8 @@ class Learner:
             raise FarshoreError(
                 f"domain {domain.name!r} was learned before: give the new one another name"
             )
-        if domain.weights is not None and not self.method_type.weighs_rows:
-            raise _cannot_weigh(self.method_type.name)
+        if domain.weights is not None:
+            check_weighs_rows(self.method_type)
         if domain.weights is not None and self._system is not None and not self.weighted:
             raise FarshoreError(
                 f"domain {domain.name!r} has weights, but the rows of the first domain had none: "
@@ -522,10 +483,3 @@ class Learner:
             kept = self.dtype if self.backbone.frozen is None else torch.float32
             if rows["inputs"].dtype != kept:
                 raise FormError(f"the kept rows are not {kept}")
-
-
-def _cannot_weigh(method: str) -> FarshoreError:
-    return FarshoreError(
-        f"rows cannot have weights with {method!r}, whose loss does not support them: use another "
-        "method, for example er, or leave the weights out"
-    )
