@@ -13,7 +13,8 @@ from farshore.checkpoints import Checkpoints
 from farshore.data.domain import Domain
 from farshore.errors import FarshoreError
 from farshore.export import export_model
-from farshore.learner import Learner, load
+from farshore.learner import Learner
+from farshore.loading import load
 from farshore.observer import Observer
 from farshore.state import undo
 from farshore.testing import (

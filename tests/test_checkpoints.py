@@ -10,7 +10,8 @@ import torch
 import farshore
 from farshore.checkpoints import Checkpoints
 from farshore.errors import FarshoreError
-from farshore.learner import Learner, load
+from farshore.learner import Learner
+from farshore.loading import load
 from farshore.methods import METHODS, continual
 from farshore.state import current_tag
 from farshore.testing import differences

@@ -11,7 +11,7 @@ from farshore import Learner
 from farshore.data.domain import Domain
 from farshore.errors import FarshoreError
 from farshore.execution import EAGER_STEPS, Way, cannot_compile
-from farshore.learner import load
+from farshore.loading import load
 from farshore.methods import METHODS, continual
 from farshore.testing import differences
 

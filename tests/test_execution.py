@@ -14,7 +14,7 @@ from farshore import Learner
 from farshore.data.domain import Domain, Rows
 from farshore.errors import FarshoreError
 from farshore.execution import EAGER_STEPS, CapturedSteps, Way, choose_way, evaluation, laid_out
-from farshore.learner import load
+from farshore.loading import load
 from farshore.methods import METHODS, continual
 from farshore.methods.method import Method
 from farshore.networks.build import build_network

@@ -15,7 +15,8 @@ from torch import nn
 import farshore
 from farshore.batches import replay_plan
 from farshore.errors import FarshoreError, SealedTargetError, StateError
-from farshore.learner import Learner, load
+from farshore.learner import Learner
+from farshore.loading import load
 from farshore.testing import differences
 
 FAST = {"batch_size": 8, "learning_rate": 0.01}

@@ -200,7 +200,16 @@ def test_it_passes_the_checks_that_apply_to_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["learner.py", "protocol.py", "deployment", "export.py", "resume.py"]
+    "path",
+    [
+        "learner.py",
+        "loading.py",
+        "backbone.py",
+        "protocol.py",
+        "deployment",
+        "export.py",
+        "resume.py",
+    ],
 )
 def test_nobody_asks_what_kind_of_system_it_is(path: str) -> None:
     whole = SOURCES / path

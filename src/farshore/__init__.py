@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .errors import FarshoreError as FarshoreError
     from .estimator import FarshoreClassifier as FarshoreClassifier
     from .learner import Learner as Learner
-    from .learner import load as load
+    from .loading import load as load
     from .networks.network import Network as Network
     from .observer import Observer as Observer
     from .protocol import Result as Result
@@ -54,7 +54,7 @@ EXPORTS = {
     "audit": "auditing",
     "compare": "comparing",
     "execute": "protocol",
-    "load": "learner",
+    "load": "loading",
 }
 
 __all__ = ["__version__", *EXPORTS]

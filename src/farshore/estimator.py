@@ -25,7 +25,8 @@ from sklearn.utils.validation import (
 
 from .data.frames import Preprocess
 from .errors import FarshoreError
-from .learner import Learner, from_state_dict
+from .learner import Learner
+from .loading import from_state_dict
 from .networks.network import Network
 
 

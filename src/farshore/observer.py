@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
+from .data.progress import Follow
+
 
 class Observer:
     """Receives the named loss terms of every step and the scores of every domain.
@@ -25,3 +27,14 @@ class Observer:
 
     def domain(self, domain: str, scores: Mapping[str, float]) -> None:
         """`domain` has been learned; `scores` maps names like `validation accuracy` to values."""
+
+
+def follow(observer: Observer) -> Follow:
+    """Show the progress of reading data as the steps of a domain."""
+
+    def report(what: str, done: int, total: int) -> None:
+        if done == 1:
+            observer.start(what, total)
+        observer.step(what, done - 1, {})
+
+    return report

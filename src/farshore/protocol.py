@@ -37,10 +37,10 @@ from .evaluation.transfer import backward_transfer, forgetting, source_performan
 from .execution import cpu_threads, usual_threads, warm_up
 from .features import FeatureCache
 from .files import write_atomic
-from .learner import Learner, follow
+from .learner import Learner
 from .networks.build import plain_network_settings, settle_network
 from .networks.network import Network
-from .observer import Observer
+from .observer import Observer, follow
 from .optimization import choose_device
 from .origin import hardware, versions
 from .profiles import PROFILES
@@ -314,7 +314,7 @@ def execute(
     adaptation = entry.at_target(settings)
     source = entry.source_training({**scenario.settings, **run.settings})
     learner = make_learner(run, scenario, source, observer)
-    origin = learner.settled().origin
+    origin = learner.backbone.settled().origin
     scenario = _prepare(learner, scenario)
     scenario = replace(
         scenario, sources=tuple(domain.to(learner.device) for domain in scenario.sources)
@@ -466,7 +466,7 @@ def _prepare(learner: Learner, scenario: Scenario) -> Scenario:
 
     Those of the target are computed when it is opened, not earlier.
     """
-    if learner.train == "all":
+    if learner.backbone.train == "all":
         return scenario
     cache = FeatureCache()
     return replace(

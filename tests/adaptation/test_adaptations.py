@@ -18,7 +18,7 @@ from farshore.benchmarks.rotated_digits import RotatedDigits
 from farshore.data.domain import Domain
 from farshore.data.inputs import Inputs
 from farshore.errors import SealedTargetError
-from farshore.learner import load
+from farshore.loading import load
 from farshore.methods.method import Method
 from farshore.profiles import PROFILES
 from farshore.protocol import Result, Run, execute

@@ -23,7 +23,8 @@ from farshore.closed_form.sums import Adder, SumsOfDomain, add_up, fold, unfold,
 from farshore.data.domain import Domain
 from farshore.errors import FarshoreError
 from farshore.export import export_model
-from farshore.learner import Learner, load
+from farshore.learner import Learner
+from farshore.loading import from_state_dict, load
 from farshore.store.ranking import rank
 from farshore.testing import differences, toy_images, toy_rows
 
@@ -397,7 +398,7 @@ def test_a_state_that_does_not_fit_is_refused(edit: Callable[[Any], Any]) -> Non
     }
     edit(state["system"])
     with pytest.raises(FarshoreError, match="does not contain a complete learner"):
-        farshore.learner.from_state_dict(state, "model")
+        from_state_dict(state, "model")
 
 
 @pytest.mark.parametrize(

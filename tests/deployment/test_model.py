@@ -20,7 +20,7 @@ from farshore.deployment.changes import learn
 from farshore.deployment.model import Model
 from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
-from farshore.learner import load
+from farshore.loading import load
 from farshore.lock import exclusive
 from farshore.testing import differences
 

@@ -32,7 +32,7 @@ from farshore.deployment.new_model import NewModel
 from farshore.deployment.verdict import influences
 from farshore.deployment.words import warning
 from farshore.errors import FarshoreError, StateError
-from farshore.learner import load
+from farshore.loading import load
 from farshore.state import load_parts, save_state
 from farshore.testing import differences
 

@@ -11,7 +11,8 @@ from torch import nn
 import farshore
 from farshore.batch import Batch
 from farshore.data.domain import Rows
-from farshore.learner import Learner, load
+from farshore.learner import Learner
+from farshore.loading import load
 from farshore.methods import METHODS
 from farshore.protocol import Run, execute
 from farshore.testing import differences, toy_learned, toy_learner

@@ -9,7 +9,7 @@ import torch
 
 from farshore import Learner
 from farshore.execution import Way, cannot_compile, extraction
-from farshore.learner import load
+from farshore.loading import load
 from farshore.methods.gradient import gradients_of
 from farshore.testing import differences
 

@@ -27,7 +27,8 @@ from farshore.deployment.changes import learn, take_back
 from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns, read_site
 from farshore.errors import FarshoreError
-from farshore.learner import Learner, load
+from farshore.learner import Learner
+from farshore.loading import load
 from farshore.state import load_state
 from farshore.testing import differences
 

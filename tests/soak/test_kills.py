@@ -24,7 +24,7 @@ import pytest
 from killing import HERE, WORKER_MOMENT, Ended, Killer, alive
 
 from farshore.deployment.familiarity import past_rows
-from farshore.learner import load
+from farshore.loading import load
 from farshore.state import MANIFEST, load_parts
 from farshore.store.store import Store
 from farshore.testing import differences

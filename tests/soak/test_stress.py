@@ -16,7 +16,8 @@ import torch
 from damaging import mutate
 
 from farshore.errors import FarshoreError
-from farshore.learner import Learner, load
+from farshore.learner import Learner
+from farshore.loading import load
 
 pytestmark = pytest.mark.soak
 

@@ -6,6 +6,7 @@ import math
 import os
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from tempfile import TemporaryFile
@@ -232,6 +233,20 @@ def find_classes(labels: Sequence[Label]) -> list[Label]:
         return sorted(set(labels))
     except TypeError:
         raise FarshoreError("the labels mix numbers and strings: use one type") from None
+
+
+def check_classes(classes: Sequence[Label]) -> list[Label]:
+    """The classes as a list, if they are labels and none is named twice."""
+    labels = list(classes)
+    for label in labels:
+        if not isinstance(label, str | int | float) or label != label:
+            raise FarshoreError(
+                f"classes: {str(label)[:40]!r} is not a label: give numbers or text"
+            )
+    twice = next((label for label, count in Counter(labels).items() if count > 1), None)
+    if twice is not None:
+        raise FarshoreError(f"classes: {twice!r} is named twice: name every class once")
+    return labels
 
 
 def encode_labels(labels: Sequence[Label], classes: Sequence[Label], *, domain: str) -> Tensor:

@@ -14,6 +14,8 @@ from ..errors import FarshoreError
 from ..randomness import generator
 
 Array = Tensor | np.ndarray
+# Shape and type of one row, without the axis of the rows.
+RowForm = tuple[tuple[int, ...], torch.dtype]
 # Memory-mapped inputs are moved to a GPU only if they use at most this share of its free memory.
 GPU_SHARE = 0.5
 MAPPED_ROWS = 64
@@ -130,6 +132,14 @@ class Domain:
             "all": torch.arange(len(self), device=self.labels.device),
         }[name]
         return Rows(self.inputs, self.labels, index, self.weights)
+
+
+def row_form(domain: Domain) -> RowForm:
+    """Shape and type of the rows of a domain, as a network receives them."""
+    shape = tuple(domain.inputs.shape[1:])
+    if isinstance(domain.inputs, Tensor):
+        return shape, domain.inputs.dtype
+    return shape, torch.uint8 if domain.inputs.dtype == np.uint8 else torch.float32
 
 
 def check_rows(name: str, inputs: Array, labels: Tensor) -> None:

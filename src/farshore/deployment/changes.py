@@ -21,10 +21,10 @@ from ..data.read_table import TextForm
 from ..data.steps import usual_steps
 from ..errors import DivergedError, FarshoreError, StateError
 from ..forms import FormError
-from ..learner import Learner, follow
+from ..learner import Learner
 from ..lock import exclusive
 from ..names import check_name
-from ..observer import Observer
+from ..observer import Observer, follow
 from ..state import (
     MANIFEST,
     check_undo,
@@ -123,7 +123,7 @@ def learn(
         arrival = (
             {}
             if created
-            else old.arrival(model.learner.inside(model.inputs(site)), site.labels or [])
+            else old.arrival(model.learner.backbone.inside(model.inputs(site)), site.labels or [])
         )
         try:
             domain, scores = model.learn(

@@ -35,7 +35,8 @@ from ..data.splits import divide_rows, split_seed
 from ..data.table import TablePreprocessing
 from ..errors import FarshoreError, StateError
 from ..evaluation.calibration import Calibration, probabilities
-from ..learner import Learner, from_state_dict
+from ..learner import Learner
+from ..loading import from_state_dict
 from ..observer import Observer
 from ..state import (
     load_parts,
@@ -298,7 +299,7 @@ class Model:
         )
         for index, label in enumerate(classes):
             table[f"p({label})"] = shares[:, index]
-        strange = self.knowledge.strangeness(self.learner.inside(inputs))
+        strange = self.knowledge.strangeness(self.learner.backbone.inside(inputs))
         if strange is not None:
             table["strangeness"], table["nearest"] = strange
         if isinstance(self.learner.preprocessing, TablePreprocessing):
@@ -315,7 +316,7 @@ class Model:
     def judge(self, site: Site) -> tuple[Verdict, Estimate | NoEstimate]:
         """The verdict on a site without labels, and the accuracy to expect there."""
         inputs, knowledge = self.inputs(site), self.knowledge
-        inputs = self.learner.inside(inputs)
+        inputs = self.learner.backbone.inside(inputs)
         verdict = knowledge.verdict(inputs, self.profile(site))
         return verdict, knowledge.estimate(inputs, verdict)
 

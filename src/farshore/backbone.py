@@ -1,0 +1,165 @@
+"""Backbone: a learner's network, and the part of it that stays as it is.
+
+With train=all nothing is frozen, and the whole network is trained. Otherwise the frozen part runs
+ahead of what is trained: its features are computed once per domain, and they are what the system
+learns from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .data.domain import Domain, RowForm, row_form
+from .errors import FarshoreError
+from .features import Extraction, FeatureCache, features_of, with_features
+from .forms import FormError, Like, check_form
+from .learner_state import FROZEN
+from .networks.build import build_network, on_meta, settle_network
+from .networks.form import Settled
+from .networks.freezing import Frozen, Parts, Train, divide, frozen_shape
+from .networks.network import Network
+from .observer import Observer
+from .randomness import generator, seeded
+from .settings import RunSettings
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The network that is trained, its settings, and the shape of a row that it takes."""
+
+    network: str | Network
+    settings: Mapping[str, Any]
+    shape: tuple[int, ...]
+
+
+class Backbone:
+    """The network that a learner was given, divided into a frozen and a trained part.
+
+    network and settings: a name with its settings, or a user's own module.
+    train: which part of it is trained.
+    run: how images are augmented, and how wide the head is.
+    seed: the classifier is drawn from it.
+    """
+
+    def __init__(
+        self,
+        network: str | Network,
+        settings: Mapping[str, Any],
+        train: Train,
+        *,
+        run: RunSettings,
+        seed: int,
+        device: torch.device,
+        observer: Observer,
+    ) -> None:
+        self.network = network
+        self.settings = dict(settings)
+        self.train = train
+        # The frozen part, and the form of the raw rows for which the network was divided; None
+        # until the first domain gives that form, and where all of the network is trained.
+        self.frozen: Frozen | None = None
+        self.form: RowForm | None = None
+        self._run = run
+        self._seed = seed
+        self._device = device
+        self._observer = observer
+
+    def settled(self) -> Settled:
+        """The network's settings with what its own configuration decides filled in."""
+        if not isinstance(self.network, str):
+            return Settled(self.settings)
+        return settle_network(self.network, self.settings)
+
+    def stored_settings(self) -> dict[str, Any]:
+        """Settings that build the network again where its library's files are not at hand."""
+        if isinstance(self.network, str) and ":" in self.network:
+            return dict(self.settled().settings)
+        return self.settings
+
+    # ---- rows ------------------------------------------------------------------------------------
+
+    def prepared(self, domain: Domain, cache: FeatureCache | None = None) -> Domain:
+        """The domain with the features of the frozen part as inputs, or as it is without one.
+
+        The first domain determines the form of the inputs.
+        """
+        if self.train == "all":
+            return domain
+        form = row_form(domain)
+        if self.form is None:
+            self.frozen = self._divided(form[0], 2).frozen
+            self.form = form
+        if self.frozen is None:
+            return domain
+        if form != self.form:
+            raise FarshoreError(
+                f"domain {domain.name!r}: rows of shape {list(form[0])}, but this learner was "
+                f"started with {list(self.form[0])}"
+            )
+        copies = self._run.augment_copies
+        return with_features(domain, self._extraction(self.frozen, copies), cache)
+
+    def inside(self, inputs: Tensor) -> Tensor:
+        """Raw inputs as the system takes them: the features of a frozen part, if there is one."""
+        return inputs if self.frozen is None else features_of(inputs, self._extraction(self.frozen))
+
+    def inside_form(self, form: RowForm) -> RowForm:
+        """Shape and type of a raw row as the system takes it."""
+        return form if self.frozen is None else (frozen_shape(self.frozen, *form), torch.float32)
+
+    def _extraction(self, frozen: Frozen, copies: int = 0) -> Extraction:
+        run = self._run
+        # Copies depend on the seed of the augmentation alone: runs of other seeds share them.
+        return Extraction(
+            frozen, self._device, run.augment, run.augment_flip, copies, 0, self._observer
+        )
+
+    # ---- parts of the network --------------------------------------------------------------------
+
+    def trained(self, form: RowForm, classes: int, *, restored: bool = False) -> Trained:
+        """What is trained on raw rows of this form: the network, a new head, or the last block."""
+        inside, _ = self.inside_form(form)
+        if self.train == "last-block":
+            rest = self._divided(form[0], classes, restored=restored).rest
+            return Trained(rest, self.settings, inside)
+        if self.frozen is None:
+            return Trained(self.network, self.settings, inside)
+        return Trained("head", {"width": self._run.head_width}, inside)
+
+    def restore(self, stored: Any, form: RowForm) -> None:
+        """Restore the frozen part, after a check of its sizes ahead of any allocation."""
+        if self.train == "all":
+            if stored is not None:
+                raise FormError("there is a frozen part, but all of the network is trained")
+            return
+        expected = on_meta(lambda: self._divided(form[0], 2, restored=True)).frozen
+        if expected is None:
+            if stored is not None:
+                raise FormError("there is a frozen part, but this network has none")
+            return
+        forms = {
+            name: Like(tuple(value.shape), value.dtype, finite=value.is_floating_point())
+            for name, value in expected.state_dict().items()
+        }
+        check_form(stored, forms, FROZEN)
+        self.frozen = self._divided(form[0], 2, restored=True).frozen
+        assert self.frozen is not None
+        self.frozen.load_state_dict(stored)
+        self.form = form
+
+    def _divided(self, shape: tuple[int, ...], classes: int, *, restored: bool = False) -> Parts:
+        """The network in two parts; the classifier is drawn from the learner's seed."""
+        with seeded(generator(self._seed, "init")):
+            if isinstance(self.network, str):
+                whole = build_network(
+                    self.network, shape, classes, self.settings, restored=restored
+                )
+            else:
+                whole = deepcopy(self.network)
+            return divide(whole, self.train, augmented=self._run.augment != "none")

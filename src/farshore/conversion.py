@@ -1,0 +1,131 @@
+"""Conversion: what a user hands to a learner (tables, arrays, data sets) as inputs and domains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .data.convert import (
+    Label,
+    as_inputs,
+    as_labels,
+    as_weights,
+    check_no_quantity,
+    encode_labels,
+    find_classes,
+    from_dataset,
+)
+from .data.domain import Domain
+from .data.frames import Preprocess, as_table, check_images, learn_columns
+from .data.hf_columns import is_hf_dataset, read_hf_dataset
+from .data.image_folder import ImagePreprocessing
+from .data.preprocessing import Preprocessing
+from .data.progress import following
+from .data.splits import split_seed
+from .data.table import TablePreprocessing
+from .networks.form import Settled
+from .observer import Observer, follow
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A user's rows as a divided domain, and the preprocessing and the classes with them.
+
+    classes: all of them; those that no earlier domain had, `new_classes`, come last.
+    """
+
+    domain: Domain
+    preprocessing: Preprocessing | None
+    classes: list[Label]
+    new_classes: list[Label]
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """How rows become inputs, from what the domains so far have determined.
+
+    preprocess: whether the columns of a table are scaled and encoded.
+    known: how raw rows became inputs so far; None if they were inputs as they came.
+    classes: None until they are known.
+    started: whether a domain was learned; if it was a table, later ones are too.
+    settled: tells which images the network takes. Called only for images that must be decoded:
+        it may run the code of a user's own network.
+    """
+
+    preprocess: Preprocess
+    known: Preprocessing | None
+    classes: Sequence[Label] | None
+    started: bool
+    settled: Callable[[], Settled]
+    observer: Observer
+    seed: int
+
+    def domain(
+        self,
+        name: str,
+        x: Any,
+        y: Any,
+        *,
+        validation: float | int,
+        weights: Any,
+        grow_classes: bool,
+    ) -> Converted:
+        """The rows of the next domain, divided by the learner's seed."""
+        with following(follow(self.observer)):
+            x, y, known = self._read(x, y)
+        labels = as_labels(y, where=f"the labels of domain {name!r}")
+        if self.classes is None:
+            check_no_quantity(labels, where=f"the labels of domain {name!r}")
+        classes = self.classes if self.classes is not None else find_classes(labels)
+        new = find_classes(list(set(labels) - set(classes))) if grow_classes else []
+        classes = [*classes, *new]
+        encoded = encode_labels(labels, classes, domain=name)
+        seed = split_seed(self.seed, name)
+        frame = as_table(x, known) if self._takes_tables() else None
+        if frame is not None:
+            empty = torch.empty(len(frame), 0)
+            split = Domain.divided(name, empty, encoded, validation=validation, seed=seed)
+            known = learn_columns(frame, split.train, known, self.observer.note)
+            inputs = known.transform(frame)
+        else:
+            inputs = self._plain(x, f"the inputs of domain {name!r}")
+        row_weights = as_weights(weights, len(encoded), where=f"the weights of domain {name!r}")
+        divided = Domain.divided(
+            name, inputs, encoded, validation=validation, seed=seed, weights=row_weights
+        )
+        return Converted(divided, known, classes, new)
+
+    def inputs(self, x: Any) -> Tensor:
+        """Rows to predict, in the form that the learner was trained on."""
+        x, _, _ = self._read(x, None)
+        if isinstance(self.known, TablePreprocessing):
+            frame = as_table(x, self.known)
+            if frame is not None:
+                return self.known.transform(frame)
+        return self._plain(x, "the inputs")
+
+    def _read(self, x: Any, y: Any) -> tuple[Any, Any, Preprocessing | None]:
+        """Rows and labels, out of a data set if they are in one, and the preprocessing so far."""
+        if not is_hf_dataset(x):
+            return *from_dataset(x, y), self.known
+        known, form = self.known, self.settled().form
+        images = known if isinstance(known, ImagePreprocessing) else None
+        x, y, read = read_hf_dataset(x, y, images, form.size, form.interpolation)
+        return x, y, read or known
+
+    def _takes_tables(self) -> bool:
+        """Whether columns are preprocessed: the learner starts now, or it started with a table."""
+        if self.started:
+            return isinstance(self.known, TablePreprocessing)
+        return self.preprocess == "columns"
+
+    def _plain(self, x: Any, where: str) -> Tensor:
+        """Rows that are no table."""
+        inputs = as_inputs(x, where=where)
+        if self.preprocess == "columns":
+            check_images(inputs, where)
+        return inputs
