@@ -110,8 +110,11 @@ def test_the_given_network_is_never_changed(train: Train) -> None:
 def test_the_first_domain_determines_the_form() -> None:
     divided = backbone("head")
     divided.prepared(domain())
-    for other in (torch.zeros(4, 5), torch.zeros(4, 6, dtype=torch.uint8)):
-        with pytest.raises(FarshoreError, match=r"but this learner was started with \[6\]"):
+    for other, started in (
+        (torch.zeros(4, 5), r"rows of shape \[5\], but .* \[6\]"),
+        (torch.zeros(4, 6, dtype=torch.uint8), r"torch.uint8 values, but .* torch.float32"),
+    ):
+        with pytest.raises(FarshoreError, match=started):
             divided.prepared(domain(other))
 
 
@@ -196,3 +199,25 @@ def test_rows_become_inputs_without_asking_the_network() -> None:
     )
     assert taken.preprocessing is None
     assert torch.equal(torch.as_tensor(taken.domain.inputs), images)
+
+
+@pytest.mark.parametrize("name", ["histogram", "cnn"])
+def test_a_first_domain_that_fails_determines_nothing(name: str) -> None:
+    class Interrupted(Observer):
+        def step(self, domain: str, step: int, terms: Any) -> None:
+            raise KeyboardInterrupt
+
+    def images(size: int) -> np.ndarray:
+        return np.random.default_rng(0).integers(0, 255, (12, 3, size, size), dtype=np.uint8)
+
+    learner = Learner(name, "er", 8, observer=Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        learner.learn(images(16), ["a", "b"] * 6, steps=2, weights=[1, 2] * 6)
+    fresh = Learner(name, "er", 8)
+    assert learner.config == fresh.config
+    for each in (learner, fresh):
+        each.observer = each.backbone._observer = Observer()
+        each.learn(images(8), ["c", "d"] * 6, steps=2)
+    assert learner.config == fresh.config
+    assert learner.shape == (3, 8, 8)
+    assert (learner.predict_proba(images(8)) == fresh.predict_proba(images(8))).all()

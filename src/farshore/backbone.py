@@ -15,8 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .data.domain import Domain, RowForm, row_form
-from .errors import FarshoreError
+from .data.domain import Domain, RowForm, check_row_form, row_form
 from .features import Extraction, FeatureCache, features_of, with_features
 from .forms import FormError, Like, check_form
 from .learner_state import FROZEN
@@ -97,11 +96,7 @@ class Backbone:
             self.form = form
         if self.frozen is None:
             return domain
-        if form != self.form:
-            raise FarshoreError(
-                f"domain {domain.name!r}: rows of shape {list(form[0])}, but this learner was "
-                f"started with {list(self.form[0])}"
-            )
+        check_row_form(form, self.form, f"domain {domain.name!r}")
         copies = self._run.augment_copies
         return with_features(domain, self._extraction(self.frozen, copies), cache)
 

@@ -18,7 +18,7 @@ from .backbone import Backbone
 from .checkpoints import Checkpoints
 from .conversion import Conversion
 from .data.convert import Label, check_classes
-from .data.domain import Domain, RowForm, Rows, row_form
+from .data.domain import Domain, RowForm, Rows, check_row_form, row_form
 from .data.frames import Preprocess
 from .data.preprocessing import Preprocessing, from_state
 from .data.steps import usual_steps
@@ -44,6 +44,8 @@ from .trained_part import check_training, resolve_train, usual_profile
 # Own data: a domain costs the same to learn, however many there were before it. Runs on benchmarks
 # give the paper's budget, one batch of each past domain.
 USUAL_RUN = {"replay_budget": "total", "train": "auto"}
+# What the first domain determines.
+DETERMINED = ("_system", "classes", "shape", "dtype", "weighted", "profile")
 
 
 class Learner:
@@ -165,13 +167,16 @@ class Learner:
             name, x, y, validation=validation, weights=weights, grow_classes=grow_classes
         )
         steps = steps if steps is not None else usual_steps(len(given.domain.train))
-        before = self._system, self.classes
+        # A first domain that fails determines nothing: the next one may have another form.
+        before = {name: getattr(self, name) for name in DETERMINED}
+        divided_before = self.backbone.frozen, self.backbone.form
         try:
             self.grow(given.new_classes)
             divided = self.prepared(given.domain)
             self.learn_domain(divided, steps=steps, classes=given.classes, checkpoints=checkpoints)
         except BaseException:
-            self._system, self.classes = before
+            vars(self).update(before)
+            self.backbone.frozen, self.backbone.form = divided_before
             raise
         self.preprocessing = given.preprocessing
         parts = {part: divided.split(part) for part in ("train", "validation")}
@@ -287,7 +292,9 @@ class Learner:
     def logits(self, inputs: Tensor) -> Tensor:
         """Logits of these inputs, after a check of their shape, type and values."""
         system = self.system
-        self._check_form((tuple(inputs.shape[1:]), inputs.dtype), "the inputs")
+        assert self.shape is not None
+        form = tuple(inputs.shape[1:]), inputs.dtype
+        check_row_form(form, (self.shape, self.dtype), "the inputs")
         if inputs.is_floating_point() and not bool(torch.isfinite(inputs).all()):
             raise FarshoreError(
                 "the inputs contain NaN or infinite values: fill or drop those rows first"
@@ -357,19 +364,7 @@ class Learner:
         if len(domain.train) == 0:
             raise FarshoreError(f"domain {domain.name!r} has no training rows")
         if self.shape is not None and self.backbone.frozen is None:
-            self._check_form(row_form(domain), f"domain {domain.name!r}")
-
-    def _check_form(self, form: RowForm, what: str) -> None:
-        shape, dtype = form
-        if shape != self.shape:
-            raise FarshoreError(
-                f"{what}: rows of shape {list(shape)}, but this learner was started with "
-                f"{list(self.shape or ())}"
-            )
-        if dtype != self.dtype:
-            raise FarshoreError(
-                f"{what}: {dtype} values, but this learner was started with {self.dtype}"
-            )
+            check_row_form(row_form(domain), (self.shape, self.dtype), f"domain {domain.name!r}")
 
     def _begin(
         self, domain: Domain, classes: Sequence[Label] | None, *, weighted: bool = False

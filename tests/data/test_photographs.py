@@ -243,6 +243,10 @@ def test_data_sets_of_hugging_face(listed: Path, tmp_path: Path) -> None:
     assert learner.predict(target).tolist() == ["dark", "light"] * 4
     learner.save(tmp_path / "model")
     assert farshore.load(tmp_path / "model").predict(target).tolist() == ["dark", "light"] * 4
+    table = datasets.Dataset.from_dict({"x": [0.0, 1.0] * 8, "label": ["no", "yes"] * 8})
+    by_columns = farshore.Learner("mlp", "ncm", 10)
+    by_columns.learn(table, domain="a", steps=1)
+    assert by_columns.predict(table.remove_columns("label")).tolist() == ["no", "yes"] * 8
     datasets.DatasetDict({"test": made}).save_to_disk(str(tmp_path / "splits"))
     with pytest.raises(FarshoreError, match="unknown split of"):
         make_scenario("hf-dataset", {**options, "path": str(tmp_path / "splits")}, target="c")

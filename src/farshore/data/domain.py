@@ -142,6 +142,16 @@ def row_form(domain: Domain) -> RowForm:
     return shape, torch.uint8 if domain.inputs.dtype == np.uint8 else torch.float32
 
 
+def check_row_form(form: RowForm, expected: RowForm, what: str) -> None:
+    """Refuse rows of another shape or type than those that a learner was started with."""
+    for given, known, words in zip(form, expected, ("rows of shape {}", "{} values"), strict=True):
+        if given != known:
+            shown, started = (list(v) if isinstance(v, tuple) else v for v in (given, known))
+            raise FarshoreError(
+                f"{what}: {words.format(shown)}, but this learner was started with {started}"
+            )
+
+
 def check_rows(name: str, inputs: Array, labels: Tensor) -> None:
     """Refuse rows that cannot be learned from: none, unequal lengths, or non-finite values."""
     if len(inputs) != len(labels):

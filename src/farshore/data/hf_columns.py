@@ -84,9 +84,9 @@ def image_column(rows: HFRows, name: str | None) -> str:
     return images[0]
 
 
-def as_frame(rows: HFRows, image: str) -> pd.DataFrame:
-    """All columns but the images; class numbers become names."""
-    dataset = rows.dataset.remove_columns(image)
+def as_frame(rows: HFRows, image: str | None) -> pd.DataFrame:
+    """All columns but the images, if there are any; class numbers become names."""
+    dataset = rows.dataset.remove_columns(image) if image is not None else rows.dataset
     columns = {}
     for column, kind in rows.features.items():
         if column == image:
@@ -113,7 +113,7 @@ def read_hf_dataset(
         raise unknown("column of labels", label, list(kinds))
     chosen = label or next(iter(named), classes[0] if len(classes) == 1 else None)
     images = [column for column, kind in kinds.items() if type(kind).__name__ == "Image"]
-    frame = as_frame(rows, images[0] if images else "")
+    frame = as_frame(rows, images[0] if images else None)
     labels = frame[chosen].tolist() if chosen is not None else None
     if not images:
         return frame.drop(columns=[chosen] if chosen is not None else []), labels, None
