@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -229,18 +230,21 @@ def verdict(findings: Sequence[Finding]) -> str:
 
 
 def claims_section() -> str:
-    """One row per claim."""
+    """How many claims have which verdict, and one row per claim."""
     rows = []
+    verdicts = Counter[str]()
     for claim in CLAIMS:
         findings = [claim.measure(benchmark) for benchmark in BENCHMARKS]
+        judged = verdict([found for found in findings if found is not None])
+        verdicts[judged.strip("*")] += 1
         rows.append(
             [
                 claim.text,
                 claim.paper,
                 *(found.text if found is not None else "not run" for found in findings),
-                verdict([found for found in findings if found is not None]),
+                judged,
             ]
         )
-    return markdown(
-        ["claim", "paper, points", *(f"ours, {name}" for name in BENCHMARKS), "verdict"], rows
-    )
+    counts = ", ".join(f"{count} {name}" for name, count in verdicts.most_common())
+    header = ["claim", "paper, points", *(f"ours, {name}" for name in BENCHMARKS), "verdict"]
+    return f"Of {len(rows)} claims: {counts}.\n\n" + markdown(header, rows)
