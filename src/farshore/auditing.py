@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -20,7 +21,7 @@ from .benchmarks.source import make_benchmark
 from .comparing import carry_out_quietly, find_data
 from .errors import FarshoreError
 from .files import write_output
-from .findings.candidates import plan_audit, usual_methods
+from .findings.candidates import plan_audit, recommended, usual_methods
 from .findings.found import Findings, TooFew, check_enough, find_all
 from .findings.unlike import read_sites
 from .findings.words import answers, too_few, verdict
@@ -80,6 +81,9 @@ def audit(
     seeds: int = 1,
     steps: int | None = None,
     memory: int | None = None,
+    network: str | None = None,
+    network_settings: Mapping[str, Any] = MappingProxyType({}),
+    settings: Mapping[str, Any] = MappingProxyType({}),
     runs: str | os.PathLike[str] = "runs",
     workers: int = 1,
     device: str = "auto",
@@ -94,10 +98,13 @@ def audit(
     data: a data frame, the path of a table or of a folder of images, or the name of a benchmark.
     domain, label: the columns of a table with the site and with the class.
     methods: candidates; majority and joint are added for reference. By default `finetune`, `er`,
-        two tailored methods, `ridge`, `trees` and `best`.
+        two tailored methods, `ridge`, `trees` and `best`; for images on a frozen network also
+        `slda`.
     orders: orders of the sources, written as for `farshore compare --orders`; by default listed and
         reversed, or chronological if there is a time column.
-    seeds, steps, memory, workers, name, progress, options: as for `farshore.compare`.
+    settings: for example {"train": "all"}: train the whole network on your images.
+    seeds, steps, memory, network, network_settings, workers, name, progress, options: as for
+        `farshore.compare`.
     """
     folder = Path(runs)
     given = {"domain": domain, "label": label, **options}
@@ -106,10 +113,19 @@ def audit(
     )
 
     def perform(plan: Plan, store: Store) -> None:
-        carry_out_quietly(plan, store, workers, progress)
+        failures = carry_out_quietly(plan, store, workers, progress)
+        if failures:
+            raise FarshoreError(
+                f"{len(failures)} runs failed, but an audit needs all of them: {failures[0]}"
+            )
 
     return carry_out_audit(
-        {"benchmark": benchmark, "options": chosen},
+        {
+            "benchmark": benchmark,
+            "options": chosen,
+            "network": network,
+            "network_settings": dict(network_settings),
+        },
         methods,
         store=Store(folder),
         perform=perform,
@@ -118,6 +134,7 @@ def audit(
         seeds=seeds,
         steps=steps,
         memory=memory,
+        settings=settings,
     )
 
 
@@ -128,6 +145,7 @@ def carry_out_audit(
     store: Store,
     perform: Callable[[Plan, Store], object],
     device: str,
+    settings: Mapping[str, Any],
     **conditions: Any,
 ) -> Audit:
     """Plan the runs of an audit, have `perform` carry them out, and compute the findings.
@@ -150,8 +168,9 @@ def carry_out_audit(
     few = check_enough(benchmark.title, sites.counts, targets)
     if few is not None:
         return Audit(benchmark.title, few)
-    candidates = usual_methods(benchmark) if methods is None else select_methods(methods)
-    experiment = plan_audit(data, benchmark, candidates, **conditions)
+    preferred = recommended(data, benchmark, settings)
+    candidates = usual_methods(benchmark, preferred) if methods is None else select_methods(methods)
+    experiment = plan_audit(data, benchmark, candidates, settings=settings, **conditions)
     plan = plan_comparison(experiment, store, device=device)
     perform(plan, store)
     names = plan.unique()
@@ -161,4 +180,5 @@ def carry_out_audit(
             f"{len(names) - len(results)} of {len(names)} runs have no result, but an audit needs "
             "all of them: run the same audit again to retry them"
         )
-    return Audit(benchmark.title, find_all(results, sites, in_time=benchmark.ordered_by_time))
+    findings = find_all(results, sites, preferred=preferred, in_time=benchmark.ordered_by_time)
+    return Audit(benchmark.title, findings)

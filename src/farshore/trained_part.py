@@ -12,12 +12,23 @@ from .networks.freezing import Train
 from .networks.network import Network
 from .settings import RunSettings
 
+# The method that suits frozen features: behind no other on any target in docs/images.md.
+ON_FEATURES = "slda"
+
 
 def resolve_train(run: RunSettings, network: str | Network, settings: Mapping[str, Any]) -> Train:
     """What is trained: as the run says, or by the rule of `auto`."""
     if run.train != "auto":
         return run.train
     return "head" if isinstance(network, str) and is_pretrained(network, settings) else "all"
+
+
+def train_by_settings(
+    settings: Mapping[str, Any], network: str | Network, network_settings: Mapping[str, Any]
+) -> Train:
+    """What is trained with these settings of a run."""
+    run = RunSettings.build({"train": settings.get("train", RunSettings().train)})
+    return resolve_train(run, network, network_settings)
 
 
 def usual_profile(

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from made_sites import Made, make_sites
+from PIL import Image
 
 import farshore
+from farshore.benchmarks.source import make_benchmark
 from farshore.errors import FarshoreError
+from farshore.findings.candidates import recommended, usual_methods
 from farshore.findings.found import Findings
 
 QUICK = {"methods": ["slda", "ncm"], "steps": 2}
@@ -93,3 +97,53 @@ def test_sites_in_time_are_predicted_from_those_before(tmp_path: Path) -> None:
     done = farshore.audit(dated, domain="site", label="ill", time="year", runs=tmp_path, **QUICK)
     assert list(done.findings.scores) == ["s2", "s3", "s4", "s5", "s6"]
     assert "chronological order" in done.answers["How much does the order of the sites matter?"]
+
+
+@pytest.fixture
+def photographs(tmp_path: Path) -> Path:
+    """Four sites of dark and light images."""
+    numbers = np.random.default_rng(0)
+    for site in "abcd":
+        for name, light in (("dark", 40), ("light", 200)):
+            folder = tmp_path / "photographs" / site / name
+            folder.mkdir(parents=True)
+            for number in range(10):
+                pixels = numbers.integers(light - 40, light + 40, (8, 8, 3), dtype=np.uint8)
+                Image.fromarray(pixels).save(folder / f"{number}.png")
+    return tmp_path / "photographs"
+
+
+def test_images_on_a_frozen_network_have_their_own_preferred_method(
+    photographs: Path, tmp_path: Path
+) -> None:
+    benchmark = make_benchmark("image-folder", {"path": str(photographs)})
+    frozen = {"network": "histogram"}
+    assert recommended(frozen, benchmark, {}) == "slda"
+    assert recommended({"network": "cnn"}, benchmark, {}) == "best"
+    hf = {"network": "hf:some/backbone"}
+    assert recommended(hf, benchmark, {}) == "slda"
+    assert recommended(hf, benchmark, {"train": "all"}) == "best"
+    assert recommended({}, make_benchmark("rotated-digits", {}), {}) == "best"
+    usual = usual_methods(benchmark, "slda")
+    assert {"slda", "best", "majority", "joint"} < set(usual)
+    assert "trees" not in usual
+    done = farshore.audit(
+        photographs,
+        methods=["ncm", "slda"],
+        network="histogram",
+        settings={"train": "head"},
+        orders=["listed"],
+        steps=2,
+        runs=tmp_path / "runs",
+    )
+    assert isinstance(done.findings, Findings)
+    assert done.findings.choice.method == "slda"
+    with pytest.raises(FarshoreError, match=r"runs failed.* train = 'head' is not allowed for"):
+        farshore.audit(
+            photographs,
+            methods=["ncm"],
+            network="cnn",
+            settings={"train": "head"},
+            orders=["listed"],
+            runs=tmp_path,
+        )

@@ -30,6 +30,7 @@ from .data_options import (
     SkipBrokenFlag,
     TimeFlag,
     TimeFormatFlag,
+    TrainFlag,
     WeightFlag,
     WeightsFlag,
     data_fields,
@@ -78,11 +79,13 @@ def audit(
     option: OptionFlag = None,
     network: NetworkFlag = None,
     network_set: NetworkSetFlag = None,
+    train: TrainFlag = None,
     methods: Annotated[
         str | None,
         typer.Option(
             help="candidates, comma-separated [default: finetune, er, cl-coral, cl-fishr, ridge, "
-            "trees, best]; majority and joint are always added for reference"
+            "trees, best, and slda for images on a frozen network]; majority and joint are always "
+            "added for reference"
         ),
     ] = None,
     orders: Annotated[
@@ -156,6 +159,7 @@ def audit(
         seeds=seeds,
         steps=steps,
         memory=memory,
+        settings={"train": train} if train is not None else {},
     )
     print_answers(console, done)
     print_line(console, write_findings(done, page))

@@ -16,7 +16,7 @@ from ..learner import USUAL_RUN, Learner
 from ..networks.build import settle_network
 from ..observer import Observer
 from ..settings import MethodSettings, RunSettings, divide
-from ..trained_part import resolve_train
+from ..trained_part import ON_FEATURES, train_by_settings
 from .site import Site, usual_metric
 
 
@@ -60,9 +60,8 @@ class NewModel:
 
     def _usual_method(self, network: str, *, images: bool) -> str:
         """The method if none is named: the closed form on frozen features of images."""
-        run = RunSettings.build({"train": self.settings.get("train", USUAL_RUN["train"])})
-        train = resolve_train(run, network, self.network_settings)
-        return "slda" if images and train == "head" else "er"
+        train = train_by_settings({**USUAL_RUN, **self.settings}, network, self.network_settings)
+        return ON_FEATURES if images and train == "head" else "er"
 
     def image_form(self, size: int | None) -> ImagePreprocessing:
         """The form of images that the network expects; the first site decides on colour."""

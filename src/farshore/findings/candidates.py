@@ -10,8 +10,9 @@ from ..catalog import find
 from ..plan.comparison import make_comparison
 from ..plan.experiment import Experiment
 from ..plan.select import EACH
+from ..trained_part import ON_FEATURES, train_by_settings
 
-# The method that is chosen unless another one is clearly better.
+# The method that is chosen unless another one is clearly better, except on frozen features.
 RECOMMENDED = "best"
 # What a candidate is measured against: the most frequent class, and all sources at once.
 MAJORITY, JOINT = "majority", "joint"
@@ -19,10 +20,23 @@ CANDIDATES = ("finetune", "er", "cl-coral", "cl-fishr", "ridge", "trees", RECOMM
 REFERENCES = (MAJORITY, JOINT)
 
 
-def usual_methods(benchmark: Benchmark) -> list[str]:
-    """All candidates and references that can learn from these data."""
+def recommended(data: Mapping[str, Any], benchmark: Benchmark, settings: Mapping[str, Any]) -> str:
+    """The method that is chosen unless another one is clearly better.
+
+    data: the fields of a run that choose benchmark, options and network.
+    """
+    network, given = data.get("network"), dict(data.get("network_settings", {}))
+    if network is None:
+        network, given = benchmark.usual_network(), {**benchmark.network_settings, **given}
+    train = train_by_settings({**benchmark.settings, **settings}, network, given)
+    return ON_FEATURES if train == "head" else RECOMMENDED
+
+
+def usual_methods(benchmark: Benchmark, preferred: str) -> list[str]:
+    """The preferred method, and all candidates and references that can learn from these data."""
     tabular = benchmark.network == "mlp"
-    return [name for name in (*CANDIDATES, *REFERENCES) if tabular or not find(name).tables_only]
+    names = dict.fromkeys([*CANDIDATES, preferred, *REFERENCES])
+    return [name for name in names if tabular or not find(name).tables_only]
 
 
 def with_references(methods: Sequence[str]) -> list[str]:

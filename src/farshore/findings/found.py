@@ -144,13 +144,22 @@ def check_enough(title: str, sites: Mapping[str, int], judged: Sequence[str]) ->
     return TooFew(title, dict(sites), tuple(reasons)) if reasons else None
 
 
-def find_all(results: Sequence[Result], sites: SiteRows, *, in_time: bool = False) -> Findings:
-    """Everything that the results of an audit and the rows of its sites say."""
+def find_all(
+    results: Sequence[Result],
+    sites: SiteRows,
+    *,
+    preferred: str = RECOMMENDED,
+    in_time: bool = False,
+) -> Findings:
+    """Everything that the results of an audit and the rows of its sites say.
+
+    preferred: the method that is chosen unless another one is clearly better.
+    """
     results = [result for result in results if result.status == "done" and result.target]
     scores = scores_by_target(results)
     ranked = {name: of for name, of in scores.items() if find(name).kind == "continual"}
     early = early_scores([result for result in results if result.run.method in ranked])
-    choice = make_choice(ranked, early, RECOMMENDED)
+    choice = make_choice(ranked, early, preferred)
     judged = {
         site: list(ranked[choice.without.get(site, choice.method)][(site,)].values())
         for (site,) in ranked[choice.method]
