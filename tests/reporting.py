@@ -13,7 +13,8 @@ from farshore.benchmarks.source import make_benchmark
 from farshore.plan.experiment import Experiment, make_book
 from farshore.plan.plan import Plan, Planned, make_plan
 from farshore.plan.record import record_experiment
-from farshore.protocol import Result, Run, TargetScores
+from farshore.result import Result, TargetScores
+from farshore.run import Run
 from farshore.store.folder import RunFolder
 from farshore.store.identity import description, run_name
 from farshore.store.store import Store

@@ -17,11 +17,11 @@ from farshore.plan.plan import Planned, make_plan
 from farshore.plan.record import TINY, record_experiment
 from farshore.plan.tables import summary
 from farshore.plan.tiny import tiny
-from farshore.protocol import Run
 from farshore.report.build import build_report
 from farshore.report.overlay import NO_OVERLAY
 from farshore.report.reading import NAMED
 from farshore.report.table import Over, Report, Row, Status, Table
+from farshore.run import Run
 from farshore.store.ranking import rank
 from farshore.store.store import Store
 
