@@ -132,10 +132,10 @@ def _set_up(run: Run, entry: type[Entry], observer: Observer | None) -> _Ready:
     scenario = replace(scenario, profile=_profile(run, scenario))
     for note in scenario.notes:
         (observer or Observer()).note(note)
-    settings = entry_settings(run, scenario)
+    settings = _entry_settings(run, entry, scenario)
     adaptation = entry.at_target(settings)
     source = entry.source_training({**scenario.settings, **run.settings})
-    learner = make_learner(run, scenario, source, observer)
+    learner = _make_learner(run, scenario, source, observer)
     origin = learner.backbone.settled().origin
     return _Ready(
         run=run,
@@ -186,7 +186,7 @@ def _result(
         run_settings=learner.run.model_dump(),
         network={
             "name": run.network or scenario.network,
-            **network_settings(run, scenario),
+            **_network_settings(run, scenario),
             **({"origin": ready.origin} if ready.origin else {}),
         },
         execution=usage.execution,
@@ -218,18 +218,14 @@ def _result(
     )
 
 
-def entry_settings(run: Run, scenario: Scenario) -> MethodSettings:
+def _entry_settings(run: Run, entry: type[Entry], scenario: Scenario) -> MethodSettings:
     """The settings of the run's method: the scenario's defaults, overridden by the run's."""
-    entry = catalog.find(run.method)
     values, _ = divide({**scenario.settings, **run.settings}, entry.Settings)
     return entry.Settings.build(values, PROFILES.get(scenario.profile), entry.name)
 
 
-def make_learner(
-    run: Run,
-    scenario: Scenario,
-    source: SourceTraining | None = None,
-    observer: Observer | None = None,
+def _make_learner(
+    run: Run, scenario: Scenario, source: SourceTraining, observer: Observer | None
 ) -> Learner:
     """The learner that is trained on the sources of a run. It never sees the target."""
     capacity = run.memory if run.memory is not None else scenario.memory
@@ -238,9 +234,6 @@ def make_learner(
             f"memory = {capacity} is smaller than the number of domains "
             f"({len(scenario.sources)}): give at least one row per domain"
         )
-    if source is None:
-        settings = {**scenario.settings, **run.settings}
-        source = catalog.find(run.method).source_training(settings)
     learner = Learner(
         network=run.network or scenario.network,
         method=source.method,
@@ -250,7 +243,7 @@ def make_learner(
             "train": RunSettings().train,
             **source.settings,
         },
-        network_settings=network_settings(run, scenario),
+        network_settings=_network_settings(run, scenario),
         classes=scenario.classes,
         metric=scenario.metric,
         seed=run.seed,
@@ -262,7 +255,7 @@ def make_learner(
     return learner
 
 
-def network_settings(run: Run, scenario: Scenario) -> dict[str, Any]:
+def _network_settings(run: Run, scenario: Scenario) -> dict[str, Any]:
     """The network settings of the run, over those of the scenario if its network is used."""
     if run.network is not None:
         return dict(run.network_settings)
@@ -276,7 +269,7 @@ def _profile(run: Run, scenario: Scenario) -> str:
     """
     values = {**scenario.settings, **run.settings}
     settings = RunSettings(train=values.get("train", RunSettings().train))
-    network, of_network = run.network or scenario.network, network_settings(run, scenario)
+    network, of_network = run.network or scenario.network, _network_settings(run, scenario)
     train = resolve_train(settings, network, of_network)
     own = issubclass(BENCHMARKS.get(run.benchmark), OwnImages)
     if train != "head" and not own:
