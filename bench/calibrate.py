@@ -24,8 +24,9 @@ from farshore.data.scenario import Scenario
 from farshore.deployment.calibrate import fit_labelled
 from farshore.evaluation.calibration import fit_temperature, log_losses
 from farshore.learner import Learner
-from farshore.protocol import Run, execute
+from farshore.protocol import execute
 from farshore.randomness import derive
+from farshore.run import Run
 
 BENCHMARKS = ("heart-hospitals", "covertype", "covertype-zones")
 METHODS = ("er", "ridge", "best")

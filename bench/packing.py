@@ -20,7 +20,7 @@ import torch
 
 from farshore.engines.local import LocalEngine
 from farshore.engines.work import Outcome, Task
-from farshore.protocol import Run
+from farshore.run import Run
 from farshore.store.identity import run_name
 
 METHODS = ("er", "cl-vrex", "cl-fishr", "cl-coral", "cl-mmd", "cl-andmask")

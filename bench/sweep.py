@@ -19,7 +19,7 @@ from farshore.engines.carry_out import carry_out, open_runs
 from farshore.engines.local import LocalEngine
 from farshore.plan.experiment import Experiment
 from farshore.plan.plan import Condition, Plan, Planned
-from farshore.protocol import Run
+from farshore.run import Run
 from farshore.store.identity import run_name
 from farshore.store.store import Store
 

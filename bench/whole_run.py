@@ -27,7 +27,7 @@ from farshore import Run, execute
 from farshore.engines.local import LocalEngine
 from farshore.engines.work import Task
 from farshore.evaluation.averages import standard_error
-from farshore.protocol import Result
+from farshore.result import Result
 from farshore.store.identity import run_name
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from farshore.deployment.changes import learn
+from farshore.deployment.model import Model
 from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
 
@@ -77,3 +78,20 @@ def make_model(
             folder / "model", path, name=f"clinic {number}", columns=COLUMNS, new=new, steps=steps
         )
     return folder / "model"
+
+
+def written(folder: Path, frame: pd.DataFrame, name: str = "new.csv") -> Path:
+    """Write a table of rows into `folder`."""
+    frame.to_csv(folder / name, index=False)
+    return folder / name
+
+
+def contents(model: Path) -> dict[str, bytes]:
+    """All files of a saved model by name."""
+    return {path.name: path.read_bytes() for path in model.rglob("*") if path.is_file()}
+
+
+def accuracy(model: Model, data: Path) -> float:
+    """How often the model is right about the rows of a file."""
+    logits, labels = model.outputs(model.read(data, labelled=True))
+    return float((logits.argmax(dim=1) == labels).float().mean())

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from farshore import catalog
-from farshore.protocol import Result, Run, TargetScores
 from farshore.report.figures.runs import Shown, mark_selected
+from farshore.result import Result, TargetScores
+from farshore.run import Run
 
 SOURCES = ("cleveland", "hungarian", "switzerland")
 

@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from farshore import Learner
+from farshore.cuda_graphs import EAGER_STEPS
 from farshore.data.domain import Domain
 from farshore.errors import FarshoreError
-from farshore.execution import EAGER_STEPS, Way, cannot_compile
+from farshore.execution import Way, cannot_compile
 from farshore.loading import load
 from farshore.methods import METHODS, continual
 from farshore.testing import differences

@@ -9,11 +9,14 @@ import torch
 from torch import nn
 
 import farshore.execution
+import farshore.extractor
 import farshore.networks.cnn
 from farshore import Learner
+from farshore.cuda_graphs import EAGER_STEPS, CapturedSteps
 from farshore.data.domain import Domain, Rows
 from farshore.errors import FarshoreError
-from farshore.execution import EAGER_STEPS, CapturedSteps, Way, choose_way, evaluation, laid_out
+from farshore.execution import Way, choose_way, laid_out
+from farshore.extractor import evaluation
 from farshore.loading import load
 from farshore.methods import METHODS, continual
 from farshore.methods.method import Method
@@ -442,7 +445,7 @@ def test_what_cannot_be_compiled_runs_on_plainly_and_says_so(
         features: torch.Tensor = BrokenBackward.apply(network.plain_features(inputs))
         return features
 
-    monkeypatch.setattr(farshore.execution, "compiled_features", lambda: broken)
+    monkeypatch.setattr(farshore.extractor, "compiled_features", lambda: broken)
     monkeypatch.setattr(farshore.execution, "cannot_compile", lambda device: "")
     notes: list[str] = []
 

@@ -13,16 +13,18 @@ from PIL import Image
 from torch import nn
 
 import farshore
-from farshore import execution
 from farshore.augmentation import Augmentation
 from farshore.data.domain import Domain
 from farshore.errors import FarshoreError
+from farshore.execution import Way
+from farshore.extractor import StepChanges, extraction
 from farshore.features import Extraction, FeatureCache, features_of, with_features
 from farshore.learner import Learner
 from farshore.networks.build import build_network
 from farshore.networks.freezing import Frozen, divide
 from farshore.observer import Observer
-from farshore.protocol import Run, execute
+from farshore.protocol import execute
+from farshore.run import Run
 
 OWN = """
 from torch import nn
@@ -330,10 +332,10 @@ def test_parts_of_a_batch_count_once_for_batchnorm() -> None:
         nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Dropout(0.5), nn.Flatten()),
         nn.Linear(4 * 14 * 14, 2),
     ).train()
-    changes = execution.StepChanges(micro_batch=5)
+    changes = StepChanges(micro_batch=5)
     x = torch.randn(10, 3, 16, 16)
-    device, way = torch.device("cpu"), execution.Way()
-    with execution.extraction(network, way, device, print, changes):
+    device, way = torch.device("cpu"), Way()
+    with extraction(network, way, device, print, changes):
         network(x).sum().backward()
     assert int(network.batchnorms()[0].num_batches_tracked) == 2
     assert all(value.grad is not None for value in network.parameters())

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from farshore.protocol import Result
+from farshore.result import Result
 
 PLUGIN = Path(__file__).parent / "plugin"
 CHECKS = """

@@ -17,7 +17,9 @@ from farshore.data.domain import Domain
 from farshore.data.scenario import Scenario
 from farshore.errors import FarshoreError, SealedTargetError, StateError
 from farshore.plan.select import select_methods
-from farshore.protocol import Result, Run, execute
+from farshore.protocol import execute
+from farshore.result import Result
+from farshore.run import Run
 
 FAST = {"benchmark": "heart-hospitals", "steps": 6}
 
@@ -211,7 +213,8 @@ def test_errors_in_a_run_are_reported_before_the_first_step(values: dict, messag
 FIRST = """
 import sys
 from farshore.execution import warm_up
-from farshore.protocol import Run, execute
+from farshore.protocol import execute
+from farshore.run import Run
 warm_up("cpu")
 before = set(sys.modules)
 result = execute(Run(benchmark="heart-hospitals", method="cl-coral", steps=2))

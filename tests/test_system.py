@@ -206,6 +206,8 @@ def test_it_passes_the_checks_that_apply_to_it() -> None:
         "loading.py",
         "backbone.py",
         "protocol.py",
+        "result.py",
+        "run.py",
         "deployment",
         "export.py",
         "resume.py",

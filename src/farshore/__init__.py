@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from .loading import load as load
     from .networks.network import Network as Network
     from .observer import Observer as Observer
-    from .protocol import Result as Result
-    from .protocol import Run as Run
     from .protocol import execute as execute
+    from .result import Result as Result
+    from .run import Run as Run
 
 __version__ = "0.1.0"
 
@@ -48,8 +48,8 @@ EXPORTS = {
     "Learner": "learner",
     "Network": "networks.network",
     "Observer": "observer",
-    "Result": "protocol",
-    "Run": "protocol",
+    "Result": "result",
+    "Run": "run",
     "Scenario": "data.scenario",
     "audit": "auditing",
     "compare": "comparing",

@@ -33,8 +33,8 @@ from .optimization import choose_device
 from .plan.comparison import make_comparison, plan_comparison
 from .plan.plan import Plan, Planned
 from .plan.select import select_methods
-from .protocol import Result
 from .report.write import write_report
+from .result import Result
 from .store.ranking import choose_reference, rank, scores_by_order, scores_by_target
 from .store.store import Store
 

@@ -1,41 +1,29 @@
 """How a step is carried out: `eager` (the reference), as one CUDA `graph`, or `compiled`.
 
-A step reads nothing on the host, so a GPU can record it once and replay it as a whole. Launching
-hundreds of small kernels takes longer than their arithmetic; a replay launches all of them at once.
-A phase identifies what a recording has fixed (the number of domains, shapes, weights that changed
-on the host). In each phase the first steps run eagerly, then the step is recorded, and all further
-steps are replayed. Every one of them is a real training step; there are no dry runs. Compiled steps
-are recorded in the same way.
+Which way is chosen, and the numbers, threads and memory format that belong to it.
+`farshore.cuda_graphs` records and replays steps; `farshore.extractor` computes their features.
 """
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
-import warnings
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.utils.checkpoint import checkpoint
 
 from .errors import FarshoreError
-from .methods.method import Terms
 from .networks.network import Network
 from .settings import RunSettings
 
 Execution = Literal["eager", "compiled", "graph"]
 Precision = Literal["float32", "tf32", "bf16"]
 
-# Eager steps ahead of a recording: they create the optimiser's state, and libraries choose their
-# kernels.
-EAGER_STEPS = 3
 # Steps per domain from which recording pays off, and from which compiling does, which takes seconds
 # to half a minute. Compiling saves half of a step; where a recorded step already has its images
 # with the channels last, a fifth at most.
@@ -272,282 +260,3 @@ def match_layout(parameter: Tensor, state: dict[str, Any]) -> None:
             and value.stride() != parameter.stride()
         ):
             state[name] = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
-
-
-# ---- the feature extractor -----------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class StepChanges:
-    """What differs in the features of a training step from those in evaluation.
-
-    augment: changes images at random, after mean and deviation.
-    micro_batch: rows that go through the features at once. What they computed in between is
-        computed again for the gradient, so that the memory holds it for these rows only; unlike
-        summed gradients of small batches this is exact for every loss. BatchNorm has the statistics
-        of these rows.
-    """
-
-    augment: Callable[[Tensor], Tensor] | None = None
-    micro_batch: int | None = None
-
-
-NO_CHANGES = StepChanges()
-
-
-def _in_parts(network: Network, changes: StepChanges) -> Callable[[Tensor], Tensor]:
-    """The features of a step: augmented images, and a few rows at a time."""
-    # Drawing the same numbers again reads the generator's state, which a recording cannot.
-    draws = any(isinstance(module, nn.Dropout) and module.p > 0 for module in network.modules())
-
-    def features(prepared: Tensor) -> Tensor:
-        if network.channels_last and prepared.ndim == 4:
-            prepared = prepared.contiguous(memory_format=torch.channels_last)
-        out: Tensor = network.features(prepared)
-        return out
-
-    def extract(inputs: Tensor) -> Tensor:
-        prepared = network.inputs(inputs)
-        if changes.augment is not None and network.training:
-            prepared = changes.augment(prepared)
-        size = changes.micro_batch
-        if size is None or len(prepared) <= size or not torch.is_grad_enabled():
-            return features(prepared)
-        parts = [
-            checkpoint(
-                features,
-                part,
-                use_reentrant=False,
-                preserve_rng_state=draws,
-                context_fn=lambda: (nullcontext(), _again(network)),
-            )
-            for part in prepared.split(size)
-        ]
-        return torch.cat(parts)
-
-    return extract
-
-
-@contextmanager
-def _again(network: Network) -> Iterator[None]:
-    """Inside, BatchNorm computes as before, without counting the batch a second time."""
-    layers = [layer for layer in network.batchnorms() if layer.num_batches_tracked is not None]
-    before = [(layer.momentum, layer.num_batches_tracked) for layer in layers]
-    counts = [None if count is None else count.clone() for _, count in before]
-    for layer in layers:
-        layer.momentum = 0.0  # the stored statistics stay as they are
-    try:
-        yield
-    finally:
-        for layer, (momentum, count), counted in zip(layers, before, counts, strict=True):
-            layer.momentum = momentum
-            if count is not None and counted is not None:
-                count.copy_(counted)
-
-
-@contextmanager
-def extraction(
-    network: Network,
-    way: Way,
-    device: torch.device,
-    note: Callable[[str], None],
-    changes: StepChanges = NO_CHANGES,
-) -> Iterator[None]:
-    """Compute features with the compiled extractor and in the way's precision.
-
-    Everything else stays in float32.
-    """
-    if changes != NO_CHANGES:
-        with _changed(network, way, device, changes):
-            yield
-        return
-    half, compiled = way.precision == "bf16", way.execution == "compiled"
-    run, verified = compiled_features() if compiled else _features, not compiled
-
-    def extract(inputs: Tensor) -> Tensor:
-        nonlocal run, verified
-        # No cache of cast weights: a recording would keep reading those of the step it recorded.
-        with torch.autocast(device.type, torch.bfloat16, enabled=half, cache_enabled=False):
-            if verified:
-                return run(network, inputs).float()
-            buffers = [buffer.clone() for buffer in network.buffers()]
-            try:
-                features = run(network, inputs).float()
-                verified = _try_backward(features, network)
-                return features
-            except torch.OutOfMemoryError:
-                raise
-            # Caused by a user's own network or a broken compiler.
-            except (RuntimeError, AssertionError) as error:
-                note(
-                    "the step is not compiled: "
-                    f"{(str(error).strip() or type(error).__name__).splitlines()[0]}"
-                )
-                run, verified = _features, True
-                # BatchNorm must see this batch only once.
-                for buffer, before in zip(network.buffers(), buffers, strict=True):
-                    buffer.copy_(before)
-                return run(network, inputs).float()
-
-    network.extractor = extract if half or compiled else None
-    try:
-        yield
-    finally:
-        network.extractor = None
-
-
-@contextmanager
-def _changed(
-    network: Network, way: Way, device: torch.device, changes: StepChanges
-) -> Iterator[None]:
-    """Compute features as in `extraction`, without compiling, with the changes of the step."""
-    run = _in_parts(network, changes)
-
-    def extract(inputs: Tensor) -> Tensor:
-        half = way.precision == "bf16"
-        with torch.autocast(device.type, torch.bfloat16, enabled=half, cache_enabled=False):
-            return run(inputs).float()
-
-    network.extractor = extract
-    try:
-        yield
-    finally:
-        network.extractor = None
-
-
-@contextmanager
-def evaluation(model: nn.Module, way: Way, device: torch.device) -> Iterator[None]:
-    """Compute the model's outputs in the format and precision of the steps, without compiling."""
-    if not (way.channels_last and isinstance(model, Network)):
-        yield
-        return
-    with (
-        laid_out(model, (), way),
-        extraction(model, replace(way, execution="graph"), device, note=lambda text: None),
-    ):
-        yield
-
-
-def _try_backward(features: Tensor, network: Network) -> bool:
-    """Try the backward pass, and return whether there was one to try.
-
-    Compiled code may fail only there, by a wrong guess at a gradient's memory format.
-    """
-    if features.requires_grad:
-        parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
-        torch.autograd.grad(features.sum(), parameters, retain_graph=True, allow_unused=True)
-    return features.requires_grad
-
-
-def _features(network: Network, inputs: Tensor) -> Tensor:
-    return network.plain_features(inputs)
-
-
-@cache
-def compiled_features() -> Callable[[Network, Tensor], Tensor]:
-    """The compiled extractor, one per process.
-
-    Networks of the same structure share compiled code, so a worker compiles once for all its runs.
-    """
-    # CL-ANDMask takes gradients of two losses from one forward pass: the first backward pass must
-    # leave the buffers that the second needs.
-    config: Any = importlib.import_module("torch._functorch.config")
-    config.donated_buffer = False
-    compiled: Callable[[Network, Tensor], Tensor] = torch.compile(_features)
-
-    def features(network: Network, inputs: Tensor) -> Tensor:
-        # Another domain or batch size changes only the first axis, which must not recompile.
-        torch._dynamo.maybe_mark_dynamic(inputs, 0)
-        with warnings.catch_warnings():
-            # Advice to give up float32, which was requested.
-            warnings.filterwarnings("ignore", message="TensorFloat32")
-            # PyTorch's warnings about its own code.
-            warnings.filterwarnings("ignore", category=DeprecationWarning)
-            return compiled(network, inputs)
-
-    return features
-
-
-# ---- recording and replaying ---------------------------------------------------------------------
-
-
-class CapturedSteps:
-    """Carries out one step per call; after a few eager steps of a phase, as a recorded CUDA graph.
-
-    It returns the same tensors each time, which the next step overwrites: copy them to keep them.
-    """
-
-    def __init__(
-        self,
-        step: Callable[[], Terms],
-        phase: Callable[[], Hashable],
-        generators: Sequence[torch.Generator],
-        note: Callable[[str], None],
-    ) -> None:
-        self.step = step
-        self.phase = phase
-        self.generators = generators
-        self.note = note
-        self.key: Hashable = object()
-        self.eager = 0
-        self.graph: torch.cuda.CUDAGraph | None = None
-        self.terms: Terms = {}
-
-    def __call__(self) -> Terms:
-        """Carry out a step: eager, or recorded and replayed, or replayed."""
-        key = self.phase()
-        if key != self.key:
-            self.key, self.graph, self.eager = key, None, EAGER_STEPS
-        if self.graph is None:
-            if self.eager > 0:
-                self.eager -= 1
-                return self.step()
-            try:
-                self.graph = self._record()
-            except RuntimeError as error:
-                self.note(f"the step is not captured as a CUDA graph: {str(error).splitlines()[0]}")
-                self.eager = 2**62
-                return self.step()
-        self.graph.replay()
-        return self.terms
-
-    def _record(self) -> torch.cuda.CUDAGraph:
-        """Record one step. Nothing is computed yet, and no random numbers are consumed."""
-        graph = torch.cuda.CUDAGraph()
-        for generator in self.generators:
-            graph.register_generator_state(generator)
-        torch.cuda.current_stream().synchronize()
-        graph.capture_begin(capture_error_mode="thread_local")
-        try:
-            self.terms = self.step()
-        finally:
-            graph.capture_end()
-        return graph
-
-
-@contextmanager
-def steps_of(
-    way: Way,
-    device: torch.device,
-    step: Callable[[], Terms],
-    phase: Callable[[], Hashable],
-    generators: Sequence[torch.Generator],
-    note: Callable[[str], None],
-) -> Iterator[Callable[[], Terms]]:
-    """Yield a function that carries out one step of a domain per call, in this way."""
-    if device.type != "cuda" or not way.captured:
-        yield step
-        return
-    # Recording needs a stream of its own. The eager steps run on it too, so that all steps are
-    # executed in order.
-    stream = _stream(device)
-    stream.wait_stream(torch.cuda.current_stream(device))
-    with torch.cuda.stream(stream):
-        yield CapturedSteps(step, phase, generators, note)
-    torch.cuda.current_stream(device).wait_stream(stream)
-
-
-@cache
-def _stream(device: torch.device) -> torch.cuda.Stream:
-    """One stream per process: memory freed on a stream is reused only on that stream."""
-    return torch.cuda.Stream(device)

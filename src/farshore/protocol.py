@@ -5,24 +5,20 @@ It turns one Run into one Result.
 
 from __future__ import annotations
 
-import json
-import math
 import time
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from torch import Tensor
 
 from . import catalog
 from .batches import ALL_SOURCES
 from .benchmarks import BENCHMARKS
-from .benchmarks.benchmark import Benchmark
 from .benchmarks.own_images import OwnImages
 from .benchmarks.source import make_scenario
 from .data.domain import Domain
@@ -30,243 +26,22 @@ from .data.inputs import Inputs
 from .data.progress import following
 from .data.scenario import Scenario
 from .data.seal import FrozenModel, training
-from .entry import AtTarget, Kind, Sources, SourceTraining
-from .errors import DivergedError, FarshoreError, StateError, unknown
+from .entry import AtTarget, Entry, SourceTraining
+from .errors import DivergedError, FarshoreError, StateError
 from .evaluation.scores import all_scores, confusion_matrix
-from .evaluation.transfer import backward_transfer, forgetting, source_performance
 from .execution import cpu_threads, usual_threads, warm_up
 from .features import FeatureCache
-from .files import write_atomic
 from .learner import Learner
-from .networks.build import plain_network_settings, settle_network
 from .networks.network import Network
 from .observer import Observer, follow
-from .optimization import choose_device
 from .origin import hardware, versions
 from .profiles import PROFILES
 from .randomness import generator
+from .result import SPLITS, Result, Status, TargetScores
 from .resume import Resume
-from .settings import MethodSettings, RunSettings, divide, explain
+from .run import Run
+from .settings import MethodSettings, RunSettings, divide
 from .trained_part import resolve_train, usual_profile
-
-# How a run ended. `pruned`: stopped between two domains by the sources' scores; the target was
-# never opened.
-Status = Literal["done", "diverged", "pruned"]
-SPLITS: tuple[Literal["train", "validation"], ...] = ("train", "validation")
-
-
-class Run(BaseModel):
-    """Everything that determines a result: what is learned, how, and from which seeds."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    benchmark: str
-    # Options of the benchmark, validated by its own model.
-    options: dict[str, Any] = Field(default_factory=dict)
-    method: str
-    # Settings of the method and of the run, by name.
-    settings: dict[str, Any] = Field(default_factory=dict)
-    # A network that replaces the scenario's own; settings of whichever is used.
-    network: str | None = None
-    network_settings: dict[str, Any] = Field(default_factory=dict)
-    seed: int = Field(0, ge=0, lt=2**63)
-    # scikit-learn, which makes domains of own data, takes seeds of 32 bits.
-    scenario_seed: int = Field(0, ge=0, lt=2**32)
-    target: str | None = None
-    order: tuple[str, ...] | None = None
-    # Domains that this run uses neither as source nor as target: those later than the target if
-    # the domains are ordered by time, and the real target if a source takes its place.
-    left_out: tuple[str, ...] = ()
-    # Whether the target is a source that takes the place of the real target, in selection by
-    # leaving sources out. Its classes are known then.
-    held_out: bool = False
-    steps: int | None = Field(None, ge=1, lt=2**31)
-    memory: int | None = Field(None, ge=1, lt=2**31)
-    device: str = "cpu"
-    # A trial of a search by successive halving, which may be stopped between two domains. It is
-    # part of the run, so that other searches never get a run that was stopped.
-    halving: bool = False
-
-    @classmethod
-    def build(cls, **values: Any) -> Run:
-        """A run from plain values, in its normal form. Errors are reported in one line."""
-        for name in values:
-            if name not in cls.model_fields:
-                raise unknown("name", name, cls.model_fields)
-        try:
-            return cls(**values).normal()
-        except ValidationError as error:
-            raise FarshoreError(explain(error)) from None
-
-    def normal(self) -> Run:
-        """The same run with validated options and settings.
-
-        Two ways of writing a value therefore give the same run. Options at their defaults are left
-        out, and the device `auto` becomes the one that is used.
-        Unknown names and invalid values are refused.
-        """
-        kind = BENCHMARKS.get(self.benchmark)
-        entry = catalog.find(self.method)
-        network, network_settings, options = _normal_network(self, kind)
-        try:
-            for_method, for_run = divide(self.settings, entry.Settings)
-            plain = entry.Settings.plain(for_method) | RunSettings.plain(for_run)
-        except FarshoreError as error:
-            raise FarshoreError(f"{self.method}: {error}") from None
-        return self.model_copy(
-            update={
-                "device": choose_device(self.device),
-                "options": kind.Options.build(options, self.benchmark).plain(),
-                "settings": {name: plain[name] for name in self.settings},
-                "network": network,
-                "network_settings": network_settings,
-            }
-        )
-
-
-def _normal_network(
-    run: Run, kind: type[Benchmark]
-) -> tuple[str | None, dict[str, Any], dict[str, Any]]:
-    """The run's network, its settings, and the benchmark's options.
-
-    For own images all of it is written out: which network is usual depends on the weights at hand,
-    and the size of the images on the network.
-    """
-    options = dict(run.options)
-    if not issubclass(kind, OwnImages):
-        name = run.network or kind.usual_network()
-        return run.network, plain_network_settings(name, run.network_settings), options
-    network = run.network
-    if network is None:
-        network = "resnet18" if "weights" in run.network_settings else kind.usual_network()
-    settings = plain_network_settings(network, run.network_settings)
-    wanted = kind.Options.build(options, kind.name)
-    if wanted.size is None or wanted.interpolation is None:  # type: ignore[attr-defined]
-        form = settle_network(network, settings).form
-        options = {"size": form.size, "interpolation": form.interpolation} | {
-            name: value for name, value in options.items() if value is not None
-        }
-    return network, settings, options
-
-
-class TargetScores(BaseModel):
-    """The scores of the frozen model on the target, measured once on all of its rows."""
-
-    name: str
-    rows: int
-    scores: dict[str, float | None]
-    confusion: list[list[int]]
-    opened_at: str
-    weights: str
-
-
-class Result(BaseModel):
-    """The result of a run. Averages, BWT and forgetting are computed from the matrices."""
-
-    run: Run
-    # The name of the benchmark, or of the file or folder for own data.
-    title: str
-    # Only continual methods are ranked: offline methods saw all sources at once, adaptations saw
-    # the inputs of the target.
-    kind: Kind = "continual"
-    # `pruned`: stopped between two domains, by the sources' scores; the target was never opened.
-    status: Status
-    message: str = ""
-    metric: str
-    classes: list[str]
-    sources: list[str]
-    settings: dict[str, Any]
-    run_settings: dict[str, Any]
-    network: dict[str, Any]
-    # How the steps of the last domain were carried out (eager, graph or compiled), and in which
-    # precision.
-    execution: str = "eager"
-    precision: str = "float32"
-    steps: int
-    memory: int
-    rows_per_step: list[int]
-    # By split: R[i][j], the score on source j after learning source i; one row if the sources were
-    # learned at once.
-    matrices: dict[str, list[list[float]]]
-    # What had been learned at each row of the matrices.
-    stages: list[str] = Field(default_factory=list)
-    # By split: every score of the final model on each source, whichever the matrices show.
-    source_scores: dict[str, list[dict[str, float | None]]] = Field(default_factory=dict)
-    target: TargetScores | None
-    seconds: dict[str, float]
-    step_milliseconds: list[float]
-    memory_bytes: int
-    memory_items: int
-    method_bytes: int
-    notes: list[str]
-    versions: dict[str, str]
-    # Processor and, if used, GPU; the exact data. Results of older versions lack both.
-    hardware: dict[str, str] = Field(default_factory=dict)
-    data: dict[str, str] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _check_parts(self) -> Result:
-        """Refuse results whose parts do not belong together: every reader relies on them."""
-        if self.target is not None and self.metric not in self.target.scores:
-            raise ValueError(f"one whose target has a score {self.metric!r}")
-        for key, names in {
-            "seconds": ("total", "training"),
-            "versions": ("torch", "farshore"),
-        }.items():
-            missing = [name for name in names if name not in getattr(self, key)]
-            if missing:
-                raise ValueError(f"one with {key}.{missing[0]}")
-        if not isinstance(self.network.get("name"), str):
-            raise ValueError("one with network.name")
-        for split in SPLITS:
-            rows = self.matrices.get(split)
-            if rows is None or (not rows and self.status == "done"):
-                raise ValueError(f"one with matrices.{split}")
-            widths = {len(row) for row in rows}
-            if len(widths) > 1 or any(not len(rows) <= n <= len(self.sources) for n in widths):
-                raise ValueError(f"one with a score per source in each row of matrices.{split}")
-        if not all(map(math.isfinite, self.seconds.values())):
-            raise ValueError("one with finite seconds")
-        return self
-
-    @property
-    def target_score(self) -> float | None:
-        """The main score: the scenario's metric on the unseen target."""
-        return self.target.scores[self.metric] if self.target is not None else None
-
-    def source_score(self, option: int = 2) -> float | None:
-        """Mean source score of the final model; by the paper's option 2 on the training split."""
-        return source_performance(dict(self.matrices), option) if self.status == "done" else None
-
-    def backward_transfer(self, split: str = "validation") -> float | None:
-        """BWT as Lopez-Paz and Ranzato defined it, on the named split."""
-        return backward_transfer(self.matrices[split]) if self.status == "done" else None
-
-    def forgetting(self, split: str = "validation") -> float | None:
-        """Mean drop from the best score that each source ever had, on the named split."""
-        return forgetting(self.matrices[split]) if self.status == "done" else None
-
-    def save(self, path: str | Path) -> None:
-        """Write the result as JSON, atomically."""
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, self.text().encode())
-
-    def text(self) -> str:
-        """The result as JSON."""
-        return json.dumps(self.model_dump(mode="json"), indent=1)
-
-    @classmethod
-    def read(cls, path: str | Path) -> Result:
-        """Read a result written by `save`."""
-        try:
-            return cls.model_validate_json(Path(path).read_bytes())
-        except OSError as error:
-            raise StateError(f"{path} cannot be read: {error.strerror}") from error
-        except ValidationError as error:
-            reason = " ".join(explain(error, shown=60).split())
-            raise StateError(f"{path} is not a complete result: {reason}") from error
-
 
 # Called with the frozen learner once the target is open and measured, for figures.
 Opened = Callable[[Learner, Scenario, Domain], None]
@@ -296,6 +71,53 @@ def execute(
     run = run.normal()
     warm_up(run.device)
     began = time.perf_counter()  # after the imports: times exclude the start of the interpreter
+    ready = _set_up(run, entry, observer)
+    learner, adaptation = ready.learner, ready.adaptation
+    seconds = {"preparation": time.perf_counter() - began}
+    record = _Record()
+    status: Status = "done"
+    message, target = "", None
+    try:
+        _train(ready, record, resume, promising)
+        opening = time.perf_counter()
+        target = _measure_target(learner, ready.scenario, adaptation, opened)
+        seconds["target"] = time.perf_counter() - opening
+        for note in adaptation.notes if adaptation is not None else ():
+            learner.observer.note(note)
+    except DivergedError as error:
+        status, message = "diverged", str(error)
+    except _Pruned as stop:
+        status, message = "pruned", str(stop)
+    unsaved: list[str] = []
+    if save_model is not None and target is not None:
+        unsaved = _save(learner, save_model)
+    seconds |= {
+        "training": sum(record.step_seconds),
+        "closing": record.closing,
+        "evaluation": record.evaluation,
+        "total": time.perf_counter() - began,
+    }
+    return _result(ready, record, status, message, target, seconds, unsaved)
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A run that is ready for its first step. The target is still sealed."""
+
+    run: Run
+    entry: type[Entry]
+    settings: MethodSettings
+    scenario: Scenario  # as the learner sees it
+    source: SourceTraining
+    adaptation: AtTarget | None
+    learner: Learner
+    # Which weights the network starts from, in words; empty if they are random.
+    origin: str
+    steps: int
+
+
+def _set_up(run: Run, entry: type[Entry], observer: Observer | None) -> _Ready:
+    """Make the scenario and the learner of a run."""
     with following(follow(observer or Observer())):
         scenario = make_scenario(
             run.benchmark,
@@ -310,64 +132,66 @@ def execute(
     scenario = replace(scenario, profile=_profile(run, scenario))
     for note in scenario.notes:
         (observer or Observer()).note(note)
-    settings = entry_settings(run, scenario)
+    settings = _entry_settings(run, entry, scenario)
     adaptation = entry.at_target(settings)
     source = entry.source_training({**scenario.settings, **run.settings})
-    learner = make_learner(run, scenario, source, observer)
+    learner = _make_learner(run, scenario, source, observer)
     origin = learner.backbone.settled().origin
-    scenario = _prepare(learner, scenario)
-    scenario = replace(
-        scenario, sources=tuple(domain.to(learner.device) for domain in scenario.sources)
+    return _Ready(
+        run=run,
+        entry=entry,
+        settings=settings,
+        scenario=_prepare(learner, scenario),
+        source=source,
+        adaptation=adaptation,
+        learner=learner,
+        origin=origin,
+        steps=run.steps or scenario.steps,
     )
-    seconds = {"preparation": time.perf_counter() - began}
-    steps = run.steps or scenario.steps
-    record = _Record()
-    status: Status = "done"
-    message, target = "", None
+
+
+def _save(learner: Learner, folder: str | Path) -> list[str]:
+    """Save the learner. Returns why it was not saved: a full disk must not cost the result."""
     try:
-        _train(learner, scenario, source.sources, steps, record, resume, promising)
-        opening = time.perf_counter()
-        target = _measure_target(learner, scenario, adaptation, opened)
-        seconds["target"] = time.perf_counter() - opening
-        for note in adaptation.notes if adaptation is not None else ():
-            learner.observer.note(note)
-    except DivergedError as error:
-        status, message = "diverged", str(error)
-    except _Pruned as stop:
-        status, message = "pruned", str(stop)
-    notes: list[str] = []
-    if save_model is not None and target is not None:
-        try:
-            learner.save(save_model)
-        except StateError as error:  # a full disk must not cost the result
-            notes.append(f"the model was not saved: {error}")
-            learner.observer.note(notes[-1])
-    seconds |= {
-        "training": sum(record.step_seconds),
-        "closing": record.closing,
-        "evaluation": record.evaluation,
-        "total": time.perf_counter() - began,
-    }
+        learner.save(folder)
+    except StateError as error:
+        note = f"the model was not saved: {error}"
+        learner.observer.note(note)
+        return [note]
+    return []
+
+
+def _result(
+    ready: _Ready,
+    record: _Record,
+    status: Status,
+    message: str,
+    target: TargetScores | None,
+    seconds: dict[str, float],
+    unsaved: list[str],
+) -> Result:
+    """Everything that was chosen and measured, as one result."""
+    run, scenario, learner, adaptation = ready.run, ready.scenario, ready.learner, ready.adaptation
     usage = learner.system.usage()
     return Result(
         run=run,
         title=scenario.name,
-        kind=entry.kind,
+        kind=ready.entry.kind,
         status=status,
         message=message,
         metric=scenario.metric,
         classes=list(scenario.classes),
         sources=[domain.name for domain in scenario.sources],
-        settings=settings.model_dump(),
+        settings=ready.settings.model_dump(),
         run_settings=learner.run.model_dump(),
         network={
             "name": run.network or scenario.network,
-            **network_settings(run, scenario),
-            **({"origin": origin} if origin else {}),
+            **_network_settings(run, scenario),
+            **({"origin": ready.origin} if ready.origin else {}),
         },
         execution=usage.execution,
         precision=usage.precision,
-        steps=steps,
+        steps=ready.steps,
         memory=learner.capacity,
         rows_per_step=record.rows_per_step,
         matrices=record.matrices,
@@ -386,7 +210,7 @@ def execute(
             *scenario.notes,
             *learner.system.notes,
             *(adaptation.notes if adaptation is not None else []),
-            *notes,
+            *unsaved,
         ],
         versions=versions(),
         hardware=hardware(learner.device),
@@ -394,18 +218,14 @@ def execute(
     )
 
 
-def entry_settings(run: Run, scenario: Scenario) -> MethodSettings:
+def _entry_settings(run: Run, entry: type[Entry], scenario: Scenario) -> MethodSettings:
     """The settings of the run's method: the scenario's defaults, overridden by the run's."""
-    entry = catalog.find(run.method)
     values, _ = divide({**scenario.settings, **run.settings}, entry.Settings)
     return entry.Settings.build(values, PROFILES.get(scenario.profile), entry.name)
 
 
-def make_learner(
-    run: Run,
-    scenario: Scenario,
-    source: SourceTraining | None = None,
-    observer: Observer | None = None,
+def _make_learner(
+    run: Run, scenario: Scenario, source: SourceTraining, observer: Observer | None
 ) -> Learner:
     """The learner that is trained on the sources of a run. It never sees the target."""
     capacity = run.memory if run.memory is not None else scenario.memory
@@ -414,9 +234,6 @@ def make_learner(
             f"memory = {capacity} is smaller than the number of domains "
             f"({len(scenario.sources)}): give at least one row per domain"
         )
-    if source is None:
-        settings = {**scenario.settings, **run.settings}
-        source = catalog.find(run.method).source_training(settings)
     learner = Learner(
         network=run.network or scenario.network,
         method=source.method,
@@ -426,7 +243,7 @@ def make_learner(
             "train": RunSettings().train,
             **source.settings,
         },
-        network_settings=network_settings(run, scenario),
+        network_settings=_network_settings(run, scenario),
         classes=scenario.classes,
         metric=scenario.metric,
         seed=run.seed,
@@ -438,7 +255,7 @@ def make_learner(
     return learner
 
 
-def network_settings(run: Run, scenario: Scenario) -> dict[str, Any]:
+def _network_settings(run: Run, scenario: Scenario) -> dict[str, Any]:
     """The network settings of the run, over those of the scenario if its network is used."""
     if run.network is not None:
         return dict(run.network_settings)
@@ -452,7 +269,7 @@ def _profile(run: Run, scenario: Scenario) -> str:
     """
     values = {**scenario.settings, **run.settings}
     settings = RunSettings(train=values.get("train", RunSettings().train))
-    network, of_network = run.network or scenario.network, network_settings(run, scenario)
+    network, of_network = run.network or scenario.network, _network_settings(run, scenario)
     train = resolve_train(settings, network, of_network)
     own = issubclass(BENCHMARKS.get(run.benchmark), OwnImages)
     if train != "head" and not own:
@@ -462,17 +279,19 @@ def _profile(run: Run, scenario: Scenario) -> str:
 
 
 def _prepare(learner: Learner, scenario: Scenario) -> Scenario:
-    """The scenario as the learner sees it: with a frozen backbone, features instead of inputs.
+    """The scenario as the learner sees it: on its device, with a frozen backbone as features.
 
-    Those of the target are computed when it is opened, not earlier.
+    The target's features are computed when it is opened, not earlier.
     """
-    if learner.backbone.train == "all":
-        return scenario
-    cache = FeatureCache()
+    if learner.backbone.train != "all":
+        cache = FeatureCache()
+        scenario = replace(
+            scenario,
+            sources=tuple(learner.prepared(domain, cache) for domain in scenario.sources),
+            target=scenario.target.then(lambda target: learner.prepared(target, cache)),
+        )
     return replace(
-        scenario,
-        sources=tuple(learner.prepared(domain, cache) for domain in scenario.sources),
-        target=scenario.target.then(lambda target: learner.prepared(target, cache)),
+        scenario, sources=tuple(domain.to(learner.device) for domain in scenario.sources)
     )
 
 
@@ -495,18 +314,14 @@ class _Record:
 
 
 def _train(
-    learner: Learner,
-    scenario: Scenario,
-    sources: Sources,
-    steps: int,
-    record: _Record,
-    resume: Resume | None,
-    promising: Promising | None,
+    ready: _Ready, record: _Record, resume: Resume | None, promising: Promising | None
 ) -> None:
     """Learn the sources; after each one, score all of them on both splits.
 
     Sources learned before an interruption are skipped.
     """
+    learner, scenario, steps = ready.learner, ready.scenario, ready.steps
+    sources = ready.source.sources
     if sources == "jointly":
         total = learner.learn_jointly(scenario.sources, steps=steps)
         _score(learner, scenario, ALL_SOURCES, total, record)

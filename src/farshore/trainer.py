@@ -22,18 +22,12 @@ from .augmentation import Augmentation
 from .averaging import WeightAverage
 from .batches import ALL_SOURCES, AllSources, Batches, Rehearsal
 from .checkpoints import Checkpoints, load_optimizers
+from .cuda_graphs import steps_of
 from .data.domain import Domain, Rows
 from .data.seal import training
 from .errors import FarshoreError
-from .execution import (
-    StepChanges,
-    arithmetic,
-    choose_way,
-    evaluation,
-    extraction,
-    laid_out,
-    steps_of,
-)
+from .execution import arithmetic, choose_way, laid_out
+from .extractor import StepChanges, evaluation, extraction
 from .forms import NAMES, FormError, Like, MapOf, check_form, check_keys, is_count
 from .memory import MEMORIES
 from .memory.memory import Fields, Memory, RowForm

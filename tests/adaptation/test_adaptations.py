@@ -21,7 +21,9 @@ from farshore.errors import SealedTargetError
 from farshore.loading import load
 from farshore.methods.method import Method
 from farshore.profiles import PROFILES
-from farshore.protocol import Result, Run, execute
+from farshore.protocol import execute
+from farshore.result import Result
+from farshore.run import Run
 from farshore.settings import MethodSettings
 
 ADAPTATION = pytest.mark.parametrize("name", ADAPTATIONS.names())

@@ -17,7 +17,8 @@ from farshore.benchmarks import BENCHMARKS
 from farshore.benchmarks.benchmark import Benchmark
 from farshore.data.inputs import Inputs
 from farshore.errors import FarshoreError
-from farshore.protocol import Run, execute
+from farshore.protocol import execute
+from farshore.run import Run
 
 
 def sure(name: str, **options):

@@ -23,7 +23,7 @@ from farshore.engines.carry_out import carry_out, open_runs
 from farshore.engines.inline import InlineEngine
 from farshore.plan.plan import plan_run
 from farshore.plan.tables import save_table
-from farshore.protocol import Run
+from farshore.run import Run
 from farshore.store import folder as run_folders
 from farshore.store.claim import Claim, is_stale
 from farshore.store.store import Store

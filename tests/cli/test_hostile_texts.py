@@ -21,8 +21,8 @@ from farshore.cli.app import app
 from farshore.cli.progress import ProgressObserver
 from farshore.cli.tables import PlainConsole, make_console, plain_table, printable
 from farshore.errors import FarshoreError
-from farshore.protocol import Run
 from farshore.report.provenance import Used, commands
+from farshore.run import Run
 
 HOSTILE = ("[/red] [b]x", "[link=http://x.invalid]y", ":smile: [red]", "<script>alert(1)</script>")
 

@@ -216,7 +216,7 @@ def test_run_ends_with_its_levels_and_the_next_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from farshore.cli.run import _show_levels
-    from farshore.protocol import Run
+    from farshore.run import Run
 
     made = result(Run(benchmark="heart-hospitals", method="cl-coral"), 0.7)
     console = printed(80)

@@ -15,7 +15,6 @@ import pytest
 from PIL import Image
 
 import farshore
-from farshore.cli.app import main
 from farshore.deployment.changes import learn
 from farshore.deployment.model import Model
 from farshore.deployment.new_model import NewModel
@@ -46,22 +45,10 @@ def table(path: Path, site: int, rows: int = 60, **more: object) -> Path:
 
 
 @pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """Type a command; returns the exit code and what was printed."""
-
-    def run(*words: object) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["farshore", *map(str, words)])
-        monkeypatch.setenv("COLUMNS", "200")
-        capsys.readouterr()
-        code = 0
-        try:
-            main()
-        except SystemExit as exit:
-            code = int(exit.code or 0)
-        printed = capsys.readouterr()
-        return code, printed.out + printed.err
-
-    return run
+def typed(typed, monkeypatch: pytest.MonkeyPatch):
+    """Type a command at a wide terminal; returns the exit code and what was printed."""
+    monkeypatch.setenv("COLUMNS", "200")
+    return typed
 
 
 FIRST = [

@@ -15,7 +15,8 @@ from farshore.engines.local import LocalEngine
 from farshore.loading import load
 from farshore.observer import Observer
 from farshore.plan.plan import Plan, plan_run
-from farshore.protocol import Result, Run
+from farshore.result import Result
+from farshore.run import Run
 from farshore.store.store import Store
 
 RUN = Run(benchmark="heart-hospitals", method="cl-coral", steps=3, settings={"batch_size": 8})

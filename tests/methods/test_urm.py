@@ -22,7 +22,8 @@ from farshore.learner import Learner
 from farshore.loading import load
 from farshore.methods import METHODS, continual
 from farshore.methods.urm import URM, make_critic, verdict
-from farshore.protocol import Run, execute
+from farshore.protocol import execute
+from farshore.run import Run
 from farshore.testing import Waiting, differences
 
 

@@ -11,10 +11,11 @@ from sweeping import EXPERIMENTS, experiment, swept
 from farshore.plan.comparison import make_comparison
 from farshore.plan.experiment import make_book, read_experiment
 from farshore.plan.record import record_experiment
-from farshore.protocol import Run, execute
+from farshore.protocol import execute
 from farshore.report.build import build_report
 from farshore.report.compared import compare_commands
 from farshore.report.provenance import run_command
+from farshore.run import Run
 
 PART = {"benchmarks": ["cifar10-c", "heart-hospitals"], "methods": ["finetune", "er"]}
 

@@ -9,7 +9,9 @@ import pytest
 from sweeping import experiment, swept
 
 from farshore.plan.plan import selected
-from farshore.protocol import Result, Run, execute
+from farshore.protocol import execute
+from farshore.result import Result
+from farshore.run import Run
 from farshore.search.selection import Chosen, Trial, select, select_by_seed
 from farshore.store.store import Store
 

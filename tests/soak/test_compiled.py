@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from farshore import Learner
-from farshore.execution import Way, cannot_compile, extraction
+from farshore.execution import Way, cannot_compile
+from farshore.extractor import extraction
 from farshore.loading import load
 from farshore.methods.gradient import gradients_of
 from farshore.testing import differences

@@ -13,7 +13,7 @@ from farshore.methods import METHODS, continual
 from farshore.plan.comparison import make_comparison
 from farshore.plan.experiment import make_book
 from farshore.plan.plan import make_plan
-from farshore.protocol import Result
+from farshore.result import Result
 from farshore.store.ranking import Standing, rank
 from farshore.store.store import Store
 

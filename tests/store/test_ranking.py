@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from farshore.protocol import Run, execute
+from farshore.protocol import execute
+from farshore.run import Run
 from farshore.store.ranking import rank, rank_by_order
 
 

@@ -18,8 +18,9 @@ from farshore.engines.work import Task, carry_out_task
 from farshore.errors import FarshoreError
 from farshore.loading import load
 from farshore.observer import Observer
-from farshore.protocol import Run, execute
+from farshore.protocol import execute
 from farshore.resume import Resume
+from farshore.run import Run
 from farshore.store import claim as claims
 from farshore.store.claim import Claim, is_stale, newest, release, take
 from farshore.store.folder import RunFolder

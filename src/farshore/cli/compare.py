@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ..plan.plan import Plan
-    from ..protocol import Result
+    from ..result import Result
     from ..store.ranking import Standing
 
 

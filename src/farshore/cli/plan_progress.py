@@ -17,7 +17,7 @@ from ..report.names import several
 from .tables import printable
 
 if TYPE_CHECKING:
-    from ..protocol import Run
+    from ..run import Run
     from ..store.store import Store
 
 # How many runs in progress the live view names.

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ..engines.carry_out import Keep, Progress
     from ..engines.work import Outcome
     from ..plan.plan import Plan, Planned
-    from ..protocol import Result
+    from ..result import Result
     from ..store.store import Store
 
 
@@ -156,7 +156,7 @@ def run(
     from ..engines.carry_out import Keep
     from ..plan.plan import plan_run
     from ..plan.select import in_turn
-    from ..protocol import Run
+    from ..run import Run
     from ..settings import parse_assignments
     from ..store.store import Store
     from .tables import make_console

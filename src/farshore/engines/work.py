@@ -19,8 +19,10 @@ from ..errors import FarshoreError, StateError
 from ..files import append_line, reason, write_atomic
 from ..loggers import make_logger
 from ..observer import Observer
-from ..protocol import Result, Run, execute
+from ..protocol import execute
+from ..result import Result
 from ..resume import Resume, is_litter
+from ..run import Run
 from ..search.optuna_search import promising, seen_scores
 from ..store.claim import Claim, ClaimLostError, take
 from ..store.folder import RunFolder

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..evaluation.over_units import Scores, paired_difference
-from ..protocol import Result
 from ..randomness import derive
+from ..result import Result
 
 RESAMPLES = 1000
 # Method -> (site,) -> run -> score.

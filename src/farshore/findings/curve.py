@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..protocol import Result
 from ..randomness import derive
+from ..result import Result
 
 RESAMPLES = 1000
 LEVEL = 0.9

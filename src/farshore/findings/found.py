@@ -11,7 +11,7 @@ import numpy as np
 from ..catalog import find
 from ..evaluation.averages import mean
 from ..evaluation.over_units import Difference, over_units, paired_difference
-from ..protocol import Result
+from ..result import Result
 from ..store.ranking import scores_by_target
 from .candidates import JOINT, MAJORITY, RECOMMENDED
 from .choice import Choice, early_scores, make_choice

@@ -14,7 +14,8 @@ import torch
 
 from ..benchmarks.source import make_benchmark
 from ..errors import FarshoreError
-from ..protocol import Run, execute
+from ..protocol import execute
+from ..run import Run
 from ..store.store import Store
 from .plan import Plan, Planned
 

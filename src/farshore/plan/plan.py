@@ -13,7 +13,7 @@ from ..benchmarks.source import make_benchmark
 from ..data.scenario import arrange
 from ..errors import FarshoreError
 from ..networks import is_large
-from ..protocol import Run
+from ..run import Run
 from ..search.selection import Chosen, Rule, Trial, select_by_seed
 from ..search.space import capped, distributions, grid, trial_settings
 from ..store.identity import canonical, run_name

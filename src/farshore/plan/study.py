@@ -16,8 +16,8 @@ from ..benchmarks.benchmark import Benchmark
 from ..benchmarks.source import make_benchmark
 from ..errors import StateError
 from ..evaluation.transfer import average
-from ..protocol import Run
 from ..randomness import derive
+from ..run import Run
 from ..search.optuna_search import RANDOM_TRIALS, Past, find_optuna, propose, seen_scores
 from ..search.space import capped, defaults, distributions, trial_settings
 from ..store.identity import run_name

@@ -12,7 +12,7 @@ from .. import catalog
 from ..errors import FarshoreError
 from ..evaluation.averages import mean, standard_error
 from ..files import write_output
-from ..protocol import Result
+from ..result import Result
 from ..search.selection import Chosen
 from ..spreadsheet import as_csv_text
 from ..store.store import Store

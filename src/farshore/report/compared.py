@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from ..plan.comparison import EXTENDED
 from ..plan.experiment import Experiment, Part
-from ..protocol import Run
+from ..run import Run
 from .overlay import COMPARISON
 
 COMPARED = "All methods ran with their defaults or the given settings, without a search."

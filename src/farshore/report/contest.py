@@ -13,7 +13,7 @@ from typing import Any
 
 from ..evaluation.averages import mean
 from ..evaluation.over_units import FEWEST_UNITS, Unit
-from ..protocol import Result
+from ..result import Result
 from .names import method_group
 from .overlay import Overlay
 

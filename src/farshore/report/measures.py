@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..evaluation.averages import mean, standard_error
 from ..plan.tables import Reader
-from ..protocol import Result
+from ..result import Result
 from ..search.selection import Rule, Trial, select
 from .overlay import Overlay
 from .table import Cell

@@ -13,7 +13,8 @@ from ..benchmarks import BENCHMARKS
 from ..errors import install
 from ..plan.bounded_yaml import write_yaml
 from ..plan.experiment import Experiment
-from ..protocol import Result, Run
+from ..result import Result
+from ..run import Run
 from .compared import compare_commands, run_options
 from .names import several
 from .table import Provenance

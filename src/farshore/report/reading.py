@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import FarshoreError, StateError
-from ..protocol import Result
+from ..result import Result
 from ..store.folder import RunFolder, run_folders
 from ..store.store import Store, checked_config
 

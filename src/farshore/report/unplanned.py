@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..benchmarks import BENCHMARKS
-from ..protocol import Result, Run
+from ..result import Result
+from ..run import Run
 from ..search.selection import Trial, select
 from .assemble import Frame, assemble
 from .contest import Observed, make_contest

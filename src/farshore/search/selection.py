@@ -20,7 +20,7 @@ from typing import Literal
 
 from ..evaluation.averages import mean, standard_error
 from ..evaluation.transfer import average
-from ..protocol import Result
+from ..result import Result
 
 Rule = Literal["source-validation", "leave-one-source-out", "oracle"]
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from ..errors import StateError
 from ..files import reason, remove_folder, remove_temporary, write_atomic
-from ..protocol import Result
+from ..result import Result
 
 FEATURES = "features.safetensors"
 # The files that only the process with the claim writes.

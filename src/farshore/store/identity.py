@@ -15,7 +15,7 @@ from ..benchmarks.source import make_benchmark
 from ..data.scenario import arrange
 from ..networks.build import network_origin
 from ..networks.own_module import is_own_module
-from ..protocol import Run
+from ..run import Run
 from ..settings import RunSettings
 
 

@@ -12,7 +12,7 @@ from .. import catalog
 from ..entry import Kind
 from ..evaluation.averages import mean, standard_error
 from ..evaluation.over_units import over_units
-from ..protocol import Result
+from ..result import Result
 
 
 @dataclass(frozen=True)

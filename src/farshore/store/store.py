@@ -13,7 +13,7 @@ from ..errors import FarshoreError, StateError
 from ..evaluation.averages import mean
 from ..evaluation.scores import SCORES
 from ..evaluation.transfer import average
-from ..protocol import Result
+from ..result import Result
 from .folder import RunFolder, run_folders
 
 # Columns that differ when the same run is carried out again.

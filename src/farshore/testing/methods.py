@@ -22,7 +22,9 @@ from ..learner import Learner
 from ..loading import load
 from ..methods import METHODS, Method
 from ..observer import Observer
-from ..protocol import Run, TargetScores, execute
+from ..protocol import execute
+from ..result import TargetScores
+from ..run import Run
 from ..settings import RunSettings
 from ..trainer import Trainer
 from .battery import Battery, Check, ensure, not_for

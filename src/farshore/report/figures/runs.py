@@ -14,7 +14,7 @@ from ...benchmarks import BENCHMARKS
 from ...benchmarks.source import make_benchmark
 from ...errors import FarshoreError
 from ...evaluation.averages import mean, standard_error
-from ...protocol import Result
+from ...result import Result
 from ...search.selection import Rule, Trial, select
 from ...store.folder import FEATURES
 from ..names import method_group

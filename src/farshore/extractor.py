@@ -1,0 +1,212 @@
+"""How the features of a step are computed: plain, compiled, in half precision, or in parts.
+
+`extraction` and `evaluation` set the network's extractor while they are open.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from .execution import Way, laid_out
+from .networks.network import Network
+
+
+@dataclass(frozen=True)
+class StepChanges:
+    """What differs in the features of a training step from those in evaluation.
+
+    augment: changes images at random, after mean and deviation.
+    micro_batch: rows that go through the features at once. What they computed in between is
+        computed again for the gradient, so that the memory holds it for these rows only; unlike
+        summed gradients of small batches this is exact for every loss. BatchNorm has the statistics
+        of these rows.
+    """
+
+    augment: Callable[[Tensor], Tensor] | None = None
+    micro_batch: int | None = None
+
+
+NO_CHANGES = StepChanges()
+
+
+def _in_parts(network: Network, changes: StepChanges) -> Callable[[Tensor], Tensor]:
+    """The features of a step: augmented images, and a few rows at a time."""
+    # Drawing the same numbers again reads the generator's state, which a recording cannot.
+    draws = any(isinstance(module, nn.Dropout) and module.p > 0 for module in network.modules())
+
+    def features(prepared: Tensor) -> Tensor:
+        if network.channels_last and prepared.ndim == 4:
+            prepared = prepared.contiguous(memory_format=torch.channels_last)
+        out: Tensor = network.features(prepared)
+        return out
+
+    def extract(inputs: Tensor) -> Tensor:
+        prepared = network.inputs(inputs)
+        if changes.augment is not None and network.training:
+            prepared = changes.augment(prepared)
+        size = changes.micro_batch
+        if size is None or len(prepared) <= size or not torch.is_grad_enabled():
+            return features(prepared)
+        parts = [
+            checkpoint(
+                features,
+                part,
+                use_reentrant=False,
+                preserve_rng_state=draws,
+                context_fn=lambda: (nullcontext(), _again(network)),
+            )
+            for part in prepared.split(size)
+        ]
+        return torch.cat(parts)
+
+    return extract
+
+
+@contextmanager
+def _again(network: Network) -> Iterator[None]:
+    """Inside, BatchNorm computes as before, without counting the batch a second time."""
+    layers = [layer for layer in network.batchnorms() if layer.num_batches_tracked is not None]
+    before = [(layer.momentum, layer.num_batches_tracked) for layer in layers]
+    counts = [None if count is None else count.clone() for _, count in before]
+    for layer in layers:
+        layer.momentum = 0.0  # the stored statistics stay as they are
+    try:
+        yield
+    finally:
+        for layer, (momentum, count), counted in zip(layers, before, counts, strict=True):
+            layer.momentum = momentum
+            if count is not None and counted is not None:
+                count.copy_(counted)
+
+
+@contextmanager
+def extraction(
+    network: Network,
+    way: Way,
+    device: torch.device,
+    note: Callable[[str], None],
+    changes: StepChanges = NO_CHANGES,
+) -> Iterator[None]:
+    """Compute features with the compiled extractor and in the way's precision.
+
+    Everything else stays in float32.
+    """
+    if changes != NO_CHANGES:
+        with _changed(network, way, device, changes):
+            yield
+        return
+    half, compiled = way.precision == "bf16", way.execution == "compiled"
+    run, verified = compiled_features() if compiled else _features, not compiled
+
+    def extract(inputs: Tensor) -> Tensor:
+        nonlocal run, verified
+        # No cache of cast weights: a recording would keep reading those of the step it recorded.
+        with torch.autocast(device.type, torch.bfloat16, enabled=half, cache_enabled=False):
+            if verified:
+                return run(network, inputs).float()
+            buffers = [buffer.clone() for buffer in network.buffers()]
+            try:
+                features = run(network, inputs).float()
+                verified = _try_backward(features, network)
+                return features
+            except torch.OutOfMemoryError:
+                raise
+            # Caused by a user's own network or a broken compiler.
+            except (RuntimeError, AssertionError) as error:
+                note(
+                    "the step is not compiled: "
+                    f"{(str(error).strip() or type(error).__name__).splitlines()[0]}"
+                )
+                run, verified = _features, True
+                # BatchNorm must see this batch only once.
+                for buffer, before in zip(network.buffers(), buffers, strict=True):
+                    buffer.copy_(before)
+                return run(network, inputs).float()
+
+    network.extractor = extract if half or compiled else None
+    try:
+        yield
+    finally:
+        network.extractor = None
+
+
+@contextmanager
+def _changed(
+    network: Network, way: Way, device: torch.device, changes: StepChanges
+) -> Iterator[None]:
+    """Compute features as in `extraction`, without compiling, with the changes of the step."""
+    run = _in_parts(network, changes)
+
+    def extract(inputs: Tensor) -> Tensor:
+        half = way.precision == "bf16"
+        with torch.autocast(device.type, torch.bfloat16, enabled=half, cache_enabled=False):
+            return run(inputs).float()
+
+    network.extractor = extract
+    try:
+        yield
+    finally:
+        network.extractor = None
+
+
+@contextmanager
+def evaluation(model: nn.Module, way: Way, device: torch.device) -> Iterator[None]:
+    """Compute the model's outputs in the format and precision of the steps, without compiling."""
+    if not (way.channels_last and isinstance(model, Network)):
+        yield
+        return
+    with (
+        laid_out(model, (), way),
+        extraction(model, replace(way, execution="graph"), device, note=lambda text: None),
+    ):
+        yield
+
+
+def _try_backward(features: Tensor, network: Network) -> bool:
+    """Try the backward pass, and return whether there was one to try.
+
+    Compiled code may fail only there, by a wrong guess at a gradient's memory format.
+    """
+    if features.requires_grad:
+        parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
+        torch.autograd.grad(features.sum(), parameters, retain_graph=True, allow_unused=True)
+    return features.requires_grad
+
+
+def _features(network: Network, inputs: Tensor) -> Tensor:
+    return network.plain_features(inputs)
+
+
+@cache
+def compiled_features() -> Callable[[Network, Tensor], Tensor]:
+    """The compiled extractor, one per process.
+
+    Networks of the same structure share compiled code, so a worker compiles once for all its runs.
+    """
+    # CL-ANDMask takes gradients of two losses from one forward pass: the first backward pass must
+    # leave the buffers that the second needs.
+    config: Any = importlib.import_module("torch._functorch.config")
+    config.donated_buffer = False
+    compiled: Callable[[Network, Tensor], Tensor] = torch.compile(_features)
+
+    def features(network: Network, inputs: Tensor) -> Tensor:
+        # Another domain or batch size changes only the first axis, which must not recompile.
+        torch._dynamo.maybe_mark_dynamic(inputs, 0)
+        with warnings.catch_warnings():
+            # Advice to give up float32, which was requested.
+            warnings.filterwarnings("ignore", message="TensorFloat32")
+            # PyTorch's warnings about its own code.
+            warnings.filterwarnings("ignore", category=DeprecationWarning)
+            return compiled(network, inputs)
+
+    return features
