@@ -41,7 +41,7 @@ from .result import SPLITS, Result, Status, TargetScores
 from .resume import Resume
 from .run import Run
 from .settings import MethodSettings, RunSettings, divide
-from .trained_part import resolve_train, usual_profile
+from .trained_part import train_by_settings, usual_profile
 
 # Called with the frozen learner once the target is open and measured, for figures.
 Opened = Callable[[Learner, Scenario, Domain], None]
@@ -267,10 +267,8 @@ def _profile(run: Run, scenario: Scenario) -> str:
 
     For own images it also depends on whether the network is pretrained.
     """
-    values = {**scenario.settings, **run.settings}
-    settings = RunSettings(train=values.get("train", RunSettings().train))
     network, of_network = run.network or scenario.network, _network_settings(run, scenario)
-    train = resolve_train(settings, network, of_network)
+    train = train_by_settings({**scenario.settings, **run.settings}, network, of_network)
     own = issubclass(BENCHMARKS.get(run.benchmark), OwnImages)
     if train != "head" and not own:
         return scenario.profile
