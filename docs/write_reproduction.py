@@ -145,8 +145,8 @@ def column_section() -> str:
     main = [name for name in shared if in_main_table(name)]
     close = [name for name in main if near(ours[name][0], paper[name])]
     summary = (
-        f"{len(close)} of the {len(main)} systems of the main table lie within two of the paper's "
-        "standard errors, or 3 points, of its score.\n\n"
+        f"{len(close)} of the {len(main)} systems of the main table are near the paper: within two "
+        "of its standard errors, or 3 points, of its score.\n\n"
     )
     header = ["method", "ours", "paper", "difference", "near", "our sources, training rows"]
     return summary + markdown(header, rows)
@@ -159,7 +159,7 @@ def selected(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def searched_section() -> str:
-    """The paper's search for the systems that miss the column at their defaults."""
+    """The paper's search for the systems that are not near the paper with their defaults."""
     frame = table("searched_order")
     whole = frame.groupby(["method", "run_seed"])["trial"].transform("nunique") >= TRIALS
     frame = frame[whole].reset_index(drop=True)
@@ -195,8 +195,8 @@ def searched_section() -> str:
     }
     together = len(close_before | set(filter(in_main_table, gained)))
     summary = (
-        f"The search brings {len(gained)} more systems close to the paper: {names}. Together with "
-        f"those that are close at their defaults, these are {together} of the 19.\n\n"
+        f"The search brings {len(gained)} more systems near the paper: {names}. Together with "
+        f"those that are near with their defaults, that makes {together} of the 19.\n\n"
     )
     return summary + markdown(header, rows)
 
@@ -210,7 +210,7 @@ def paper_numbers(experiment: str) -> dict[tuple[str, str, str], tuple[float, fl
 
 
 def readings_section() -> str:
-    """Readings side by side: the target and, by which a reading may be chosen, the sources."""
+    """Readings side by side: scores on the target and on the sources, which may decide a choice."""
     frame = table("readings")
     paper = paper_numbers("main") | paper_numbers("adaptation")
     rows = []
@@ -361,7 +361,7 @@ def protocol_section() -> str:
 
 
 def transfer_section() -> str:
-    """Backward transfer beside the paper's, and the measure that is of the paper's size."""
+    """Backward transfer beside the paper's, and the gain by learning each source."""
     printed = {
         key: mean for key, (mean, _) in paper_numbers("backward_transfer").items() if not key[1]
     }
@@ -389,7 +389,7 @@ def transfer_section() -> str:
                 ]
             )
     summary = (
-        f"In the paper, {positive} of {len(printed)} values are positive, fine-tuning's among them "
+        f"In the paper, {positive} of {len(printed)} values are positive, including fine-tuning's "
         f"({min(plain):+.1f} to {max(plain):+.1f}).\n\n"
     )
     header = ["data set", "method", "paper", "backward transfer", "final minus before learning"]
@@ -406,14 +406,15 @@ def transfer_errors() -> str:
         for column in ("backward_transfer", "gain_by_learning")
     )
     return (
-        "The standard errors over three seeds tell something, too. On rotated-mnist the paper's "
-        f"have a median of {theirs:.1f} points. Ours in a single order (experiment `fitted_order`) "
-        f"have one of {transfer:.1f} for backward transfer and {gain:.1f} for the last column.\n"
+        "The standard errors over three seeds are informative too. On rotated-mnist, the median of "
+        f"the paper's is {theirs:.1f} points. The median of ours, in a single order (experiment "
+        f"`fitted_order`), is {transfer:.1f} for backward transfer and {gain:.1f} for the last "
+        "column.\n"
     )
 
 
 def runtime_section() -> str:
-    """Training time relative to er on the same machine, beside the paper's."""
+    """Training time relative to fine-tuning on the same machine, beside the paper's."""
     frame = rows_of("all_orders", "rotated-mnist")
     ours = frame.groupby("method")["seconds_of_training"].mean()
     paper = {
@@ -467,7 +468,7 @@ def missing_section() -> str:
                 for method in planned
                 if counts[method] < planned[method]
             ]
-            missing = ", ".join(lacking) if len(lacking) < 12 else f"most of {len(lacking)} methods"
+            missing = ", ".join(lacking) if len(lacking) < 12 else f"runs of {len(lacking)} methods"
             rows.append(
                 [
                     f"`{name}`",

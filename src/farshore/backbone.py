@@ -1,8 +1,7 @@
-"""Backbone: a learner's network, and the part of it that stays as it is.
+"""Backbone: a learner's network, and the part of it that is not trained.
 
-With train=all nothing is frozen, and the whole network is trained. Otherwise the frozen part runs
-ahead of what is trained: its features are computed once per domain, and they are what the system
-learns from.
+With train=all nothing is frozen, and the whole network is trained. Otherwise the frozen part comes
+first: its features are computed once per domain, and the system learns from them.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ class Backbone:
         return settle_network(self.network, self.settings)
 
     def stored_settings(self) -> dict[str, Any]:
-        """Settings that build the network again where its library's files are not at hand."""
+        """Settings that rebuild the network where its library's files are not available."""
         if isinstance(self.network, str) and ":" in self.network:
             return dict(self.settled().settings)
         return self.settings
@@ -84,7 +83,7 @@ class Backbone:
     # ---- rows ------------------------------------------------------------------------------------
 
     def prepared(self, domain: Domain, cache: FeatureCache | None = None) -> Domain:
-        """The domain with the features of the frozen part as inputs, or as it is without one.
+        """The domain with the frozen part's features as inputs; unchanged if nothing is frozen.
 
         The first domain determines the form of the inputs.
         """
@@ -110,7 +109,7 @@ class Backbone:
 
     def _extraction(self, frozen: Frozen, copies: int = 0) -> Extraction:
         run = self._run
-        # Copies depend on the seed of the augmentation alone: runs of other seeds share them.
+        # Copies depend on the seed of the augmentation alone: runs with other seeds share them.
         return Extraction(
             frozen, self._device, run.augment, run.augment_flip, copies, 0, self._observer
         )
@@ -128,7 +127,7 @@ class Backbone:
         return Trained("head", {"width": self._run.head_width}, inside)
 
     def restore(self, stored: Any, form: RowForm) -> None:
-        """Restore the frozen part, after a check of its sizes ahead of any allocation."""
+        """Restore the frozen part; its sizes are checked before anything is allocated."""
         if self.train == "all":
             if stored is not None:
                 raise FormError("there is a frozen part, but all of the network is trained")

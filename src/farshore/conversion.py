@@ -33,9 +33,9 @@ from .observer import Observer, follow
 
 @dataclass(frozen=True)
 class Converted:
-    """A user's rows as a divided domain, and the preprocessing and the classes with them.
+    """A user's rows as a divided domain, with their preprocessing and classes.
 
-    classes: all of them; those that no earlier domain had, `new_classes`, come last.
+    classes: all classes; those that no earlier domain had (`new_classes`) come last.
     """
 
     domain: Domain
@@ -49,10 +49,10 @@ class Conversion:
     """How rows become inputs, from what the domains so far have determined.
 
     preprocess: whether the columns of a table are scaled and encoded.
-    known: how raw rows became inputs so far; None if they were inputs as they came.
+    known: how raw rows became inputs so far; None if they needed no preprocessing.
     classes: None until they are known.
-    started: whether a domain was learned; if it was a table, later ones are too.
-    settled: tells which images the network takes. Called only for images that must be decoded:
+    started: whether a domain was learned; if it was a table, later ones must be too.
+    settled: says which images the network takes. Called only for images that must be decoded:
         it may run the code of a user's own network.
     """
 
@@ -109,7 +109,7 @@ class Conversion:
         return self._plain(x, "the inputs")
 
     def _read(self, x: Any, y: Any) -> tuple[Any, Any, Preprocessing | None]:
-        """Rows and labels, out of a data set if they are in one, and the preprocessing so far."""
+        """Rows and labels, read from a data set if given as one, and the preprocessing so far."""
         if not is_hf_dataset(x):
             return *from_dataset(x, y), self.known
         known, form = self.known, self.settled().form
@@ -124,7 +124,7 @@ class Conversion:
         return self.preprocess == "columns"
 
     def _plain(self, x: Any, where: str) -> Tensor:
-        """Rows that are no table."""
+        """Rows that are not a table."""
         inputs = as_inputs(x, where=where)
         if self.preprocess == "columns":
             check_images(inputs, where)

@@ -19,7 +19,7 @@ import torch
 from .execution import Way
 from .methods.method import Terms
 
-# Eager steps ahead of a recording: they create the optimiser's state, and libraries choose their
+# Eager steps before a recording: they create the optimiser's state, and libraries choose their
 # kernels.
 EAGER_STEPS = 3
 

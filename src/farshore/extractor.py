@@ -23,12 +23,12 @@ from .networks.network import Network
 
 @dataclass(frozen=True)
 class StepChanges:
-    """What differs in the features of a training step from those in evaluation.
+    """How the features of a training step differ from those in evaluation.
 
-    augment: changes images at random, after mean and deviation.
-    micro_batch: rows that go through the features at once. What they computed in between is
-        computed again for the gradient, so that the memory holds it for these rows only; unlike
-        summed gradients of small batches this is exact for every loss. BatchNorm has the statistics
+    augment: changes images at random, after they are standardised.
+    micro_batch: how many rows go through the feature layers at once. Intermediate values are
+        computed again for the gradient, so memory holds them for these rows only. Unlike summing
+        the gradients of small batches, this is exact for every loss. BatchNorm uses the statistics
         of these rows.
     """
 
@@ -175,7 +175,7 @@ def evaluation(model: nn.Module, way: Way, device: torch.device) -> Iterator[Non
 def _try_backward(features: Tensor, network: Network) -> bool:
     """Try the backward pass, and return whether there was one to try.
 
-    Compiled code may fail only there, by a wrong guess at a gradient's memory format.
+    Compiled code may fail only there, if it guessed a gradient's memory format wrongly.
     """
     if features.requires_grad:
         parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]

@@ -1,4 +1,4 @@
-"""What the saved state of a learner looks like, and the checks of it before anything is built."""
+"""What the saved state of a learner looks like, and how it is checked before anything is built."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .data.image_folder import ImagePreprocessing
 from .data.preprocessing import Preprocessing
 from .forms import FormError, ListOf, MapOf, Maybe, check_form, check_keys
 
-# The arguments that create the learner again.
+# The arguments that recreate the learner.
 CONFIG: dict[str, Any] = {
     "network": Maybe(""),
     "method": "",
@@ -43,9 +43,10 @@ def check_state(state: Mapping[str, Any]) -> None:
 def stored_form(
     state: Mapping[str, Any], preprocessing: Preprocessing | None, *, own_network: bool
 ) -> RowForm:
-    """Shape and type of a raw row; a FormError if no row or not this preprocessing has them.
+    """Shape and type of a raw row; a FormError if no row has them, or the preprocessing differs.
 
-    own_network: it may take anything; other networks take bytes of images only.
+    own_network: whether the network is a user's own, which may take bytes of any kind; other
+        networks take them for images only.
     """
     shape, dtype = _check_shape(state["shape"]), state["dtype"]
     if dtype not in ("float32", "uint8"):

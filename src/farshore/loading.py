@@ -66,7 +66,7 @@ def from_state_dict(
 
 
 def _own_module_again(saved: str, network: str | Network | None, folder: str | Path) -> str:
-    """The file and function that the caller names; the saved name never leads to an import."""
+    """The file and function that the caller names; the saved name is never imported."""
     if not isinstance(network, str) or not is_own_module(network):
         raise FarshoreError(
             f"{folder} was saved with the backbone {saved!r}, and loading a model runs no code: "

@@ -16,8 +16,8 @@ from .files import write_atomic
 from .run import Run
 from .settings import explain
 
-# How a run ended. `pruned`: stopped between two domains by the sources' scores; the target was
-# never opened.
+# How a run ended. `pruned`: stopped between two domains because of the sources' scores; the target
+# was never opened.
 Status = Literal["done", "diverged", "pruned"]
 SPLITS: tuple[Literal["train", "validation"], ...] = ("train", "validation")
 
@@ -42,7 +42,6 @@ class Result(BaseModel):
     # Only continual methods are ranked: offline methods saw all sources at once, adaptations saw
     # the inputs of the target.
     kind: Kind = "continual"
-    # `pruned`: stopped between two domains, by the sources' scores; the target was never opened.
     status: Status
     message: str = ""
     metric: str
@@ -63,7 +62,7 @@ class Result(BaseModel):
     matrices: dict[str, list[list[float]]]
     # What had been learned at each row of the matrices.
     stages: list[str] = Field(default_factory=list)
-    # By split: every score of the final model on each source, whichever the matrices show.
+    # By split: all scores of the final model on each source; the matrices show only one.
     source_scores: dict[str, list[dict[str, float | None]]] = Field(default_factory=dict)
     target: TargetScores | None
     seconds: dict[str, float]
@@ -108,7 +107,7 @@ class Result(BaseModel):
         return self.target.scores[self.metric] if self.target is not None else None
 
     def source_score(self, option: int = 2) -> float | None:
-        """Mean source score of the final model; by the paper's option 2 on the training split."""
+        """Mean source score of the final model. Option 2, the paper's, uses the training split."""
         return source_performance(dict(self.matrices), option) if self.status == "done" else None
 
     def backward_transfer(self, split: str = "validation") -> float | None:

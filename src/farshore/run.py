@@ -31,7 +31,7 @@ class Run(BaseModel):
     network: str | None = None
     network_settings: dict[str, Any] = Field(default_factory=dict)
     seed: int = Field(0, ge=0, lt=2**63)
-    # scikit-learn, which makes domains of own data, takes seeds of 32 bits.
+    # scikit-learn, which makes domains of own data, takes 32-bit seeds.
     scenario_seed: int = Field(0, ge=0, lt=2**32)
     target: str | None = None
     order: tuple[str, ...] | None = None
@@ -63,8 +63,8 @@ class Run(BaseModel):
         """The same run with validated options and settings.
 
         Two ways of writing a value therefore give the same run. Options at their defaults are left
-        out, and the device `auto` becomes the one that is used.
-        Unknown names and invalid values are refused.
+        out, and the device `auto` becomes the one that is used. Unknown names and invalid values
+        are refused.
         """
         kind = BENCHMARKS.get(self.benchmark)
         entry = catalog.find(self.method)
@@ -90,8 +90,8 @@ def _normal_network(
 ) -> tuple[str | None, dict[str, Any], dict[str, Any]]:
     """The run's network, its settings, and the benchmark's options.
 
-    For own images all of it is written out: which network is usual depends on the weights at hand,
-    and the size of the images on the network.
+    For own images, all of it is stated explicitly: the default network depends on the weights that
+    are available, and the size of the images depends on the network.
     """
     options = dict(run.options)
     if not issubclass(kind, OwnImages):

@@ -12,12 +12,13 @@ from .networks.freezing import Train
 from .networks.network import Network
 from .settings import RunSettings
 
-# The method that suits frozen features: behind no other on any target in docs/images.md.
+# The method for frozen features: on the small sets of images in docs/images.md, no other has a
+# higher mean.
 ON_FEATURES = "slda"
 
 
 def resolve_train(run: RunSettings, network: str | Network, settings: Mapping[str, Any]) -> Train:
-    """What is trained: as the run says, or by the rule of `auto`."""
+    """What is trained: what the run sets, or for `auto`, what suits the network."""
     if run.train != "auto":
         return run.train
     return "head" if isinstance(network, str) and is_pretrained(network, settings) else "all"
@@ -34,7 +35,7 @@ def train_by_settings(
 def usual_profile(
     shape: tuple[int, ...], train: Train, network: str | Network, settings: Mapping[str, Any]
 ) -> str:
-    """The settings profile of users' own data."""
+    """The default settings profile for users' own data."""
     if train == "head":
         return "frozen-features"
     if len(shape) != 3:
