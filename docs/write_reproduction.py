@@ -429,7 +429,7 @@ def runtime_section() -> str:
             f"{paper[name] / paper['finetune']:.2f}" if name in paper else "-",
         ]
         for name in catalog.names()
-        if name in ours
+        if name in ours and (name in paper or name == "er")
     ]
     return markdown(["method", "ours / finetune", "paper / finetune"], rows)
 

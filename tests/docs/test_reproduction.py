@@ -71,6 +71,25 @@ def test_verdicts_follow_the_rule(differences: list[Difference], words: str) -> 
     assert claims.verdict([claims.larger(each, 6) for each in differences]) == words
 
 
+def test_a_claim_that_hangs_on_the_weakest_baseline_holds_only_in_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scores = {"er": 0.7, "fdr": 0.7, "sarl": 0.1}
+    rows = [
+        {"method": name, "order": order, "run_seed": 0, "target_score_unseen": score + jitter}
+        for name, score in scores.items()
+        for order, jitter in (("a,b", 0.0), ("b,a", 0.1 * (name == "fdr")), ("c,a", 0.02))
+    ]
+    monkeypatch.setattr(claims, "rows_of", lambda *_: pd.DataFrame(rows))
+    found = claims.between(["er"], ["fdr", "sarl"], expected=2)("covertype")
+    assert found is not None
+    assert "without `sarl`: -3.3" in found.text
+    assert (found.holds, found.strongly) == (True, False)
+    alone = claims.between(["er", "sarl"], ["fdr"], expected=0)("covertype")
+    assert alone is not None
+    assert "without `sarl`: -3.3" in alone.text
+
+
 def test_run_times_are_compared_as_ratios_of_medians(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
