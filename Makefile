@@ -38,7 +38,7 @@ site: $(VENV)/installed
 TABLE ?= rotated-mnist
 DEVICE ?= cpu
 reproduce: $(VENV)/installed
-	$(BIN)/python experiments/reproduce.py --table $(TABLE) --device $(DEVICE)
+	$(BIN)/python docs/reproduce.py --table $(TABLE) --device $(DEVICE)
 
 bench: $(VENV)/installed
 	$(BIN)/python bench/step_cost.py

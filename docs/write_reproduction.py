@@ -38,6 +38,7 @@ from farshore.report.paper.numbers import paper_table
 HERE = Path(__file__).parent
 PAGE = HERE / "reproduction.md"
 HEAD = HERE / "reproduction-head.md"
+# In the order of their importance.
 COLLECTED = (
     "all_orders",
     "fitted_order",
@@ -504,10 +505,14 @@ def text() -> str:
     return filled(HEAD, sections)
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--collect", type=Path, metavar="RUNS", help="store to copy runs from")
-    runs = parser.parse_args().collect
+def write(runs: Path | None = None) -> None:
+    """Write the page; if a store is given, first copy its finished runs into the tables."""
     if runs is not None:
         collect(runs, COLLECTED)
     PAGE.write_text(text())
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--collect", type=Path, metavar="RUNS", help="store to copy runs from")
+    write(parser.parse_args().collect)

@@ -171,9 +171,9 @@ def test_collecting_one_data_set_keeps_the_others(
 
 
 def test_the_command_covers_every_experiment_of_a_data_set(tmp_path: Path) -> None:
-    reproduce = script("experiments/reproduce.py")
+    reproduce = script("docs/reproduce.py")
     sweeps = reproduce.commands("rotated-mnist", tmp_path, "cuda", None)
-    names = [name for name in reproduce.EXPERIMENTS if name != "image_benchmarks"]
+    names = [name for name in reproduce.COLLECTED if name != "image_benchmarks"]
     assert [Path(words[4]).stem for words in sweeps] == names
     assert all(
         words[-4:] == ["--benchmarks", "rotated-mnist", "--device", "cuda"] for words in sweeps
@@ -188,7 +188,7 @@ def test_the_command_covers_every_experiment_of_a_data_set(tmp_path: Path) -> No
 
 @pytest.mark.soak
 def test_everything_is_reproduced_at_tiny_scale(tmp_path: Path) -> None:
-    command = [sys.executable, str(ROOT / "experiments" / "reproduce.py"), "--table", "covertype"]
+    command = [sys.executable, str(ROOT / "docs" / "reproduce.py"), "--table", "covertype"]
     subprocess.run([*command, "--scale", "tiny", "--runs", str(tmp_path)], check=True)
     assert len(list(tmp_path.glob("*/result.json"))) > 20
 

@@ -1,6 +1,6 @@
 """Carry out the runs behind docs/reproduction.md and write the page again.
 
-python experiments/reproduce.py --table rotated-mnist --device cuda
+python docs/reproduce.py --table rotated-mnist --device cuda
 
 `make reproduce TABLE=... DEVICE=...` calls it. It may be stopped at any time: the same command
 resumes. `--scale tiny` runs everything in minutes on embedded data and writes no page.
@@ -13,28 +13,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-from farshore.plan.experiment import read_experiment
+from tidy_tables import EXPERIMENTS
+from write_reproduction import COLLECTED, write
 
-HERE = Path(__file__).resolve().parent
-WRITER = HERE.parent / "docs" / "write_reproduction.py"
-# In the order of their importance.
-EXPERIMENTS = (
-    "all_orders",
-    "fitted_order",
-    "searched_order",
-    "readings",
-    "orders_ablated",
-    "orders_sensitivity",
-    "paper_protocol",
-    "image_benchmarks",
-)
+from farshore.plan.experiment import read_experiment
 
 
 def commands(table: str, runs: Path, device: str, scale: str | None) -> list[list[str]]:
     """The sweeps of all experiments that include the data set."""
     sweeps, known = [], dict[str, None]()
-    for name in EXPERIMENTS:
-        path = HERE / f"{name}.yaml"
+    for name in COLLECTED:
+        path = EXPERIMENTS / f"{name}.yaml"
         parts = read_experiment(path).parts
         tables = [data.benchmark for part in parts for data in part.data]
         known.update(dict.fromkeys(tables))
@@ -58,7 +47,7 @@ def main() -> None:
     for command in commands(given.table, given.runs, given.device, given.scale):
         subprocess.run(command, check=True)
     if given.scale is None:
-        subprocess.run([sys.executable, str(WRITER), "--collect", str(given.runs)], check=True)
+        write(given.runs)
 
 
 if __name__ == "__main__":
