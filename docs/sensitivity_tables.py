@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 from tidy_tables import interval, markdown, rows_of, scores
 
+from farshore.benchmarks.source import make_benchmark
 from farshore.evaluation.over_units import Difference, paired_difference
+from farshore.search.space import defaults
 
 # The paper calls its methods robust: changes are often less than this many points.
 ALMOST_EQUAL = 2.0
@@ -17,18 +19,29 @@ SYMBOLS = {"penalty_weight": "λ", "alignment_weight": "β"}
 def changes_by_weight(
     benchmark: str, methods: Sequence[str]
 ) -> dict[tuple[str, str], dict[float, Difference]]:
-    """By method and weight: for every value, its score minus the default's in the same orders."""
+    """By method and weight: for every value, its score minus the default's in the same orders.
+
+    Where one of the values is the default, its runs are the reference: they ran on the same
+    machine. Otherwise those of all_orders are.
+    """
+    kind = make_benchmark(benchmark, {})
     usual = scores(rows_of("all_orders", benchmark))
     frame = rows_of("orders_sensitivity", benchmark)
     changes: dict[tuple[str, str], dict[float, Difference]] = {}
-    for (method, settings), part in frame.groupby(["method", "settings"]):
-        varied = json.loads(str(settings))
-        if method not in methods or not varied:
-            continue
-        [(name, value)] = varied.items()
-        change = paired_difference(scores(part)[str(method)], usual[str(method)])
-        if change is not None:
-            changes.setdefault((str(method), name), {})[float(value)] = change
+    for method in methods:
+        by_value = {
+            next(iter(json.loads(str(settings)).items())): scores(part)[method]
+            for settings, part in frame[frame["method"] == method].groupby("settings")
+        }
+        default = [
+            of_value
+            for (name, value), of_value in by_value.items()
+            if value == defaults(method, kind)[name]
+        ]
+        for (name, value), of_value in by_value.items():
+            change = paired_difference(of_value, default[0] if default else usual[method])
+            if change is not None and of_value not in default:
+                changes.setdefault((method, name), {})[float(value)] = change
     return changes
 
 

@@ -125,7 +125,6 @@ def test_sensitivity_is_paired_with_the_default_in_the_same_orders(
             row("a,b", 0.53, '{"penalty_weight": 10.0}'),
             row("b,a", 0.71, '{"penalty_weight": 10.0}'),
             row("a,b", 0.4, '{"alignment_weight": 0.1}'),
-            row("a,b", 0.5, "{}"),  # a value that is the default
         ],
     }
     monkeypatch.setattr(sensitivity_tables, "rows_of", lambda name, _: pd.DataFrame(frames[name]))
@@ -137,6 +136,14 @@ def test_sensitivity_is_paired_with_the_default_in_the_same_orders(
     found = claims.robust("covertype")
     assert found is not None
     assert (found.text, found.holds) == ("0 of 2 values", False)
+    # Runs of the default in the same experiment are the reference, and no change.
+    frames["orders_sensitivity"] += [
+        row("a,b", 0.52, '{"alignment_weight": 1.0}'),
+        row("b,a", 0.7, '{"alignment_weight": 1.0}'),
+    ]
+    changes = sensitivity_tables.changes_by_weight("covertype", ["cl-coral"])
+    assert set(changes["cl-coral", "alignment_weight"]) == {0.1}
+    assert changes["cl-coral", "penalty_weight"][10.0].mean == pytest.approx(1.0)
 
 
 def test_groups_are_averaged_over_shared_orders_and_seeds() -> None:
