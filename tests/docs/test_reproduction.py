@@ -194,10 +194,11 @@ def test_the_command_covers_every_experiment_of_a_data_set(tmp_path: Path) -> No
 
 
 @pytest.mark.soak
-def test_everything_is_reproduced_at_tiny_scale(tmp_path: Path) -> None:
-    command = [sys.executable, str(ROOT / "docs" / "reproduce.py"), "--table", "covertype"]
+def test_a_data_set_is_reproduced_at_tiny_scale(tmp_path: Path) -> None:
+    # One with few runs: the experiments of the others run at this scale in test_experiments.py.
+    command = [sys.executable, str(ROOT / "docs" / "reproduce.py"), "--table", "wm811k"]
     subprocess.run([*command, "--scale", "tiny", "--runs", str(tmp_path)], check=True)
-    assert len(list(tmp_path.glob("*/result.json"))) > 20
+    assert len(list(tmp_path.glob("*/result.json"))) >= 20
 
 
 def test_trials_are_selected_by_the_sources_never_by_the_target(writer: ModuleType) -> None:
