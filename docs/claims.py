@@ -44,7 +44,7 @@ def pooled(
     methods: Iterable[str],
     pool: Callable[[list[float]], float] = lambda values: sum(values) / len(values),
 ) -> Scores:
-    """The mean over methods, in the orders and seeds that all of them have.
+    """The mean over methods (or what `pool` does), in the orders and seeds that all of them have.
 
     Methods that ran in few orders are left out: they would hide the orders of the others.
     """
@@ -123,8 +123,8 @@ def between(first: Sequence[str], second: Sequence[str], expected: float) -> Mea
 
         def compared(left_out: str = "") -> Difference | None:
             ours, theirs = (
-                pooled(by_method, [name for name in group if name != left_out])
-                for group in (first, second)
+                pooled(by_method, [name for name in methods if name != left_out])
+                for methods in (first, second)
             )
             return paired_difference(ours, theirs)
 

@@ -144,12 +144,16 @@ def row_form(domain: Domain) -> RowForm:
 
 def check_row_form(form: RowForm, expected: RowForm, what: str) -> None:
     """Refuse rows of another shape or type than those that a learner was started with."""
-    for given, known, words in zip(form, expected, ("rows of shape {}", "{} values"), strict=True):
-        if given != known:
-            shown, started = (list(v) if isinstance(v, tuple) else v for v in (given, known))
-            raise FarshoreError(
-                f"{what}: {words.format(shown)}, but this learner was started with {started}"
-            )
+    (shape, dtype), (known_shape, known_dtype) = form, expected
+    if shape != known_shape:
+        raise FarshoreError(
+            f"{what}: rows of shape {list(shape)}, but this learner was started with "
+            f"{list(known_shape)}"
+        )
+    if dtype != known_dtype:
+        raise FarshoreError(
+            f"{what}: {dtype} values, but this learner was started with {known_dtype}"
+        )
 
 
 def check_rows(name: str, inputs: Array, labels: Tensor) -> None:
