@@ -21,32 +21,26 @@ from .allocation import check_fits, explain_shortage
 from .augmentation import Augmentation
 from .averaging import WeightAverage
 from .batches import ALL_SOURCES, AllSources, Batches, Rehearsal
-from .checkpoints import Checkpoints, load_optimizers
+from .checkpoints import Checkpoints
 from .cuda_graphs import steps_of
 from .data.domain import Domain, Rows
 from .data.seal import training
 from .errors import FarshoreError
 from .execution import arithmetic, choose_way, laid_out
 from .extractor import StepChanges, evaluation, extraction
-from .forms import NAMES, FormError, Like, MapOf, check_form, check_keys, is_count
 from .memory import MEMORIES
-from .memory.memory import Fields, Memory, RowForm
-from .methods.method import Method, Terms, balanced_weights, unknown_parts
+from .memory.memory import Fields, Memory
+from .methods.method import Method, Terms, balanced_weights
 from .networks.build import check_sizes, make_network
 from .networks.network import EVALUATION_ROWS
-from .optimization import check_finite, check_optimizers, make_optimizer
+from .optimization import check_finite, make_optimizer
 from .profiles import PROFILES
 from .randomness import Generators, seeded
+from .snapshot import restore_snapshot, take_snapshot
 from .system import Setup, System, Usage, widened
 
 EVALUATION_VALUES = 4096 * 1024  # fewer rows at once if a row is large
 FINITE_CHECK_STEPS = 100
-# The parts of a snapshot.
-SNAPSHOT = dict.fromkeys(
-    ("steps_done", "domains", "network", "optimizers", "memory", "method", "generators")
-)
-# Attributes that a method gets from its trainer, which saves them separately.
-FROM_TRAINER = ("settings", "domains", "network", "memory", "generator", "opts")
 
 
 class Trainer(System):
@@ -423,87 +417,11 @@ class Trainer(System):
 
         inside_domain: include what the method keeps only within a domain.
         """
-        method = self.method
-        state = {
-            "steps_done": self.steps_done,
-            "domains": list(self.domains),
-            "network": dict(method.network.state_dict()),
-            "optimizers": [optimizer.state_dict() for optimizer in method.opts],
-            "memory": self.memory.state_dict() if self.memory is not None else None,
-            "method": method.state_dict(),
-            "generators": self.generators.state_dict(),
-        }
-        if self.average is not None:
-            state["average"] = self.average.state_dict()
-        if inside_domain:
-            state["within"] = self._within()
-        return state
-
-    def _check_snapshot(self, state: Mapping[str, Any]) -> None:
-        """Raise a FormError unless every part of a snapshot fits what it belongs to."""
-        method, network = self.method, self.method.network
-        optional = {"average": self.average is not None, "within": "within" in state}
-        parts = SNAPSHOT | {name: None for name, expected in optional.items() if expected}
-        check_keys(state, parts, "the state")
-        if self.average is not None:
-            self.average.check_state(state["average"], inside_domain="within" in state)
-        if not is_count(state["steps_done"]):
-            raise FormError("steps_done is not a number of steps")
-        check_form(state["domains"], NAMES, "domains")
-        weights = {
-            name: Like(tuple(value.shape), value.dtype, finite=value.is_floating_point())
-            for name, value in network.state_dict().items()
-        }
-        check_form(state["network"], weights, "network")
-        check_optimizers(method.opts, state["optimizers"])
-        if self.memory is not None:
-            widths = {"features": network.feature_dim, "logits": self.setup.classes}
-            outputs = {name: widths[name] for name in method.replay.stores}
-            if self.setup.weighted:
-                outputs["weights"] = 1
-            form = RowForm(self.setup.shape, self.setup.classes, outputs)
-            self.memory.check_state(state["memory"], form)
-            names = state["memory"].get("names", [])
-            if names not in ([], state["domains"]):
-                raise FormError("memory.names are not the domains that were learned")
-        elif state["memory"] is not None:
-            raise FormError("there is a memory, but the method keeps no rows")
-        check_form(state["method"], method.state_form(), "method")
-        check_form(state["generators"], self.generators.state_dict(), "generators")
-        within, own = state.get("within", {}), self._within()
-        check_form(within, MapOf(None), "within")
-        for name, value in within.items():
-            # Some attributes are set during a domain; none replaces a method or a trainer's part.
-            defined = getattr(type(method), name, None)
-            taken = name in FROM_TRAINER or callable(defined) or isinstance(defined, property)
-            if taken or name.startswith("__") or not name.isidentifier():
-                raise FormError(f"within has an unknown entry {name[:60]!r}")
-            check_form(value, unknown_parts(own.get(name)), f"within.{name}")
-
-    def _within(self) -> dict[str, Any]:
-        """What the method keeps only within a domain."""
-        return {
-            name: value
-            for name, value in vars(self.method).items()
-            if name not in FROM_TRAINER and _is_plain(value)
-        }
+        return take_snapshot(self, inside_domain=inside_domain)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore a snapshot, after a check of every part of it."""
-        method = self.method
-        self._check_snapshot(state)
-        self.steps_done = state["steps_done"]
-        method.network.load_state_dict(state["network"])
-        load_optimizers(method.opts, state["optimizers"])
-        if self.average is not None:
-            self.average.load_state_dict(state["average"])
-        if self.memory is not None:
-            self.memory.load_state_dict(state["memory"], self.device)
-        method.domains = list(state["domains"])
-        method.load_state_dict(state["method"])
-        for name, value in state.get("within", {}).items():
-            setattr(method, name, _moved(value, self.device))
-        self.generators.load_state_dict(state["generators"])
+        restore_snapshot(self, state)
 
 
 class ResumableDomain(Protocol):
@@ -526,28 +444,3 @@ def _resized(node: Any, sizes: Mapping[tuple[int, ...], torch.Size]) -> Any:
     if isinstance(node, list | tuple):
         return type(node)(_resized(item, sizes) for item in node)
     return node
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether an attribute of a method is state: tensors and plain values, possibly nested.
-
-    Parameters belong to the network.
-    """
-    if isinstance(value, Mapping):
-        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
-    if isinstance(value, list | tuple):
-        return all(_is_plain(item) for item in value)
-    if isinstance(value, Tensor):
-        return not isinstance(value, nn.Parameter)
-    return value is None or isinstance(value, bool | int | float | str)
-
-
-def _moved(value: Any, device: torch.device) -> Any:
-    """The same tree with its tensors on `device`."""
-    if isinstance(value, Tensor):
-        return value.to(device)
-    if isinstance(value, Mapping):
-        return {key: _moved(item, device) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_moved(item, device) for item in value)
-    return value
