@@ -13,6 +13,8 @@ from farshore.search.space import defaults
 
 # The paper calls its methods robust: changes are often less than this many points.
 ALMOST_EQUAL = 2.0
+# No method is robust to a weight of which a value in the search's range costs this many points.
+GREAT_HARM = 10.0
 SYMBOLS = {"penalty_weight": "λ", "alignment_weight": "β"}
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from covertype_rows import score_as_it_is
 
 from farshore.evaluation.over_units import Difference, Scores, Unit
 from farshore.evaluation.transfer import Matrix
@@ -18,6 +19,9 @@ from farshore.store.store import Store, row
 HERE = Path(__file__).parent
 TABLES = HERE / "tables"
 EXPERIMENTS = HERE.parent / "experiments"
+SCORE = "target_score_unseen"
+# On covertype: the score if the classes of the target were as frequent as in its area.
+AS_IT_IS = "target_score_as_it_is"
 COLUMNS = (
     "part",
     "benchmark",
@@ -31,7 +35,7 @@ COLUMNS = (
     "run_seed",
     "trial",
     "status",
-    "target_score_unseen",
+    SCORE,
     "target_accuracy",
     "target_balanced_accuracy",
     "target_macro_f1",
@@ -42,6 +46,7 @@ COLUMNS = (
     "source_train_score",
     "backward_transfer",
     "gain_by_learning",
+    AS_IT_IS,
     "seconds_of_training",
 )
 
@@ -60,7 +65,12 @@ def collect(runs: Path, experiments: Iterable[str]) -> None:
                 result = store.read(planned.name)
                 tidy = row(planned.name, result, config)
                 gain = gain_by_learning(result.matrices.get("validation", []))
-                rows.append({"part": planned.condition.part, **tidy, "gain_by_learning": gain})
+                tidy |= {"part": planned.condition.part, "gain_by_learning": gain}
+                if result.run.benchmark == "covertype" and result.target is not None:
+                    tidy[AS_IT_IS] = score_as_it_is(
+                        result.target.name, result.classes, result.target.confusion
+                    )
+                rows.append(tidy)
         if rows:
             frame = pd.DataFrame(rows)
             frame = frame[[column for column in COLUMNS if column in frame]]
@@ -100,9 +110,7 @@ def rows_of(name: str, benchmark: str, settings: str | None = None) -> pd.DataFr
     return frame[chosen if settings is None else chosen & (frame["settings"] == settings)]
 
 
-def scores(
-    frame: pd.DataFrame, column: str = "target_score_unseen", *, unit: str = "order"
-) -> dict[str, Scores]:
+def scores(frame: pd.DataFrame, column: str = SCORE, *, unit: str = "order") -> dict[str, Scores]:
     """Values in percent by method, unit and run; a unit is an order or a target."""
     by_method: dict[str, dict[Unit, dict[Any, float]]] = {}
     for entry in frame.dropna(subset=[column]).to_dict("records"):
@@ -133,9 +141,7 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
-def means(
-    frame: pd.DataFrame, column: str = "target_score_unseen"
-) -> dict[str, tuple[float, float]]:
+def means(frame: pd.DataFrame, column: str = SCORE) -> dict[str, tuple[float, float]]:
     """Mean and standard error over seeds in percent, by method."""
     grouped = frame.dropna(subset=[column]).groupby("method")[column]
     return {

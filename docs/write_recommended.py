@@ -195,6 +195,13 @@ def committees_section() -> str:
     return markdown(header, rows)
 
 
+def remark(name: str, by_method: Mapping[str, Scores], unit: str) -> str:
+    """What a reader of a row must know: no rank, or fewer orders or targets than er."""
+    runs, usual = len(by_method[name]), len(by_method["er"])
+    fewer = f" ({runs} of {usual} {unit}s)" if runs < usual else ""
+    return (" (reference)" if name in UNRANKED else "") + fewer
+
+
 def tables_section() -> str:
     """Every method on every data set."""
     sections = []
@@ -202,13 +209,15 @@ def tables_section() -> str:
         by_method = {
             name: runs for name, runs in measured(benchmark).items() if not is_committee(name)
         }
+        if "er" not in by_method:
+            continue
         rows = []
         for name in sorted(by_method, key=lambda name: -mean(by_method[name])):
             summary = over_units(by_method[name])
             assert summary is not None
             rows.append(
                 [
-                    f"`{name}`" + (" (reference)" if name in UNRANKED else ""),
+                    f"`{name}`" + remark(name, by_method, UNITS[benchmark]),
                     f"{summary.mean:.1f} ± {summary.error or 0.0:.1f}",
                     f"{summary.worst:.1f} ({' '.join(summary.worst_unit)})",
                     interval(against(by_method, name, "er")) if name != "er" else "-",
@@ -225,8 +234,6 @@ def tables_section() -> str:
             "minus `er` [95%]",
             "minus `best` [95%]",
         ]
-        if "er" not in by_method:
-            continue
         runs = sum(map(len, by_method["er"].values()))
         title = f"### {NAMED.get(benchmark, benchmark)}: {len(by_method['er'])} {unit}s, "
         sections.append(title + f"{runs} runs per method\n\n" + markdown(header, rows))

@@ -13,7 +13,10 @@ from pathlib import Path
 from statistics import median
 
 import pandas as pd
-from claims import BENCHMARKS, PENALISED, REPLAY, TAILORED, claims_section, group, pooled
+from claims import BENCHMARKS, PENALISED, REPLAY, TAILORED, claims_section, pooled
+from column_tables import column_section, covertype_section, searched_section, second_section
+from paper_scores import paper_numbers, papers_scores, printed
+from protocol_tables import ablated_section, protocol_section
 from sensitivity_tables import sensitivity_section
 from tidy_tables import (
     EXPERIMENTS,
@@ -33,7 +36,6 @@ from farshore.benchmarks.source import make_benchmark
 from farshore.evaluation.over_units import FEWEST_UNITS, over_units, paired_difference
 from farshore.plan.experiment import read_experiment
 from farshore.plan.select import DRAWN, expand_orders
-from farshore.report.paper.numbers import paper_table
 
 HERE = Path(__file__).parent
 PAGE = HERE / "reproduction.md"
@@ -47,10 +49,9 @@ COLLECTED = (
     "orders_ablated",
     "orders_sensitivity",
     "paper_protocol",
+    "protocol_ablated",
     "image_benchmarks",
 )
-# Trials of the paper's search.
-TRIALS = 20
 
 
 def orders_section(benchmark: str) -> str:
@@ -101,139 +102,30 @@ def orders_section(benchmark: str) -> str:
     )
 
 
-def papers_scores(benchmark: str, *experiments: str) -> dict[str, tuple[float, float]]:
-    """The paper's numbers on a data set by method, without variants."""
-    return {
-        name: number
-        for experiment in experiments
-        for (name, variant, dataset), number in paper_numbers(experiment).items()
-        if dataset == benchmark and not variant
-    }
-
-
-def papers_column() -> dict[str, tuple[float, float]]:
-    """The paper's scores on rotated-mnist by method."""
-    return papers_scores("rotated-mnist", "main", "naive", "adaptation")
-
-
-def near(mean: float, theirs: tuple[float, float]) -> bool:
-    """Whether a score is within two of the paper's standard errors, or 3 points."""
-    return abs(mean - theirs[0]) <= max(3.0, 2 * theirs[1])
-
-
-def in_main_table(name: str) -> bool:
-    """Whether a method is one of the 19 of the paper's main table."""
-    return name not in (*group("naive"), *group("adaptation"))
-
-
-def column_section() -> str:
-    """The paper's column of rotated-mnist beside ours in the fitted order."""
-    frame = table("fitted_order")
-    ours, sources = means(frame), means(frame, "source_train_score")
-    paper = papers_column()
-    shared = [name for name in catalog.names() if name in ours and name in paper]
-    rows = [
-        [
-            f"`{name}`",
-            f"{ours[name][0]:.1f} ± {ours[name][1]:.1f}",
-            f"{paper[name][0]:.1f} ± {paper[name][1]:.1f}",
-            signed(ours[name][0] - paper[name][0]),
-            "yes" if near(ours[name][0], paper[name]) else "no",
-            f"{sources[name][0]:.1f}",
-        ]
-        for name in shared
-    ]
-    main = [name for name in shared if in_main_table(name)]
-    close = [name for name in main if near(ours[name][0], paper[name])]
-    summary = (
-        f"{len(close)} of the {len(main)} systems of the main table are near the paper: within two "
-        "of its standard errors, or 3 points, of its score.\n\n"
-    )
-    header = ["method", "ours", "paper", "difference", "near", "our sources, training rows"]
-    return summary + markdown(header, rows)
-
-
-def selected(frame: pd.DataFrame) -> pd.DataFrame:
-    """For every method and seed, the trial with the best score on the sources' validation rows."""
-    best = frame.groupby(["method", "run_seed"])["source_validation_score"].idxmax()
-    return frame.loc[best]
-
-
-def searched_section() -> str:
-    """The paper's search for the systems that are not near the paper with their defaults."""
-    frame = table("searched_order")
-    whole = frame.groupby(["method", "run_seed"])["trial"].transform("nunique") >= TRIALS
-    frame = frame[whole].reset_index(drop=True)
-    chosen = selected(frame)
-    paper, defaults = papers_column(), means(table("fitted_order"))
-    rows, gained = [], []
-    for name in catalog.names():
-        of_method = chosen[chosen["method"] == name]
-        if not len(of_method) or name not in paper:
-            continue
-        score = 100 * of_method["target_score_unseen"].mean()
-        usual = frame[(frame["method"] == name) & (frame["trial"] == 0)]
-        close = near(score, paper[name])
-        if close and name in defaults and not near(defaults[name][0], paper[name]):
-            gained.append(name)
-        rows.append(
-            [
-                f"`{name}`",
-                str(len(of_method)),
-                f"{100 * usual['target_score_unseen'].mean():.1f}",
-                f"{score:.1f}",
-                f"{paper[name][0]:.1f} ± {paper[name][1]:.1f}",
-                signed(score - paper[name][0]),
-                "yes" if close else "no",
-            ]
-        )
-    header = ["method", "seeds", "defaults", "selected", "paper", "difference", "near"]
-    names = ", ".join(f"`{name}`" for name in gained)
-    close_before = {
-        name
-        for name in defaults
-        if name in paper and in_main_table(name) and near(defaults[name][0], paper[name])
-    }
-    together = len(close_before | set(filter(in_main_table, gained)))
-    summary = (
-        f"The search brings {len(gained)} more systems near the paper: {names}. Together with "
-        f"those that are near with their defaults, that makes {together} of the 19.\n\n"
-    )
-    return summary + markdown(header, rows)
-
-
-def paper_numbers(experiment: str) -> dict[tuple[str, str, str], tuple[float, float]]:
-    """The paper's mean and standard error by method, variant and data set."""
-    found = paper_table(experiment)
-    if found is None:
-        return {}
-    return {key: (mean, error or 0.0) for key, (mean, error) in found.numbers.items()}
-
-
 def readings_section() -> str:
     """Readings side by side: scores on the target and on the sources, which may decide a choice."""
-    frame = table("readings")
-    paper = paper_numbers("main") | paper_numbers("adaptation")
     rows = []
-    for (method, settings), part in frame.groupby(["method", "settings"], sort=False):
-        if len(part) < 2:
-            continue
-        mean, error = means(part)[str(method)]
-        validation, _ = means(part, "source_validation_score")[str(method)]
-        theirs = paper.get((str(method), "", "rotated-mnist"))
-        rows.append(
-            [
-                f"`{method}`",
-                "defaults"
-                if settings == "{}"
-                else f"`{str(settings).strip('{}')}`".replace('"', ""),
-                f"{mean:.1f} ± {error:.1f}",
-                f"{validation:.1f}",
-                f"{theirs[0]:.1f}" if theirs is not None else "-",
-            ]
-        )
-    rows.sort(key=lambda line: line[0])
-    return markdown(["method", "settings", "target", "source validation", "paper"], rows)
+    for benchmark in BENCHMARKS:
+        paper = papers_scores(benchmark, "main", "adaptation")
+        frame = rows_of("readings", benchmark)
+        for (method, settings), part in frame.groupby(["method", "settings"]):
+            if len(part) < 2:
+                continue
+            validation, _ = means(part, "source_validation_score")[str(method)]
+            words = f"`{str(settings).strip('{}')}`".replace('"', "")
+            rows.append(
+                [
+                    f"`{method}`",
+                    benchmark,
+                    "defaults" if settings == "{}" else words,
+                    printed(means(part)[str(method)]),
+                    f"{validation:.1f}",
+                    f"{paper[str(method)][0]:.1f}" if method in paper else "-",
+                ]
+            )
+    rows.sort(key=lambda line: (line[0], line[1] != BENCHMARKS[0], line[2] != "defaults"))
+    header = ["method", "data set", "settings", "target", "source validation", "paper"]
+    return markdown(header, rows)
 
 
 def ablated(benchmark: str) -> dict[str, pd.DataFrame]:
@@ -319,7 +211,7 @@ def images_table(benchmark: str) -> str:
                 signed(of_order[name][0] - of_order["er"][0]) if name != "er" else "-"
                 for of_order in by_order
             ),
-            f"{paper[name][0]:.1f} ± {paper[name][1]:.1f}" if name in paper else "-",
+            printed(paper.get(name)),
         ]
         for name in sorted(overall, key=lambda name: -overall[name][0])
         if all(name in of_order for of_order in by_order)
@@ -330,44 +222,13 @@ def images_table(benchmark: str) -> str:
     )
 
 
-def protocol_section() -> str:
-    """The paper's search with the order drawn in each trial, where all trials have run."""
-    sections = []
-    for benchmark in BENCHMARKS:
-        frame = rows_of("paper_protocol", benchmark)
-        whole = frame.groupby(["method", "run_seed"])["trial"].transform("nunique") >= TRIALS
-        frame = frame[whole].reset_index(drop=True)
-        if frame.empty:
-            sections.append(f"### {benchmark}\n\nNo method has finished all its trials yet.\n")
-            continue
-        chosen = selected(frame)
-        paper = papers_scores(benchmark, "main", "naive")
-        rows = []
-        scored = means(chosen)
-        for name in sorted(scored, key=lambda name: -scored[name][0]):
-            of_method = chosen[chosen["method"] == name]
-            last = Counter(str(order).split(",")[-1] for order in of_method["order"])
-            rows.append(
-                [
-                    f"`{name}`",
-                    str(len(of_method)),
-                    f"{scored[name][0]:.1f} ± {scored[name][1]:.1f}",
-                    ", ".join(f"{source} ({count})" for source, count in last.most_common()),
-                    f"{paper[name][0]:.1f} ± {paper[name][1]:.1f}" if name in paper else "-",
-                ]
-            )
-        header = ["method", "seeds", "selected, target", "last source of the selected", "paper"]
-        sections.append(f"### {benchmark}\n\n" + markdown(header, rows))
-    return "\n".join(sections)
-
-
 def transfer_section() -> str:
     """Backward transfer beside the paper's, and the gain by learning each source."""
-    printed = {
+    theirs = {
         key: mean for key, (mean, _) in paper_numbers("backward_transfer").items() if not key[1]
     }
-    positive = sum(mean > 0 for mean in printed.values())
-    plain = [mean for (name, _, _), mean in printed.items() if name == "finetune"]
+    positive = sum(mean > 0 for mean in theirs.values())
+    plain = [mean for (name, _, _), mean in theirs.items() if name == "finetune"]
     rows = []
     for benchmark in BENCHMARKS:
         frame = rows_of("all_orders", benchmark)
@@ -378,7 +239,12 @@ def transfer_section() -> str:
         for name in catalog.names():
             summaries = [over_units(by_method.get(name, {})) for by_method in ours.values()]
             transfer, gain = summaries
-            if name not in paper or transfer is None or gain is None or transfer.units < 3:
+            if (
+                name not in paper
+                or transfer is None
+                or gain is None
+                or transfer.units < FEWEST_UNITS
+            ):
                 continue
             rows.append(
                 [
@@ -390,7 +256,7 @@ def transfer_section() -> str:
                 ]
             )
     summary = (
-        f"In the paper, {positive} of {len(printed)} values are positive, including fine-tuning's "
+        f"In the paper, {positive} of {len(theirs)} values are positive, including fine-tuning's "
         f"({min(plain):+.1f} to {max(plain):+.1f}).\n\n"
     )
     header = ["data set", "method", "paper", "backward transfer", "final minus before learning"]
@@ -491,12 +357,15 @@ def text() -> str:
         "orders covertype": lambda: orders_section("covertype"),
         "column": column_section,
         "searched": searched_section,
+        "column covertype": covertype_section,
+        "second covertype": second_section,
         "readings": readings_section,
         "ablations": ablations_section,
         "sensitivity": lambda: "\n".join(
             sensitivity_section(benchmark, PENALISED) for benchmark in BENCHMARKS
         ),
-        "protocol": protocol_section,
+        "protocol": lambda: "\n".join(map(protocol_section, BENCHMARKS)),
+        "protocol ablated": lambda: ablated_section("covertype"),
         "images": images_section,
         "transfer": transfer_section,
         "runtime": runtime_section,

@@ -5,6 +5,7 @@ import io
 import zipfile
 from pathlib import Path
 
+import covertype_rows
 import numpy as np
 import pytest
 import torch
@@ -36,6 +37,23 @@ def test_the_papers_counts(data_root: Path) -> None:
     assert classes["neota"] == {"0": 2304, "1": 2304, "5": 2304}
     assert classes["comanche"] == dict.fromkeys("012345", 5712)
     assert classes["cache-la-poudre"] == {"1": 3026, "2": 3026, "4": 3026}
+
+
+def test_the_rows_before_balancing_that_the_documents_use(shared: Path) -> None:
+    table, cover = read_covertype(shared / "covertype")
+    types = (
+        "spruce-fir",
+        "lodgepole-pine",
+        "ponderosa-pine",
+        "cottonwood",
+        "aspen",
+        "douglas-fir",
+        "krummholz",
+    )
+    for area, rows in covertype_rows.ROWS.items():
+        inside = cover[table[:, 10 + covertype.AREAS.index(area)] == 1]
+        counts = {name: int((inside == number).sum()) for number, name in enumerate(types, 1)}
+        assert {name: count for name, count in counts.items() if count} == rows
 
 
 def test_every_soil_type_has_a_zone() -> None:

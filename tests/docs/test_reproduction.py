@@ -9,7 +9,10 @@ from pathlib import Path
 from types import ModuleType
 
 import claims
+import column_tables
+import covertype_rows
 import pandas as pd
+import protocol_tables
 import pytest
 import sensitivity_tables
 import tidy_tables
@@ -135,7 +138,8 @@ def test_sensitivity_is_paired_with_the_default_in_the_same_orders(
     assert change.mean == pytest.approx(2.0)
     found = claims.robust("covertype")
     assert found is not None
-    assert (found.text, found.holds) == ("0 of 2 values", False)
+    assert (found.text, found.holds) == ("0 of 2 values, the worst -10.0", False)
+    assert not found.strongly
     # Runs of the default in the same experiment are the reference, and no change.
     frames["orders_sensitivity"] += [
         row("a,b", 0.52, '{"alignment_weight": 1.0}'),
@@ -144,6 +148,28 @@ def test_sensitivity_is_paired_with_the_default_in_the_same_orders(
     changes = sensitivity_tables.changes_by_weight("covertype", ["cl-coral"])
     assert set(changes["cl-coral", "alignment_weight"]) == {0.1}
     assert changes["cl-coral", "penalty_weight"][10.0].mean == pytest.approx(1.0)
+
+
+def test_the_target_as_it_is_weights_the_recalls_by_class_size() -> None:
+    classes = ("spruce-fir", "lodgepole-pine", "ponderosa-pine", "aspen", "douglas-fir")
+    always_lodgepole = [[0, 0, 0, 0, 0], [0, 9, 0, 0, 0], [0, 9, 0, 0, 0], [0] * 5, [0, 9, 0, 0, 0]]
+    score = covertype_rows.score_as_it_is("cache-la-poudre", classes, always_lodgepole)
+    assert score == pytest.approx(3_026 / 36_968)
+    half = [[0] * 5, [0, 0, 9, 0, 0], [0, 0, 4, 0, 4], [0] * 5, [0, 0, 0, 0, 9]]
+    score = covertype_rows.score_as_it_is("cache-la-poudre", classes, half)
+    assert score == pytest.approx((21_454 / 2 + 9_741) / 36_968)
+    assert covertype_rows.score_as_it_is("neota", classes, half) is None
+
+
+def test_the_order_of_covertype_is_the_one_that_fits_fine_tuning_best() -> None:
+    frame = pd.DataFrame(
+        {
+            "method": ["finetune", "finetune", "finetune", "er"],
+            "order": ["a,b", "b,a", "b,a", "a,b"],
+            tidy_tables.AS_IT_IS: [0.3, 0.1, 0.06, 0.08],
+        }
+    )
+    assert column_tables.fitted(frame, (8.1, 0.0)) == "b,a"
 
 
 def test_groups_are_averaged_over_shared_orders_and_seeds() -> None:
@@ -180,13 +206,14 @@ def test_collecting_one_data_set_keeps_the_others(
 def test_the_command_covers_every_experiment_of_a_data_set(tmp_path: Path) -> None:
     reproduce = script("docs/reproduce.py")
     sweeps = reproduce.commands("rotated-mnist", tmp_path, "cuda", None)
-    names = [name for name in reproduce.COLLECTED if name != "image_benchmarks"]
+    others = ("image_benchmarks", "protocol_ablated")
+    names = [name for name in reproduce.COLLECTED if name not in others]
     assert [Path(words[4]).stem for words in sweeps] == names
     assert all(
         words[-4:] == ["--benchmarks", "rotated-mnist", "--device", "cuda"] for words in sweeps
     )
     covertype = reproduce.commands("covertype", tmp_path, "cpu", None)
-    assert "readings" not in [Path(words[4]).stem for words in covertype]
+    assert "fitted_order" not in [Path(words[4]).stem for words in covertype]
     [images] = reproduce.commands("wm811k", tmp_path, "cpu", None)
     assert Path(images[4]).stem == "image_benchmarks"
     with pytest.raises(SystemExit, match="use one of covertype, rotated-mnist, cifar10-c, wm811k"):
@@ -201,7 +228,7 @@ def test_a_data_set_is_reproduced_at_tiny_scale(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("*/result.json"))) >= 20
 
 
-def test_trials_are_selected_by_the_sources_never_by_the_target(writer: ModuleType) -> None:
+def test_trials_are_selected_by_the_sources_never_by_the_target() -> None:
     frame = pd.DataFrame(
         {
             "method": ["er", "er", "er", "er", "fdr"],
@@ -211,11 +238,43 @@ def test_trials_are_selected_by_the_sources_never_by_the_target(writer: ModuleTy
             "target_score_unseen": [0.1, 0.9, 0.8, 0.2, 0.3],
         }
     )
-    chosen = writer.selected(frame)
+    chosen = protocol_tables.selected(frame)
     assert sorted(zip(chosen["method"], chosen["run_seed"], chosen["trial"], strict=True)) == [
         ("er", 1, 0),
         ("er", 2, 1),
         ("fdr", 1, 0),
     ]
     shuffled = frame.assign(target_score_unseen=frame["target_score_unseen"].to_numpy()[::-1])
-    assert list(writer.selected(shuffled).index) == list(chosen.index)
+    assert list(protocol_tables.selected(shuffled).index) == list(chosen.index)
+
+
+def test_ablations_under_the_search_are_paired_draw_by_draw(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def row(trial: int, score: float, settings: str, seed: int = 1) -> dict[str, object]:
+        return {
+            "method": "cl-coral",
+            "run_seed": seed,
+            "trial": trial,
+            "settings": settings,
+            "target_score_unseen": score,
+            "source_validation_score": trial / 100,
+        }
+
+    trials = range(protocol_tables.TRIALS)
+    without = '{"alignment_weight": 0.0}'
+    frames = {
+        "paper_protocol": [row(trial, 0.5 + trial / 100, "{}") for trial in trials],
+        "protocol_ablated": [
+            *(row(trial, 0.4 + trial / 100, without) for trial in trials),
+            row(0, 0.0, without, seed=2),  # not all of its trials have run
+            row(0, 0.9, '{"priors": "dynamic"}'),
+        ],
+    }
+    monkeypatch.setattr(protocol_tables, "rows_of", lambda name, _: pd.DataFrame(frames[name]))
+    _, _, *lines = protocol_tables.ablated_section("covertype").splitlines()
+    assert [line.split(" | ")[:3] for line in lines] == [
+        ["| no alignment", "`cl-coral`", "+10.0 [+10.0, +10.0], better in 20 of 20"],
+        ["| no alignment", "their mean", "+10.0 [+10.0, +10.0], better in 20 of 20"],
+    ]
+    assert "45.2 ± 3.9 | 37.5 ± 1.6" in lines[0]  # the paper's, with and without alignment

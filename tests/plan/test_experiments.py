@@ -58,6 +58,7 @@ def test_there_is_a_file_for_each_table_and_figure() -> None:
                 "all_orders",
                 "readings",
                 "paper_protocol",
+                "protocol_ablated",
                 "image_benchmarks",
                 "fitted_order",
                 "orders_ablated",
