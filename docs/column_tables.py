@@ -50,6 +50,31 @@ def column_section() -> str:
     return summary + markdown(header, rows)
 
 
+def last_section() -> str:
+    """Scores on rotated-mnist by the last source, beside the paper's: means over orders."""
+    frame = rows_of("all_orders", "rotated-mnist")
+    ends = frame["order"].map(lambda order: str(order).split(",")[-1])
+    sources = sorted(set(ends), key=int)
+    by_end = {source: means(frame[ends == source]) for source in sources}
+    paper = papers_column()
+    rows, fitting = [], dict[str, list[str]]()
+    for name in filter(in_main_table, catalog.names()):
+        if name not in paper or not all(name in scored for scored in by_end.values()):
+            continue
+        fitting[name] = [end for end in sources if near(by_end[end][name][0], paper[name])]
+        scored = {end: f"{by_end[end][name][0]:.1f}" for end in sources}
+        marked = (f"**{scored[end]}**" if end in fitting[name] else scored[end] for end in sources)
+        rows.append([f"`{name}`", *marked, printed(paper[name])])
+    middle = sum(not {"15", "30"}.isdisjoint(found) for found in fitting.values())
+    none = ", ".join(f"`{name}`" for name, found in fitting.items() if not found)
+    summary = (
+        f"With 15 or 30 as the last source, {middle} of {len(fitting)} systems are near the paper "
+        f"with their default settings (in bold); with no last source: {none or 'none'}.\n\n"
+    )
+    header = ["method", *(f"last source {source}" for source in sources), "paper"]
+    return summary + markdown(header, rows)
+
+
 def searched_section() -> str:
     """The paper's search for the systems that are not near the paper with their defaults."""
     frame = whole(table("searched_order"))

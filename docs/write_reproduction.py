@@ -14,7 +14,13 @@ from statistics import median
 
 import pandas as pd
 from claims import BENCHMARKS, PENALISED, REPLAY, TAILORED, claims_section, pooled
-from column_tables import column_section, covertype_section, searched_section, second_section
+from column_tables import (
+    column_section,
+    covertype_section,
+    last_section,
+    searched_section,
+    second_section,
+)
 from paper_scores import paper_numbers, papers_scores, printed
 from protocol_tables import ablated_section, protocol_section
 from sensitivity_tables import sensitivity_section
@@ -356,6 +362,7 @@ def text() -> str:
         "orders rotated-mnist": lambda: orders_section("rotated-mnist"),
         "orders covertype": lambda: orders_section("covertype"),
         "column": column_section,
+        "last": last_section,
         "searched": searched_section,
         "column covertype": covertype_section,
         "second covertype": second_section,

@@ -172,6 +172,23 @@ def test_the_order_of_covertype_is_the_one_that_fits_fine_tuning_best() -> None:
     assert column_tables.fitted(frame, (8.1, 0.0)) == "b,a"
 
 
+def test_scores_are_compared_with_the_paper_by_the_last_source(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scores = {"0": 0.2, "15": 0.39, "30": 0.6, "45": 0.8}  # the paper's fine-tuning: 39.5 ± 1.7
+    rows = [
+        {"method": name, "order": f"{first},{last}", "run_seed": 0, tidy_tables.SCORE: score}
+        for name, gain in (("finetune", 0.0), ("cope", 0.01))  # the paper's cope: 68.7 ± 3.2
+        for last, score in ((last, score + gain) for last, score in scores.items())
+        for first in ("a", "b")
+    ]
+    monkeypatch.setattr(column_tables, "rows_of", lambda *_: pd.DataFrame(rows))
+    text = column_tables.last_section()
+    assert "1 of 2 systems are near" in text
+    assert "with no last source: `cope`." in text
+    assert "| `finetune` | 20.0 | **39.0** | 60.0 | 80.0 | 39.5 ± 1.7 |" in text
+
+
 def test_groups_are_averaged_over_shared_orders_and_seeds() -> None:
     orders = [("a", "b"), ("b", "a"), ("c",)]
     first = {order: {0: 1.0, 1: 3.0} for order in orders}
