@@ -38,7 +38,9 @@ def test_nothing_about_the_known_classes_changes(method: str, tmp_path: Path) ->
     small, large = grown(method)
     inputs = toy_rows(4)[0]
     assert large.classes == [0, 1, 7, 5]
-    assert torch.equal(large.logits(inputs)[:, :2], small.logits(inputs))
+    # To rounding: a product with more columns may be summed in another order.
+    known = large.logits(inputs)[:, :2]
+    torch.testing.assert_close(known, small.logits(inputs), rtol=1e-5, atol=1e-6)
     assert torch.isfinite(large.logits(inputs)).all()
     before, after = small.state_dict()["system"], large.state_dict()["system"]
     if method not in ("ridge", "trees"):
