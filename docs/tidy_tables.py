@@ -13,7 +13,7 @@ from covertype_rows import score_as_it_is
 from farshore.evaluation.over_units import Difference, Scores, Unit
 from farshore.evaluation.transfer import Matrix
 from farshore.plan.experiment import make_book, read_experiment
-from farshore.plan.plan import make_plan
+from farshore.plan.plan import Planned, make_plan
 from farshore.store.store import Store, row
 
 HERE = Path(__file__).parent
@@ -23,6 +23,7 @@ SCORE = "target_score_unseen"
 # On covertype: the score if the classes of the target were as frequent as in its area.
 AS_IT_IS = "target_score_as_it_is"
 COLUMNS = (
+    "run",
     "part",
     "benchmark",
     "method",
@@ -48,39 +49,53 @@ COLUMNS = (
     "gain_by_learning",
     AS_IT_IS,
     "seconds_of_training",
+    "device",
 )
+SORTED_BY = ["part", "benchmark", "method", "order", "run_seed", "trial"]
+
+
+@cache
+def planned_runs(name: str) -> list[Planned]:
+    """All runs of an experiment, wherever their data are; none depends on another's result."""
+    path = EXPERIMENTS / f"{name}.yaml"
+    nothing = Store(TABLES)
+    return make_plan(read_experiment(path), nothing, make_book(path), available_only=False).runs
 
 
 def collect(runs: Path, experiments: Iterable[str]) -> None:
-    """Copy the finished runs of these experiments from a store into the tables."""
+    """Copy the finished runs of these experiments from a store into the tables.
+
+    Runs that the store does not have stay as they were collected before. Those that the experiment
+    no longer plans are dropped: a run gets another name if the results version of its method or
+    data set is raised.
+    """
     store = Store(runs)
     TABLES.mkdir(exist_ok=True)
     for name in experiments:
-        path = EXPERIMENTS / f"{name}.yaml"
-        plan = make_plan(read_experiment(path), store, make_book(path), available_only=False)
-        rows = []
-        for planned in plan.runs:
-            if store.folder(planned.name).finished():
-                config = {"planned": {"seed": planned.seed, "trial": planned.trial}}
-                result = store.read(planned.name)
-                tidy = row(planned.name, result, config)
-                gain = gain_by_learning(result.matrices.get("validation", []))
-                tidy |= {"part": planned.condition.part, "gain_by_learning": gain}
-                if result.run.benchmark == "covertype" and result.target is not None:
-                    tidy[AS_IT_IS] = score_as_it_is(
-                        result.target.name, result.classes, result.target.confusion
-                    )
-                rows.append(tidy)
-        if rows:
-            frame = pd.DataFrame(rows)
-            frame = frame[[column for column in COLUMNS if column in frame]]
-            # Data sets that this store has no runs of stay as they were collected before.
-            known = table(name)
-            others = known[~known["benchmark"].isin(set(frame["benchmark"]))]
-            frame = pd.concat([frame, others]) if len(others) else frame
-            frame = frame.sort_values(["part", "benchmark", "method", "order", "run_seed", "trial"])
+        planned = planned_runs(name)
+        new = [tidy_row(each, store) for each in planned if store.folder(each.name).finished()]
+        known = table(name)
+        current = known["run"].isin({each.name for each in planned})
+        kept = known[current & ~known["run"].isin({each["run"] for each in new})]
+        if new or len(kept) < len(known):
+            frame = pd.concat([pd.DataFrame(new), kept]) if len(kept) else pd.DataFrame(new)
+            frame = frame.reindex(columns=[name for name in COLUMNS if name in frame])
+            frame = frame.sort_values(SORTED_BY)
             frame.to_csv(TABLES / f"{name}.csv", index=False, float_format="%.6g")
     table.cache_clear()
+
+
+def tidy_row(planned: Planned, store: Store) -> dict[str, Any]:
+    """A finished run as a row of its experiment's table."""
+    result = store.read(planned.name)
+    tidy = row(planned.name, result, {"planned": {"seed": planned.seed, "trial": planned.trial}})
+    tidy |= {
+        "part": planned.condition.part,
+        "gain_by_learning": gain_by_learning(result.matrices.get("validation", [])),
+    }
+    if result.run.benchmark == "covertype" and result.target is not None:
+        tidy[AS_IT_IS] = score_as_it_is(result.target.name, result.classes, result.target.confusion)
+    return tidy
 
 
 def gain_by_learning(matrix: Matrix) -> float | None:

@@ -25,12 +25,12 @@ from paper_scores import paper_numbers, papers_scores, printed
 from protocol_tables import ablated_section, protocol_section
 from sensitivity_tables import sensitivity_section
 from tidy_tables import (
-    EXPERIMENTS,
     collect,
     filled,
     interval,
     markdown,
     means,
+    planned_runs,
     rows_of,
     scores,
     signed,
@@ -40,8 +40,6 @@ from tidy_tables import (
 from farshore import catalog
 from farshore.benchmarks.source import make_benchmark
 from farshore.evaluation.over_units import FEWEST_UNITS, over_units, paired_difference
-from farshore.plan.experiment import read_experiment
-from farshore.plan.select import DRAWN, expand_orders
 
 HERE = Path(__file__).parent
 PAGE = HERE / "reproduction.md"
@@ -307,48 +305,31 @@ def runtime_section() -> str:
     return markdown(["method", "ours / finetune", "paper / finetune"], rows)
 
 
-def planned_runs(name: str) -> dict[str, Counter[str]]:
-    """How many runs an experiment has, by data set and method."""
-    experiment = read_experiment(EXPERIMENTS / f"{name}.yaml")
-    planned: dict[str, Counter[str]] = {}
-    for part in experiment.parts:
-        search = part.search or experiment.search
-        for data in part.data:
-            orders = part.orders
-            if orders != [DRAWN]:
-                benchmark = make_benchmark(data.benchmark, part.options_of(data))
-                orders = expand_orders(
-                    benchmark, orders, target=part.target, seed=experiment.scenario_seed
-                )
-            settings = len(part.vary) * part.values or search.trials
-            runs = len(orders) * settings * len(search.run_seeds)
-            planned.setdefault(data.title, Counter()).update(dict.fromkeys(part.systems, runs))
-    return planned
-
-
 def missing_section() -> str:
     """How much of each experiment has run, and what is missing."""
     rows = []
     for name in COLLECTED:
-        finished = Counter(
-            (str(entry["benchmark"]), str(entry["method"]))
-            for entry in table(name).to_dict("records")
-        )
-        for benchmark, planned in planned_runs(name).items():
-            counts = {method: finished[benchmark, method] for method in planned}
-            lacking = [
-                f"`{method}` ({planned[method] - counts[method]})"
-                for method in planned
-                if counts[method] < planned[method]
-            ]
-            missing = ", ".join(lacking) if len(lacking) < 12 else f"runs of {len(lacking)} methods"
+        finished = set(table(name)["run"])
+        planned, missing = dict[str, Counter[str]](), dict[str, Counter[str]]()
+        for run in planned_runs(name):
+            benchmark, method = run.condition.benchmark, run.condition.method
+            planned.setdefault(benchmark, Counter())[method] += 1
+            missing.setdefault(benchmark, Counter())[method] += run.name not in finished
+        for benchmark, counts in planned.items():
+            open_runs = +missing[benchmark]
+            lacking = ", ".join(f"`{method}` ({open_runs[method]})" for method in open_runs)
+            if open_runs == counts:
+                lacking = "all"
+            elif len(open_runs) >= 12:
+                lacking = f"runs of {len(open_runs)} methods"
+            total = counts.total()
             rows.append(
                 [
                     f"`{name}`",
                     benchmark,
-                    str(sum(counts.values())),
-                    str(sum(planned.values())),
-                    ("all" if not any(counts.values()) else missing) or "nothing",
+                    str(total - open_runs.total()),
+                    str(total),
+                    lacking or "nothing",
                 ]
             )
     header = ["experiment", "data set", "runs", "planned", "missing, by method"]

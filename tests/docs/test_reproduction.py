@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -14,11 +16,15 @@ import covertype_rows
 import pandas as pd
 import protocol_tables
 import pytest
+import reporting
 import sensitivity_tables
 import tidy_tables
 
+from farshore.errors import FarshoreError
 from farshore.evaluation.over_units import Difference
 from farshore.evaluation.transfer import backward_transfer
+from farshore.plan.plan import Plan
+from farshore.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -205,36 +211,86 @@ def test_the_gain_by_learning_is_positive_even_where_much_is_forgotten() -> None
     assert tidy_tables.gain_by_learning(matrix[:1]) is None
 
 
-def test_collecting_one_data_set_keeps_the_others(
-    writer: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_no_table_has_a_run_that_its_experiment_no_longer_plans(writer: ModuleType) -> None:
+    # The name of a run changes with the results version of its method and of its data set.
+    for name in (*writer.COLLECTED, "recommended"):
+        recorded = tidy_tables.table(name)["run"]
+        assert set(recorded) <= {planned.name for planned in tidy_tables.planned_runs(name)}
+        assert recorded.is_unique, name
+
+
+@pytest.fixture
+def own_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of the tables, which a test may change."""
+    copy = Path(shutil.copytree(tidy_tables.TABLES, tmp_path / "tables"))
+    monkeypatch.setattr(tidy_tables, "TABLES", copy)
+    tidy_tables.table.cache_clear()
+    yield copy
+    tidy_tables.table.cache_clear()
+
+
+def test_collecting_adds_to_the_tables_and_replaces_the_same_runs(
+    own_tables: Path, tmp_path: Path
 ) -> None:
-    kept = pd.read_csv(tidy_tables.TABLES / "readings.csv", dtype=str)
-    (tmp_path / "tables").mkdir()
-    kept.to_csv(tmp_path / "tables" / "readings.csv", index=False)
-    monkeypatch.setattr(tidy_tables, "TABLES", tmp_path / "tables")
+    path, store = own_tables / "readings.csv", Store(tmp_path / "runs")
+    known = pd.read_csv(path, dtype=str)
+    tidy_tables.collect(store.runs, ["readings"])  # an empty store: nothing changes
+    assert pd.read_csv(path, dtype=str).equals(known)
+
+    first, second = tidy_tables.planned_runs("readings")[:2]
+    for planned in (first, second):
+        reporting.write(store.runs, reporting.result(planned.run, 0.25), planned)
+    known[known["run"] != first.name].to_csv(path, index=False)  # one is missing, one is there
     tidy_tables.table.cache_clear()
-    (tmp_path / "runs").mkdir()
-    tidy_tables.collect(tmp_path / "runs", ["readings"])  # an empty store: nothing changes
-    again = pd.read_csv(tmp_path / "tables" / "readings.csv", dtype=str)
-    assert again.equals(kept)
+    tidy_tables.collect(store.runs, ["readings"])
+    again = pd.read_csv(path, dtype=str)
+    others = ~known["run"].isin([first.name, second.name])
+    assert sorted(again["run"]) == sorted(known["run"])
+    assert again[others].drop(columns="device").equals(known[others])
+    assert set(again[~others]["target_score_unseen"].astype(float)) == {0.25}
+    assert set(again[~others]["device"]) == {"cpu"}
+
+
+def test_collecting_drops_runs_that_are_no_longer_planned(own_tables: Path, tmp_path: Path) -> None:
+    path = own_tables / "readings.csv"
+    known = pd.read_csv(path, dtype=str)
+    known.assign(run=["0" * 16, *known["run"][1:]]).to_csv(path, index=False)
     tidy_tables.table.cache_clear()
+    tidy_tables.collect(tmp_path, ["readings"])
+    assert list(pd.read_csv(path, dtype=str)["run"]) == list(known["run"][1:])
 
 
 def test_the_command_covers_every_experiment_of_a_data_set(tmp_path: Path) -> None:
     reproduce = script("docs/reproduce.py")
-    sweeps = reproduce.commands("rotated-mnist", tmp_path, "cuda", None)
     others = ("image_benchmarks", "protocol_ablated")
-    names = [name for name in reproduce.COLLECTED if name not in others]
-    assert [Path(words[4]).stem for words in sweeps] == names
-    assert all(
-        words[-4:] == ["--benchmarks", "rotated-mnist", "--device", "cuda"] for words in sweeps
+    assert reproduce.experiments_of("rotated-mnist") == [
+        name for name in reproduce.COLLECTED if name not in others
+    ]
+    assert "fitted_order" not in reproduce.experiments_of("covertype")
+    assert reproduce.experiments_of("wm811k") == ["image_benchmarks"]
+    with pytest.raises(FarshoreError, match="known: cifar10-c, covertype, rotated-mnist, wm811k"):
+        reproduce.experiments_of("imagenet")
+
+
+def test_missing_runs_are_those_that_the_tables_do_not_have(
+    own_tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reproduce = script("docs/reproduce.py")
+    path = own_tables / "image_benchmarks.csv"
+    known = pd.read_csv(path, dtype=str)
+    known[1:].to_csv(path, index=False)
+    tidy_tables.table.cache_clear()
+    # Planned as if the data were here.
+    monkeypatch.setattr(
+        reproduce, "make_plan", lambda *_, **__: Plan(runs=tidy_tables.planned_runs(path.stem))
     )
-    covertype = reproduce.commands("covertype", tmp_path, "cpu", None)
-    assert "fitted_order" not in [Path(words[4]).stem for words in covertype]
-    [images] = reproduce.commands("wm811k", tmp_path, "cpu", None)
-    assert Path(images[4]).stem == "image_benchmarks"
-    with pytest.raises(SystemExit, match="use one of covertype, rotated-mnist, cifar10-c, wm811k"):
-        reproduce.commands("mnist", tmp_path, "cpu", None)
+    [everything] = reproduce.make_plans("wm811k", Store(tmp_path), "cpu")
+    [missing] = reproduce.make_plans("wm811k", Store(tmp_path), "cpu", missing=True)
+    names = {planned.name for planned in missing.runs}
+    assert known["run"][0] in names
+    assert names.isdisjoint(known["run"][1:])
+    assert names | set(known["run"]) == {planned.name for planned in everything.runs}
+    assert (tmp_path / "experiments" / "image_benchmarks.yaml").is_file()
 
 
 @pytest.mark.soak
