@@ -107,12 +107,18 @@ def larger(
     """
     if difference is None:
         return None
-    text = f"{interval(difference)}, {difference.won} of {difference.units} orders"
+    text = f"{interval(difference)}, {difference.won} of {extent(difference)}"
     strongly = difference.mean >= expected / 2
     if robust is not None:
         text += f"; {words}: {interval(robust)}"
         strongly = strongly and above_zero(robust)
     return Finding(text, holds=above_zero(difference), strongly=strongly)
+
+
+def extent(difference: Difference) -> str:
+    """Over how many orders a difference was measured, and with how many seeds in each."""
+    seeds = difference.pairs // difference.units
+    return f"{difference.units} orders, {seeds} {'seed' if seeds == 1 else 'seeds'} each"
 
 
 def above_zero(difference: Difference) -> bool:
@@ -174,7 +180,7 @@ def transfer(benchmark: str) -> Finding | None:
     if difference is None:
         return None
     return Finding(
-        f"{interval(difference)}, {difference.won} of {difference.units} orders",
+        f"{interval(difference)}, {difference.won} of {extent(difference)}",
         holds=difference.high is not None and difference.high >= 0,
     )
 
@@ -211,7 +217,7 @@ def run_time(benchmark: str) -> Finding | None:
         return None
     low, high = math.exp(ratio.low), math.exp(ratio.high)
     return Finding(
-        f"{math.exp(ratio.mean):.2f} times [{low:.2f}, {high:.2f}], {ratio.units} orders",
+        f"{math.exp(ratio.mean):.2f} times [{low:.2f}, {high:.2f}], {extent(ratio)}",
         holds=math.exp(ratio.mean) <= papers_run_time(),
     )
 
@@ -222,17 +228,19 @@ def robust(benchmark: str) -> Finding | None:
     As strong as in the paper only if no value of the search's range does great harm.
     """
     changes = [
-        change.mean
+        change
         for by_value in changes_by_weight(benchmark, PENALISED).values()
         for change in by_value.values()
     ]
     if not changes:
         return None
-    small = sum(abs(change) < ALMOST_EQUAL for change in changes)
+    small = sum(abs(change.mean) < ALMOST_EQUAL for change in changes)
+    worst = min(change.mean for change in changes)
+    widest = max(changes, key=lambda change: change.units)
     return Finding(
-        f"{small} of {len(changes)} values, the worst {signed(min(changes))}",
+        f"{small} of {len(changes)} values, the worst {signed(worst)}; {extent(widest)}",
         holds=2 * small >= len(changes),
-        strongly=min(changes) > -GREAT_HARM,
+        strongly=worst > -GREAT_HARM,
     )
 
 

@@ -112,7 +112,7 @@ def test_run_times_are_compared_as_ratios_of_medians(
     monkeypatch.setattr(claims, "rows_of", lambda *_: pd.DataFrame(rows))
     found = claims.run_time("covertype")
     assert found is not None
-    assert found.text == "2.00 times [2.00, 2.00], 3 orders"
+    assert found.text == "2.00 times [2.00, 2.00], 3 orders, 1 seed each"
     assert not found.holds
 
 
@@ -144,7 +144,8 @@ def test_sensitivity_is_paired_with_the_default_in_the_same_orders(
     assert change.mean == pytest.approx(2.0)
     found = claims.robust("covertype")
     assert found is not None
-    assert (found.text, found.holds) == ("0 of 2 values, the worst -10.0", False)
+    assert found.text == "0 of 2 values, the worst -10.0; 2 orders, 1 seed each"
+    assert not found.holds
     assert not found.strongly
     # Runs of the default in the same experiment are the reference, and no change.
     frames["orders_sensitivity"] += [
