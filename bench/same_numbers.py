@@ -22,7 +22,10 @@ def measured(benchmark: str, method: str, seed: int, steps: int | None) -> dict[
     run = farshore.Run(
         benchmark=benchmark, method=method, seed=seed, steps=steps, settings={"threads": 1}
     )
-    result = farshore.execute(run)
+    try:
+        result = farshore.execute(run)
+    except farshore.FarshoreError as error:  # such as trees on images
+        return {"status": str(error)}
     target = result.target
     return {
         "status": result.status,

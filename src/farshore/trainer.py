@@ -39,7 +39,10 @@ from .randomness import Generators, seeded
 from .snapshot import restore_snapshot, take_snapshot
 from .system import Setup, System, Usage, widened
 
-EVALUATION_VALUES = 4096 * 1024  # fewer rows at once if a row is large
+# Values of inputs per batch of an evaluation: fewer rows at once if a row is large. On a CPU, the
+# activations of large batches do not fit the caches.
+EVALUATION_VALUES = {"cpu": 1 << 16, "cuda": 1 << 22}
+FEWEST_ROWS = {"cpu": 16, "cuda": 64}
 FINITE_CHECK_STEPS = 100
 
 
@@ -349,10 +352,11 @@ class Trainer(System):
         return self.method.predictor()
 
     def logits(self, rows: Rows) -> Tensor:
-        """Logits in evaluation mode, in large batches."""
+        """Logits in evaluation mode, in batches that suit the device."""
         predictor = self.predictor().eval()
         values = max(1, math.prod(rows.inputs.shape[1:]))
-        size = max(64, min(EVALUATION_ROWS, EVALUATION_VALUES // values))
+        kind = "cpu" if self.device.type == "cpu" else "cuda"
+        size = max(FEWEST_ROWS[kind], min(EVALUATION_ROWS, EVALUATION_VALUES[kind] // values))
         logits, done = torch.empty(0), 0
         with (
             self.arithmetic(),
