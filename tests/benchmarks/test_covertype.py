@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 
 from farshore import Run, execute
 from farshore.benchmarks import covertype
-from farshore.benchmarks.covertype import Covertype, balance, read_covertype, validation_rows
+from farshore.benchmarks.covertype import (
+    Covertype,
+    CovertypeNatural,
+    balance,
+    read_covertype,
+    validation_rows,
+)
 from farshore.benchmarks.covertype_zones import LAND_TYPES, ZONES, CovertypeZones
 from farshore.benchmarks.source import make_scenario
 from farshore.data.seal import FrozenModel
@@ -56,6 +62,33 @@ def test_the_rows_before_balancing_that_the_documents_use(shared: Path) -> None:
         assert {name: count for name, count in counts.items() if count} == rows
 
 
+def test_natural_frequencies_have_as_many_rows_and_the_shares_of_the_areas(
+    data_root: Path, shared: Path
+) -> None:
+    prepared = CovertypeNatural().prepare()
+    assert prepared.domains == Covertype().prepare().domains
+    table, cover = read_covertype(shared / "covertype")
+    for number, area in enumerate(covertype.AREAS):
+        inside = covertype.CLASS_NUMBERS[cover[table[:, 10 + number] == 1]]
+        shares = np.bincount(inside[inside >= 0], minlength=6) / (inside >= 0).sum()
+        inputs, labels = prepared.read(area)
+        drawn = np.bincount(np.asarray(labels), minlength=6) / len(labels)
+        assert drawn == pytest.approx(shares, abs=0.02)
+        assert len(np.unique(np.asarray(inputs), axis=0)) > 0.99 * len(labels)
+
+
+def test_rows_at_natural_frequencies_are_drawn_by_the_seed() -> None:
+    labels = np.repeat([0, 1], [90, 10])
+    first, again, other = (
+        CovertypeNatural().draw_rows(labels, torch.Generator().manual_seed(seed))
+        for seed in (0, 0, 1)
+    )
+    assert len(first) == len(set(first.tolist())) == 20
+    assert (first == np.sort(first)).all()
+    assert (first == again).all()
+    assert (first != other).any()
+
+
 def test_every_soil_type_has_a_zone() -> None:
     assert len(LAND_TYPES) == 40
     assert sorted(LAND_TYPES) == list(LAND_TYPES)
@@ -81,6 +114,11 @@ def test_the_zones_have_no_soil_at_least_two_classes_and_pass_the_battery(data_r
     assert inputs.shape[1] == 14
     assert (np.asarray(inputs)[:, 10:].sum(axis=1) == 1).all()
     check_benchmark("covertype-zones")
+
+
+@pytest.mark.soak
+def test_natural_frequencies_pass_the_battery(data_root: Path) -> None:
+    check_benchmark("covertype-natural")
 
 
 def test_scenario_has_the_papers_numbers(data_root: Path) -> None:

@@ -27,6 +27,7 @@ BENCHMARKS: Registry[type[Benchmark]] = Registry(
         "rotated-mnist": "farshore.benchmarks.rotated_mnist:RotatedMNIST",
         "rotated-mnist-extended": "farshore.benchmarks.rotated_mnist:RotatedMNISTExtended",
         "covertype": "farshore.benchmarks.covertype:Covertype",
+        "covertype-natural": "farshore.benchmarks.covertype:CovertypeNatural",
         "covertype-zones": "farshore.benchmarks.covertype_zones:CovertypeZones",
         "cifar10-c": "farshore.benchmarks.cifar10_c:CIFAR10C",
         "tinyimagenet-c": "farshore.benchmarks.tinyimagenet_c:TinyImageNetC",

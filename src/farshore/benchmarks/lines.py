@@ -27,6 +27,7 @@ LINES: dict[str, Line] = {
     "rotated-mnist": Line("70,000 digits, rotated by 0 to 75 degrees", "rotated-mnist"),
     "rotated-mnist-extended": Line("the same with 15 sources, for timing", "rotated-mnist"),
     "covertype": Line("65,386 forest patches in four wilderness areas", "covertype"),
+    "covertype-natural": Line("the same with natural class frequencies", "covertype-natural"),
     "covertype-zones": Line("22,279 forest patches in seven climatic zones", "covertype-zones"),
     "cifar10-c": Line("CIFAR-10 under pairs of corruptions", "cifar10-c"),
     "tinyimagenet-c": Line("TinyImageNet under pairs of corruptions", "tinyimagenet-c"),
