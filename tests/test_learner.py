@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 import farshore
+from farshore import trainer
 from farshore.batches import replay_plan
 from farshore.errors import FarshoreError, SealedTargetError, StateError
 from farshore.learner import Learner
@@ -61,6 +62,21 @@ def test_replay_retains_what_fine_tuning_forgets(blobs) -> None:
         kept[method] = float((made.predict(x) == y.numpy()).mean())
     assert kept["er"] > 0.9
     assert kept["finetune"] < kept["er"] - 0.2
+
+
+def test_large_rows_are_scored_in_small_batches_with_the_same_result(
+    blobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = learner()
+    x, y = blobs(0, rows=90, classes=3)
+    model.learn(x, y, domain="a", steps=3)
+    whole, sizes = model.logits(x), []
+    monkeypatch.setitem(trainer.EVALUATION_VALUES, "cpu", 20 * x.shape[1])
+    model.system.predictor().register_forward_pre_hook(
+        lambda _, inputs: sizes.append(len(inputs[0]))
+    )
+    torch.testing.assert_close(model.logits(x), whole, rtol=1e-5, atol=1e-6)
+    assert sizes == [18, 18, 18, 18, 18]
 
 
 def test_same_seed_same_weights_other_seed_others(blobs) -> None:
