@@ -86,7 +86,7 @@ class Measure(Protocol):
 class Claim:
     """A claim of the paper, its number there, and how to measure it on a data set.
 
-    beside: measures a claim on scores by those on the target as it is, for comparison.
+    beside: measures a claim on scores by those on covertype's natural target, for comparison.
     """
 
     text: str
@@ -245,7 +245,7 @@ def robust(benchmark: str) -> Finding | None:
 
 
 def on_scores(text: str, paper: str, measure: Measure) -> Claim:
-    """A claim on scores, which is also measured on covertype's target as it is."""
+    """A claim on scores, which is also measured on covertype's natural target."""
     return Claim(text, paper, measure, lambda benchmark: measure(benchmark, AS_IT_IS))
 
 
@@ -320,5 +320,5 @@ def claims_section() -> str:
         )
     counts = ", ".join(f"{count} {name}" for name, count in verdicts.most_common())
     ours = [f"ours, {name}" for name in BENCHMARKS]
-    header = ["claim", "paper, points", *ours, "verdict", "covertype, target as it is"]
+    header = ["claim", "paper, points", *ours, "verdict", "covertype, natural target"]
     return f"Of {len(rows)} claims: {counts}.\n\n" + markdown(header, rows)

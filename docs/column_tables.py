@@ -1,12 +1,11 @@
-"""The paper's columns of rotated-mnist and covertype beside ours, for docs/reproduction.md."""
+"""The paper's column of rotated-mnist beside ours, for docs/reproduction.md."""
 
 from __future__ import annotations
 
-import pandas as pd
 from claims import group
 from paper_scores import Number, near, papers_scores, printed
 from protocol_tables import selected, whole
-from tidy_tables import AS_IT_IS, SCORE, markdown, means, rows_of, signed, table
+from tidy_tables import markdown, means, rows_of, signed, table
 
 from farshore import catalog
 
@@ -114,96 +113,3 @@ def searched_section() -> str:
         f"those that are near with their defaults, that makes {together} of the 19.\n\n"
     )
     return summary + markdown(header, rows)
-
-
-def fitted(frame: pd.DataFrame, paper: Number) -> str:
-    """The order in which fine-tuning, on the target as it is, is nearest to the paper's score."""
-    scored = frame[frame["method"] == "finetune"].groupby("order")[AS_IT_IS].mean()
-    return str((100 * scored - paper[0]).abs().idxmin())
-
-
-def closeness(frame: pd.DataFrame, order: str, paper: Scores) -> dict[str, list[str]]:
-    """The methods that are near the paper in an order, on the target balanced and as it is."""
-    of_order = frame[frame["order"] == order]
-    return {
-        column: [
-            name
-            for name, (mean, _) in means(of_order, column).items()
-            if name in paper and near(mean, paper[name])
-        ]
-        for column in (SCORE, AS_IT_IS)
-    }
-
-
-def beside(frame: pd.DataFrame, paper: Scores) -> str:
-    """Scores on the balanced target and on the target as it is beside the paper's, in one order."""
-    order = fitted(frame, paper["finetune"])
-    of_order = frame[frame["order"] == order]
-    balanced, as_it_is = means(of_order), means(of_order, AS_IT_IS)
-    close = closeness(frame, order, paper)
-    rows = [
-        [
-            f"`{name}`",
-            printed(balanced[name]),
-            "yes" if name in close[SCORE] else "no",
-            printed(as_it_is[name]),
-            "yes" if name in close[AS_IT_IS] else "no",
-            printed(paper[name]),
-        ]
-        for name in catalog.names()
-        if name in balanced and name in paper
-    ]
-    header = ["method", "balanced", "near", "as it is", "near", "paper"]
-    return f"Sources in the order {order.replace(',', ', ')}:\n\n" + markdown(header, rows)
-
-
-def fine_tuning(frame: pd.DataFrame, paper: Scores) -> str:
-    """Fine-tuning in every order, and how many systems are near the paper there."""
-    plain = frame[frame["method"] == "finetune"].groupby("order")
-    columns = [100 * plain[name].mean() for name in (SCORE, AS_IT_IS, "source_train_score")]
-    rows = [
-        [
-            str(order).replace(",", ", "),
-            *(f"{scored[order]:.1f}" for scored in columns),
-            *(str(len(names)) for names in closeness(frame, str(order), paper).values()),
-        ]
-        for order in columns[0].index
-    ]
-    header = [
-        "order",
-        "fine-tuning, balanced",
-        "fine-tuning, as it is",
-        "fine-tuning, sources (training rows)",
-        "systems near the paper, balanced",
-        "systems near the paper, as it is",
-    ]
-    target, sources = (
-        printed(papers_scores("covertype", name)["finetune"]) for name in ("main", "source")
-    )
-    shared = sum(name in paper for name in set(frame["method"]))
-    return (
-        markdown(header, rows) + f"\nThe paper's fine-tuning scores {target} on the target and "
-        f"{sources} on the sources. {shared} systems are compared.\n"
-    )
-
-
-def covertype_section() -> str:
-    """The paper's column of covertype: the target balanced, and as it is."""
-    frame = rows_of("all_orders", "covertype")
-    paper = papers_scores("covertype", "main", "naive")
-    return fine_tuning(frame, paper) + "\n" + beside(frame, paper)
-
-
-def second_section() -> str:
-    """Fine-tuning in the paper's second experiment on covertype, where Rawah is the target."""
-    frame = rows_of("orders_ablated", "covertype")
-    plain = frame[(frame["target"] == "rawah") & (frame["method"] == "finetune")]
-    scored = 100 * plain.groupby("order")[[SCORE, AS_IT_IS]].mean()
-    low, high = scored.min(), scored.max()
-    balanced, as_it_is = (f"{low[name]:.1f} to {high[name]:.1f}" for name in (SCORE, AS_IT_IS))
-    paper = printed(papers_scores("covertype", "other_target")["finetune"])
-    return (
-        "In the paper's second experiment, with Rawah as the target, fine-tuning scores "
-        f"{paper}. Over orders, ours scores {balanced} on the balanced target and {as_it_is} on "
-        "the target as it is (experiment `orders_ablated`).\n"
-    )

@@ -53,7 +53,7 @@ def protocol_section(benchmark: str) -> str:
     if frame.empty:
         return f"### {benchmark}\n\nNo method has finished all its trials yet.\n"
     chosen = selected(frame)
-    paper = papers_scores(benchmark, "main", "naive")
+    paper = papers_scores(benchmark.removesuffix("-natural"), "main", "naive")
     scored = means(chosen)
     rows = []
     for name, of_method in ((str(key), part) for key, part in chosen.groupby("method")):

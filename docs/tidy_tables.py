@@ -93,7 +93,7 @@ def tidy_row(planned: Planned, store: Store) -> dict[str, Any]:
         "part": planned.condition.part,
         "gain_by_learning": gain_by_learning(result.matrices.get("validation", [])),
     }
-    if result.run.benchmark == "covertype" and result.target is not None:
+    if result.run.benchmark.startswith("covertype") and result.target is not None:
         tidy[AS_IT_IS] = score_as_it_is(result.target.name, result.classes, result.target.confusion)
     return tidy
 

@@ -10,11 +10,13 @@ from collections import Counter
 
 import claims
 import column_tables
+import covertype_tables
 import pandas as pd
 import paper_claims
 import pytest
 import sensitivity_tables
 from claims import BENCHMARKS, REPLAY, TAILORED, above_zero, group, pooled
+from covertype_tables import READINGS, SOURCES, close, close_on_target, in_order
 from paper_scores import near, papers_scores
 from protocol_tables import ABLATIONS, by_trial, selected, whole
 from tidy_tables import AS_IT_IS, SCORE, means, rows_of, scores, table
@@ -72,11 +74,10 @@ def test_the_tailored_methods_lead_the_mean_of_the_replay_baselines(benchmark: s
 
 
 def test_the_papers_lead_on_covertype_is_larger() -> None:
-    paper = papers_scores("covertype", "main")
-    theirs, replay = ([paper[name][0] for name in names] for names in (TAILORED, REPLAY))
+    paper = {name: score for name, (score, _) in papers_scores("covertype", "main").items()}
     by_method = all_orders("covertype")
     ours = paired(pooled(by_method, TAILORED), pooled(by_method, REPLAY))
-    assert paper_claims.mean(theirs) - paper_claims.mean(replay) > ours.mean
+    assert paper_claims.lead(paper, REPLAY) > ours.mean
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
@@ -227,26 +228,56 @@ def test_what_the_readings_show() -> None:
 def test_which_methods_score_about_eight_percent_on_covertype() -> None:
     paper = papers_scores("covertype", "main", "naive")
     assert {name for name, (score, _) in paper.items() if 7.5 < score < 8.5} == ABOUT_EIGHT
-    frame = rows_of("all_orders", "covertype")
-    plain = 100 * frame[frame["method"] == "finetune"].groupby("order")[AS_IT_IS].mean()
-    low = plain[plain < 10]
-    assert len(low) == len(plain) / 2
-    order = column_tables.fitted(frame, paper["finetune"])
-    assert set(column_tables.closeness(frame, order, paper)[AS_IT_IS]) > ABOUT_EIGHT
-    for other in set(frame["order"]) - {order}:
-        close = column_tables.closeness(frame, other, paper)
-        assert len(close[AS_IT_IS]) <= len(close[SCORE])
-    sources = papers_scores("covertype", "source")["finetune"]
-    trained = (
-        100 * frame[frame["method"] == "finetune"].groupby("order")["source_train_score"].mean()
-    )
-    nearest = (trained - sources[0]).abs().nsmallest(2)
-    assert {last_source(str(each)) for each in nearest.index} == {"comanche"}
-    assert plain[nearest.index].min() > 30
-    chosen = selected(whole(rows_of("paper_protocol", "covertype")))
-    ours = chosen[chosen["method"] == "finetune"]
-    assert 100 * ours[[SCORE, AS_IT_IS]].mean().min() > 20
-    assert set(ours["order"].map(last_source)) == {"comanche"}
+    low = {
+        each.name: [
+            order
+            for order in covertype_tables.orders()
+            if means(in_order(each, order), each.target)["finetune"][0] < 10
+        ]
+        for each in READINGS
+    }
+    assert [len(found) for found in low.values()] == [0, 3, 4]
+    best = covertype_tables.fitted()
+    assert all(best in found for name, found in low.items() if name != "balanced")
+    balanced, *others = READINGS
+    most = max(close_on_target(balanced, order) for order in covertype_tables.orders())
+    for each in others:
+        assert close_on_target(each, best) >= most + 2
+        assert ABOUT_EIGHT - {"ewc"} <= close(in_order(each, best), each.target)
+        for order in set(covertype_tables.orders()) - {best}:
+            assert close_on_target(each, order) <= close_on_target(balanced, order) + 1
+    theirs = papers_scores("covertype", "source")["finetune"][0]
+    apart = [
+        abs(means(in_order(each, best), SOURCES)["finetune"][0] - theirs)
+        for each in covertype_tables.LEARNED
+    ]
+    assert apart[0] > apart[1]
+
+
+def test_what_the_search_shows_with_natural_classes() -> None:
+    runs = covertype_tables.chosen_runs(covertype_tables.NATURAL)
+    scored = 100 * runs.set_index("method")[AS_IT_IS]
+    for name in ("finetune", "naive-cl-mmd", "naive-cl-vrex", "si"):
+        assert all(score < 10 or score > 45 for score in scored[name]), name
+        assert scored[name].min() < 10 < scored[name].max(), name
+    paper = papers_scores("covertype", "main")
+    for name in ("si", "snr", "efc"):
+        mean, error = means(runs, AS_IT_IS)[name]
+        assert abs(mean - paper[name][0]) < 3, name
+        assert error > 6, name
+
+
+def test_the_second_experiment_fits_all_natural_worst_for_methods_with_replay() -> None:
+    paper = papers_scores("covertype", "other_target")
+    apart = []
+    for each in READINGS:
+        frame = rows_of("orders_ablated", each.benchmark)
+        scored = means(frame[frame["target"] == "rawah"], each.target)
+        names = [name for name in (*TAILORED, *REPLAY) if name in scored and name in paper]
+        assert len(names) == 7
+        apart.append(sum(abs(scored[name][0] - paper[name][0]) for name in names))
+    assert max(apart) == apart[-1]
+    assert apart[-1] > 1.5 * apart[0]
 
 
 def test_what_the_drawn_orders_show() -> None:

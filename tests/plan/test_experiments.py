@@ -59,7 +59,6 @@ def test_there_is_a_file_for_each_table_and_figure() -> None:
                 "readings",
                 "paper_protocol",
                 "protocol_ablated",
-                "natural_frequencies",
                 "image_benchmarks",
                 "fitted_order",
                 "orders_ablated",
