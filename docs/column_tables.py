@@ -110,6 +110,7 @@ def searched_section() -> str:
     together = len(close_before | set(filter(in_main_table, gained)))
     summary = (
         f"The search brings {len(gained)} more systems near the paper: {names}. Together with "
-        f"those that are near with their defaults, that makes {together} of the 19.\n\n"
+        f"those that are near with their defaults, that makes {together} of the 19. Systems that "
+        "are near with their defaults were not searched, so a full search may bring fewer near.\n\n"
     )
     return summary + markdown(header, rows)

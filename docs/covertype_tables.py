@@ -17,7 +17,7 @@ SOURCES = "source_train_score"
 
 @dataclass(frozen=True)
 class Reading:
-    """What "balanced" may mean: the data set that is learned, and the target's column."""
+    """One reading of the paper's data: the benchmark that is learned, and the target's column."""
 
     name: str
     benchmark: str
@@ -93,8 +93,9 @@ def orders_table() -> str:
     theirs = [printed(paper(column)["finetune"]) for column in (SCORE, SOURCES)]
     return (
         markdown(header, rows) + f"\nThe paper's fine-tuning scores {theirs[0]} on the target and "
-        f"{theirs[1]} on the sources. Compared are {len(shared(SCORE))} systems on the target and "
-        f"{len(on_sources)} on the sources.\n"
+        f"{theirs[1]} on the sources. We compare {len(shared(SCORE))} systems on the target and "
+        f'{len(on_sources)} on the sources. The columns "near" count those within two of the '
+        "paper's standard errors, or 3 points.\n"
     )
 
 
@@ -179,15 +180,15 @@ def share_section() -> str:
     pine, total = rows["lodgepole-pine"], sum(rows.values())
     return (
         f"Of all rows of Cache la Poudre, {pine / total:.1%} are lodgepole pine ({pine:,} of "
-        f"{total:,}). Rawah and Neota have no other class of the target, so a model that learned "
-        "one of them last and forgot Comanche cannot score more.\n"
+        f"{total:,}). Rawah and Neota have no other class of the target, so a model that predicts "
+        "only classes of these areas cannot score more.\n"
     )
 
 
 def cope_section() -> str:
     """The paper's score of cope on the sources."""
+    score = printed(paper(SOURCES)["cope"])
     return (
-        "One more number does not fit at all: the paper reports "
-        f"{printed(paper(SOURCES)['cope'])} for `cope` on the sources, far below chance, so these "
-        "runs probably failed.\n"
+        f"One more number fits none of these readings: the paper reports {score} for `cope` on the "
+        "sources. This is far below chance, so these runs probably failed.\n"
     )

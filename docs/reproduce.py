@@ -1,10 +1,10 @@
-"""Carry out the runs behind docs/reproduction.md and write the page again.
+"""Run the experiments behind docs/reproduction.md and rewrite the page.
 
 python docs/reproduce.py --table rotated-mnist --device cuda
 
-`make reproduce TABLE=... DEVICE=...` calls it. It may be stopped at any time: the same command
+`make reproduce TABLE=... DEVICE=...` calls it. You can stop it at any time: the same command
 resumes. With `--missing` (`MISSING=yes`) it carries out only the runs that the tables do not have
-yet. `--scale tiny` runs everything in minutes on embedded data and writes no page.
+yet. `--scale tiny` runs everything in minutes on built-in data and writes no page.
 """
 
 from __future__ import annotations

@@ -299,7 +299,7 @@ def test_the_command_covers_every_experiment_of_a_data_set(tmp_path: Path) -> No
     ]
     assert "fitted_order" not in reproduce.experiments_of("covertype")
     assert reproduce.experiments_of("wm811k") == ["image_benchmarks"]
-    with pytest.raises(FarshoreError, match="known: cifar10-c, covertype, .*, wm811k"):
+    with pytest.raises(FarshoreError, match=r"known: cifar10-c, covertype, .*, wm811k"):
         reproduce.experiments_of("imagenet")
 
 

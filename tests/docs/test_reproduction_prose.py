@@ -16,7 +16,7 @@ import paper_claims
 import pytest
 import sensitivity_tables
 from claims import BENCHMARKS, REPLAY, TAILORED, above_zero, group, pooled
-from covertype_tables import READINGS, SOURCES, close, close_on_target, in_order
+from covertype_tables import LEARNED, READINGS, SOURCES, close, close_on_target, in_order
 from paper_scores import near, papers_scores
 from protocol_tables import ABLATIONS, by_trial, selected, whole
 from tidy_tables import AS_IT_IS, SCORE, means, rows_of, scores, table
@@ -238,20 +238,36 @@ def test_which_methods_score_about_eight_percent_on_covertype() -> None:
     }
     assert [len(found) for found in low.values()] == [0, 3, 4]
     best = covertype_tables.fitted()
-    assert all(best in found for name, found in low.items() if name != "balanced")
     balanced, *others = READINGS
     most = max(close_on_target(balanced, order) for order in covertype_tables.orders())
+    naive = ABOUT_EIGHT - {"finetune", "ewc"}
     for each in others:
-        assert close_on_target(each, best) >= most + 2
-        assert ABOUT_EIGHT - {"ewc"} <= close(in_order(each, best), each.target)
-        for order in set(covertype_tables.orders()) - {best}:
-            assert close_on_target(each, order) <= close_on_target(balanced, order) + 1
+        assert best in low[each.name]
+        assert close_on_target(each, best) > most
+        alike = [
+            order
+            for order in covertype_tables.orders()
+            if all(means(in_order(each, order), each.target)[name][0] < 10 for name in naive)
+        ]
+        assert len(alike) == 3
+        assert set(alike) <= set(low[each.name])
+        for order in covertype_tables.orders():
+            if last_source(order) == "comanche":
+                fewer = close_on_target(balanced, order) - close_on_target(each, order)
+                assert fewer >= 3
     theirs = papers_scores("covertype", "source")["finetune"][0]
-    apart = [
-        abs(means(in_order(each, best), SOURCES)["finetune"][0] - theirs)
-        for each in covertype_tables.LEARNED
-    ]
-    assert apart[0] > apart[1]
+    apart = {
+        (each.name, order): abs(means(in_order(each, order), SOURCES)["finetune"][0] - theirs)
+        for each in LEARNED
+        for order in covertype_tables.orders()
+    }
+    assert apart["balanced", best] > apart["all natural", best]
+    nearest = sorted(apart, key=lambda key: apart[key])[:2]
+    assert [(name, last_source(order)) for name, order in nearest] == [("balanced", "comanche")] * 2
+    known = set(covertype_tables.shared(SOURCES))
+    for order in covertype_tables.orders():
+        counts = [len(close(in_order(each, order), SOURCES) & known) for each in LEARNED]
+        assert abs(counts[0] - counts[1]) <= 2
 
 
 def test_what_the_search_shows_with_natural_classes() -> None:
@@ -265,19 +281,23 @@ def test_what_the_search_shows_with_natural_classes() -> None:
         mean, error = means(runs, AS_IT_IS)[name]
         assert abs(mean - paper[name][0]) < 3, name
         assert error > 6, name
+    chosen = {each: covertype_tables.chosen_runs(each) for each in READINGS}
+    both = set.intersection(*(set(frame["method"]) for frame in chosen.values()))
+    counts = [len(close(frame, each.target) & both) for each, frame in chosen.items()]
+    assert counts[0] > max(counts[1:])
 
 
-def test_the_second_experiment_fits_all_natural_worst_for_methods_with_replay() -> None:
+def test_the_second_experiment_fits_all_natural_worst_for_most_methods_with_replay() -> None:
     paper = papers_scores("covertype", "other_target")
-    apart = []
+    apart: dict[str, list[float]] = {}
     for each in READINGS:
         frame = rows_of("orders_ablated", each.benchmark)
         scored = means(frame[frame["target"] == "rawah"], each.target)
-        names = [name for name in (*TAILORED, *REPLAY) if name in scored and name in paper]
-        assert len(names) == 7
-        apart.append(sum(abs(scored[name][0] - paper[name][0]) for name in names))
-    assert max(apart) == apart[-1]
-    assert apart[-1] > 1.5 * apart[0]
+        for name in ("finetune", "fdr", "er-ace", *TAILORED):
+            apart.setdefault(name, []).append(abs(scored[name][0] - paper[name][0]))
+    fits_worst = {name for name, found in apart.items() if max(found) == found[-1]}
+    assert set(apart) - fits_worst == {"finetune", "cl-mmd"}
+    assert min(apart["finetune"]) == apart["finetune"][-1]
 
 
 def test_what_the_drawn_orders_show() -> None:
@@ -295,7 +315,7 @@ def test_what_the_drawn_orders_show() -> None:
         100 * score < paper[name][0]
         for name, score in zip(rest["method"], rest[SCORE], strict=True)
     ]
-    assert sum(below) > len(below) / 2
+    assert all(below)
     covertype = means(selected(whole(rows_of("paper_protocol", "covertype"))))
     theirs = papers_scores("covertype", "main")
     replay = [*TAILORED, *REPLAY]

@@ -171,12 +171,12 @@ class Covertype(PreparedBenchmark):
 
 
 class CovertypeNatural(Covertype):
-    """UCI Covertype by wilderness area with its class frequencies: 50 features, 6 classes.
+    """UCI Covertype by wilderness area, natural class frequencies: 50 features, 6 classes.
 
     Each area has as many rows as in covertype, drawn from all of its rows by the scenario seed, so
     that its classes are about as frequent as in the area: 97% of the rows of Rawah belong to two
     classes. Cover type 4 is dropped here, too. The paper says that it balances the classes; some
-    of its scores fit these frequencies better.
+    of its scores fit these frequencies better, others worse.
     """
 
     name = "covertype-natural"
@@ -184,7 +184,7 @@ class CovertypeNatural(Covertype):
     set_name = "covertype-natural"
 
     def draw_rows(self, labels: np.ndarray, draw: torch.Generator) -> np.ndarray:
-        """As many rows as a balanced area has, of all its rows."""
+        """Return sorted row numbers, drawn from all rows, as many as in the balanced area."""
         return np.sort(torch.randperm(len(labels), generator=draw).numpy()[: balanced_rows(labels)])
 
 
