@@ -108,13 +108,10 @@ def methods_table() -> str:
     """Every method beside the paper in the order that fits best."""
     order = fitted()
     columns = [
-        *((f"target ({each.name})", each, each.target, SCORE) for each in READINGS),
-        *((f"sources ({each.name})", each, SOURCES, SOURCES) for each in LEARNED),
+        *((f"target ({each.name})", each, each.target) for each in READINGS),
+        *((f"sources ({each.name})", each, SOURCES) for each in LEARNED),
     ]
-    scored = [
-        (means(in_order(each, order), column), paper(printed_in))
-        for _, each, column, printed_in in columns
-    ]
+    scored = [(means(in_order(each, order), column), paper(column)) for _, each, column in columns]
     rows = [
         [
             f"`{name}`",
@@ -123,7 +120,7 @@ def methods_table() -> str:
         ]
         for name in shared(SCORE)
     ]
-    header = ["method", *(column[0] for column in columns), "target (paper)", "sources (paper)"]
+    header = ["method", *(title for title, _, _ in columns), "target (paper)", "sources (paper)"]
     return (
         f"Sources in the order {order.replace(',', ', ')} (in bold: near the paper):\n\n"
         + markdown(header, rows)
