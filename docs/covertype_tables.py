@@ -8,7 +8,7 @@ import pandas as pd
 from covertype_rows import ROWS
 from paper_scores import Number, near, papers_scores, printed
 from protocol_tables import selected, whole
-from tidy_tables import AS_IT_IS, SCORE, markdown, means, rows_of
+from tidy_tables import AS_IT_IS, SCORE, listed, markdown, means, rows_of
 
 from farshore import catalog
 
@@ -147,7 +147,7 @@ def search_section() -> str:
     ]
     return (
         "In the [search with drawn orders](#the-papers-protocol-with-the-order-drawn), the "
-        f"selected runs of {', '.join(counts[:-1])} and {counts[-1]} of {len(both)} systems are "
+        f"selected runs of {listed(counts)} of {len(both)} systems are "
         "near the paper on the target.\n"
     )
 

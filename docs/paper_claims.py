@@ -8,7 +8,7 @@ from statistics import fmean
 from claims import BENCHMARKS, REPLAY, TAILORED, between, group, pooled, verdict
 from paper_scores import paper_numbers, papers_scores
 from protocol_tables import ABLATIONS, Ablation
-from tidy_tables import rows_of, scores, signed
+from tidy_tables import listed, rows_of, scores, signed
 
 from farshore.evaluation.over_units import paired_difference
 
@@ -71,11 +71,6 @@ def leads_section() -> str:
         f"{theirs:.1f} points ({without:.1f} without `cope`, whose runs [probably "
         f"failed](#the-papers-column-of-covertype)); ours is {ours.mean:.1f}.\n"
     )
-
-
-def listed(words: Sequence[str]) -> str:
-    """The words as they stand in a sentence."""
-    return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def papers_gain(ablation: Ablation, benchmark: str) -> float:

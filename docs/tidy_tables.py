@@ -78,7 +78,8 @@ def collect(runs: Path, experiments: Iterable[str]) -> None:
         current = known["run"].isin({each.name for each in planned})
         kept = known[current & ~known["run"].isin({each["run"] for each in new})]
         if new or len(kept) < len(known):
-            frame = pd.concat([pd.DataFrame(new), kept]) if len(kept) else pd.DataFrame(new)
+            parts = [part for part in (pd.DataFrame(new), kept) if len(part)]
+            frame = pd.concat(parts or [kept])
             frame = frame.reindex(columns=[name for name in COLUMNS if name in frame])
             frame = frame.sort_values(SORTED_BY)
             frame.to_csv(TABLES / f"{name}.csv", index=False, float_format="%.6g")
@@ -139,6 +140,11 @@ def scores(frame: pd.DataFrame, column: str = SCORE, *, unit: str = "order") -> 
 def signed(value: float) -> str:
     """A number of points with its sign."""
     return f"{value:+.1f}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """The words as they stand in a sentence."""
+    return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def interval(difference: Difference | None) -> str:

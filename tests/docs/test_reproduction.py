@@ -289,6 +289,10 @@ def test_collecting_drops_runs_that_are_no_longer_planned(own_tables: Path, tmp_
     tidy_tables.table.cache_clear()
     tidy_tables.collect(tmp_path, ["readings"])
     assert list(pd.read_csv(path, dtype=str)["run"]) == list(known["run"][1:])
+    known[:1].assign(run="0" * 16).to_csv(path, index=False)  # none of them is planned
+    tidy_tables.table.cache_clear()
+    tidy_tables.collect(tmp_path, ["readings"])
+    assert tidy_tables.table("readings").empty
 
 
 def test_the_command_covers_every_experiment_of_a_data_set(tmp_path: Path) -> None:
