@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import farshore
+from farshore.base.randomness import derive
 from farshore.benchmarks.source import make_benchmark
 from farshore.data.domain import Domain
 from farshore.data.scenario import Scenario
@@ -25,7 +26,6 @@ from farshore.deployment.calibrate import fit_labelled
 from farshore.evaluation.calibration import fit_temperature, log_losses
 from farshore.learner import Learner
 from farshore.protocol import execute
-from farshore.randomness import derive
 from farshore.run import Run
 
 BENCHMARKS = ("heart-hospitals", "covertype", "covertype-zones")

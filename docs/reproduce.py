@@ -16,10 +16,10 @@ import typer
 from tidy_tables import EXPERIMENTS, table
 from write_reproduction import COLLECTED, write
 
+from farshore.base.files import check_writable
 from farshore.cli.engine_options import EngineOptions, carry_out_plan, print_line
 from farshore.cli.tables import make_console
 from farshore.errors import FarshoreError, unknown
-from farshore.files import check_writable
 from farshore.plan.experiment import Experiment, make_book, read_experiment
 from farshore.plan.narrow import narrow
 from farshore.plan.plan import Plan, make_plan

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from farshore.base.state import undo
 from farshore.checkpoints import Checkpoints
 from farshore.data.domain import Domain
 from farshore.errors import FarshoreError
@@ -16,7 +17,6 @@ from farshore.export import export_model
 from farshore.learner import Learner
 from farshore.loading import load
 from farshore.observer import Observer
-from farshore.state import undo
 from farshore.testing import (
     Check,
     Waiting,

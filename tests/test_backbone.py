@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from farshore.backbone import Backbone
+from farshore.base.forms import FormError
 from farshore.conversion import Conversion
 from farshore.data.domain import Domain, RowForm
 from farshore.errors import FarshoreError
-from farshore.forms import FormError
 from farshore.learner import Learner
 from farshore.learner_state import CONFIG, FROZEN, STATE
 from farshore.loading import from_state_dict

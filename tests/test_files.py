@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 from filling import full_disk
 
-from farshore.checkpoints import Checkpoints
-from farshore.errors import FarshoreError, StateError
-from farshore.files import (
+from farshore.base.files import (
     append_line,
     check_writable,
     remove_folder,
     write_atomic,
     write_output,
 )
-from farshore.lock import exclusive
-from farshore.state import load_state, save_state
+from farshore.base.lock import exclusive
+from farshore.base.state import load_state, save_state
+from farshore.checkpoints import Checkpoints
+from farshore.errors import FarshoreError, StateError
 
 
 def snapshot(folder: Path) -> dict[str, bytes | None]:
@@ -83,7 +83,7 @@ def test_a_full_standard_output_is_one_line() -> None:
     script = """
 import sys
 from farshore.errors import FarshoreError
-from farshore.files import print_output
+from farshore.base.files import print_output
 try:
     print_output("text" * 10_000)
 except FarshoreError as error:

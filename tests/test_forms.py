@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from farshore.forms import LARGEST_NUMBER, FormError, Like, ListOf, MapOf, Maybe, check_form
+from farshore.base.forms import LARGEST_NUMBER, FormError, Like, ListOf, MapOf, Maybe, check_form
 
 
 @pytest.mark.parametrize(

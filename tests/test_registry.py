@@ -6,9 +6,9 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from farshore import registry as module
+from farshore.base import registry as module
+from farshore.base.registry import Registry
 from farshore.errors import FarshoreError
-from farshore.registry import Registry
 
 
 def registry() -> Registry:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from farshore.base.state import load_state, save_state
 from farshore.errors import StateError
-from farshore.state import load_state, save_state
 
 TREE = {
     "numbers": [1, 2.5, True, None, "text"],

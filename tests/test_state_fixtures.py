@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import farshore
+from farshore.base.state import VERSION
 from farshore.errors import FarshoreError
-from farshore.state import VERSION
 
 FIXTURES = Path(__file__).parent / "fixtures"
 STATES = FIXTURES / "states"

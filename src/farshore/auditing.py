@@ -16,11 +16,11 @@ from typing import Any
 
 import pandas as pd
 
+from .base.files import write_output
 from .benchmarks.own import OwnBenchmark
 from .benchmarks.source import make_benchmark
 from .comparing import carry_out_quietly, find_data
 from .errors import FarshoreError
-from .files import write_output
 from .findings.candidates import plan_audit, recommended, usual_methods
 from .findings.found import Findings, TooFew, check_enough, find_all
 from .findings.unlike import read_sites

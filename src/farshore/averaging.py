@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .base.forms import FormError, Like, check_form, check_keys
 from .execution import match_layout
-from .forms import FormError, Like, check_form, check_keys
 from .networks.network import Network
 from .settings import RunSettings
 

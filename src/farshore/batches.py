@@ -13,12 +13,12 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from .base.randomness import Generators
 from .batch import Batch
 from .data.domain import Rows
 from .memory.memory import Fields, Memory
 from .methods.method import Method
 from .networks.network import EVALUATION_ROWS
-from .randomness import Generators
 from .settings import RunSettings
 from .system import Setup
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import pandas as pd
 
+from .base.files import write_output
 from .benchmarks import BENCHMARKS
 from .benchmarks.image_folder import ImageFolder
 from .benchmarks.table import Table
@@ -28,7 +29,6 @@ from .engines.local import LocalEngine
 from .engines.work import Outcome
 from .errors import FarshoreError, unknown
 from .evaluation.over_units import Scores, over_units, paired_difference
-from .files import write_output
 from .optimization import choose_device
 from .plan.comparison import make_comparison, plan_comparison
 from .plan.plan import Plan, Planned

@@ -22,11 +22,11 @@ import torch
 from torch import Tensor, nn
 
 from . import __version__
+from .base.files import write_output
 from .data.dates import expand
 from .data.table import LIMIT, TablePreprocessing
 from .errors import FarshoreError, needs
 from .evaluation.calibration import Calibration, unchanged
-from .files import write_output
 from .learner import Learner
 
 MISSING = -1

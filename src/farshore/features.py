@@ -24,16 +24,16 @@ import torch
 from torch import Tensor
 
 from .augmentation import Augmentation
+from .base.files import temporary_path, write_atomic
+from .base.lock import InUseError, exclusive
+from .base.randomness import generator
 from .data.domain import Array, Domain, Rows
 from .data.public_files import data_root, known_checksum
 from .data.seal import weights_checksum
 from .errors import FarshoreError
 from .execution import cpu_threads, usual_threads
-from .files import temporary_path, write_atomic
-from .lock import InUseError, exclusive
 from .networks.freezing import Frozen, frozen_shape
 from .observer import Observer
-from .randomness import generator
 
 VERSION = 1
 # Values of inputs in one batch, and the limits on its rows.

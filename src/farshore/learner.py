@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from .backbone import Backbone
+from .base.forms import FormError
+from .base.state import save_state
 from .checkpoints import Checkpoints
 from .conversion import Conversion
 from .data.convert import Label, check_classes
@@ -27,7 +29,6 @@ from .errors import FarshoreError, unknown
 from .evaluation.scores import score
 from .execution import check_way
 from .features import FeatureCache
-from .forms import FormError
 from .learner_arguments import check_arguments, check_weighs_rows
 from .learner_state import FROZEN, check_state, stored_form
 from .methods import METHODS
@@ -37,7 +38,6 @@ from .observer import Observer
 from .optimization import find_device
 from .settings import RunSettings
 from .settings import divide as divide_settings
-from .state import save_state
 from .system import SYSTEMS, Setup, System
 from .trained_part import check_training, resolve_train, usual_profile
 

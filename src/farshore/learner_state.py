@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
+from .base.forms import FormError, ListOf, MapOf, Maybe, check_form, check_keys
 from .data.domain import RowForm
 from .data.image_folder import ImagePreprocessing
 from .data.preprocessing import Preprocessing
-from .forms import FormError, ListOf, MapOf, Maybe, check_form, check_keys
 
 # The arguments that recreate the learner.
 CONFIG: dict[str, Any] = {

@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 
 from . import catalog
+from .base.origin import hardware, versions
+from .base.randomness import generator
 from .batches import ALL_SOURCES
 from .benchmarks import BENCHMARKS
 from .benchmarks.own_images import OwnImages
@@ -34,9 +36,7 @@ from .features import FeatureCache
 from .learner import Learner
 from .networks.network import Network
 from .observer import Observer, follow
-from .origin import hardware, versions
 from .profiles import PROFILES
-from .randomness import generator
 from .result import SPLITS, Result, Status, TargetScores
 from .resume import Resume
 from .run import Run

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from .base.files import write_atomic
 from .entry import Kind
 from .errors import StateError
 from .evaluation.transfer import backward_transfer, forgetting, source_performance
-from .files import write_atomic
 from .run import Run
 from .settings import explain
 

@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from .base.files import reason, write_atomic
+from .base.state import load_state
 from .errors import StateError
-from .files import reason, write_atomic
 from .learner import Learner
-from .state import load_state
 
 RECORD = "record.json"
 

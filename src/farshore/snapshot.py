@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from .averaging import WeightAverage
+from .base.forms import NAMES, FormError, Like, MapOf, check_form, check_keys, is_count
+from .base.randomness import Generators
 from .checkpoints import load_optimizers
-from .forms import NAMES, FormError, Like, MapOf, check_form, check_keys, is_count
 from .memory.memory import Memory, RowForm
 from .methods.method import Method, unknown_parts
 from .optimization import check_optimizers
-from .randomness import Generators
 from .system import Setup
 
 PARTS = dict.fromkeys(

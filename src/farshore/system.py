@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from .base.registry import Registry
 from .data.domain import Domain, Rows
 from .entry import Entry
 from .errors import FarshoreError
 from .memory.memory import Fields
 from .networks.network import Network
 from .observer import Observer
-from .registry import Registry
 from .settings import RunSettings
 
 if TYPE_CHECKING:

@@ -17,9 +17,10 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from .allocation import check_fits, explain_shortage
 from .augmentation import Augmentation
 from .averaging import WeightAverage
+from .base.allocation import check_fits, explain_shortage
+from .base.randomness import Generators, seeded
 from .batches import ALL_SOURCES, AllSources, Batches, Rehearsal
 from .checkpoints import Checkpoints
 from .cuda_graphs import steps_of
@@ -35,7 +36,6 @@ from .networks.build import check_sizes, make_network
 from .networks.network import EVALUATION_ROWS
 from .optimization import check_finite, make_optimizer
 from .profiles import PROFILES
-from .randomness import Generators, seeded
 from .snapshot import restore_snapshot, take_snapshot
 from .system import Setup, System, Usage, widened
 

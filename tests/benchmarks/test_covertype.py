@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farshore import Run, execute
+from farshore.base.randomness import generator
 from farshore.benchmarks import covertype
 from farshore.benchmarks.covertype import (
     Covertype,
@@ -25,7 +26,6 @@ from farshore.benchmarks.covertype_zones import LAND_TYPES, ZONES, CovertypeZone
 from farshore.benchmarks.source import make_scenario
 from farshore.data.seal import FrozenModel
 from farshore.errors import FarshoreError
-from farshore.randomness import generator
 from farshore.testing import check_benchmark
 
 

@@ -109,7 +109,7 @@ def test_no_image_of_the_target_is_in_a_source(few: Path) -> None:
 
 
 def _split(seed: int) -> tuple[np.ndarray, np.ndarray]:
-    from farshore.randomness import generator
+    from farshore.base.randomness import generator
 
     order = torch.randperm(50, generator=generator(seed, "cifar10-c", "images")).numpy()
     return np.sort(order[:10]), np.sort(order[10:])

@@ -175,7 +175,7 @@ def test_a_result_is_written_once_there_is_space_again(
 def test_a_model_that_cannot_be_saved_does_not_cost_the_result(
     typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from farshore import state
+    from farshore.base import state
 
     def full(path: Path, data: bytes) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -204,7 +204,7 @@ def test_a_disk_that_fills_during_a_run_costs_no_result(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr("farshore.engines.work.append_line", full)
-    monkeypatch.setattr("farshore.state.write_atomic", full)
+    monkeypatch.setattr("farshore.base.state.write_atomic", full)
     with InlineEngine() as engine:
         progress = carry_out(plan, store, engine, todo=open_runs(plan, store)[0])
     assert progress.failures == []

@@ -359,7 +359,7 @@ def test_values_too_large_to_add_up_are_refused_and_nothing_is_learned() -> None
 def test_too_wide_a_projection_is_refused_ahead_of_any_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(farshore.allocation, "usable_bytes", lambda: 1 << 20)
+    monkeypatch.setattr(farshore.base.allocation, "usable_bytes", lambda: 1 << 20)
     learner = Learner("mlp", "ridge", settings={"random_features": 9000}, preprocess="none")
     with pytest.raises(FarshoreError, match="set random_features to a lower number"):
         learner.learn(*toy_rows(0), domain="a")

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from farshore.base.names import natural_key
 from farshore.data import image_folder
 from farshore.data.image_folder import ImagePreprocessing, list_images, read_images
 from farshore.errors import FarshoreError
-from farshore.names import natural_key
 
 
 def save(path: Path, pixels: np.ndarray, **options: object) -> str:

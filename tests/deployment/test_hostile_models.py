@@ -99,7 +99,7 @@ def test_options_that_mean_nothing_are_refused_ahead_of_everything(
 def test_a_batch_that_no_memory_holds_is_refused_before_it_is_allocated(
     models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("farshore.allocation.usable_bytes", lambda: 10_000)
+    monkeypatch.setattr("farshore.base.allocation.usable_bytes", lambda: 10_000)
     with pytest.raises(FarshoreError, match="lower batch_size"):
         learn(
             tmp_path / "model",

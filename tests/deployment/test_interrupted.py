@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from torch import Tensor
 
-from farshore import state
+from farshore.base import state
 from farshore.cli.app import main
 from farshore.deployment.changes import forget, learn, take_back
 from farshore.deployment.familiarity import past_rows

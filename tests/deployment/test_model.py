@@ -15,12 +15,12 @@ import pytest
 from PIL import Image
 
 import farshore
+from farshore.base.lock import exclusive
 from farshore.deployment.changes import learn
 from farshore.deployment.model import Model
 from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
 from farshore.loading import load
-from farshore.lock import exclusive
 from farshore.testing import differences
 
 QUICK = {"batch_size": 8, "learning_rate": 0.01}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from farshore.base.randomness import derive
 from farshore.benchmarks.source import make_benchmark
 from farshore.errors import FarshoreError
-from farshore.randomness import derive
 from farshore.search.space import capped, distributions, grid, run_seed, trial_settings
 from farshore.settings import Choice, Power, Uniform, UniformInt
 

@@ -23,13 +23,13 @@ import torch
 from damaging import edited, mutate
 from PIL import Image
 
+from farshore.base.state import load_state
 from farshore.deployment.changes import learn, take_back
 from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns, read_site
 from farshore.errors import FarshoreError
 from farshore.learner import Learner
 from farshore.loading import load
-from farshore.state import load_state
 from farshore.testing import differences
 
 pytestmark = pytest.mark.soak

@@ -23,9 +23,9 @@ import pandas as pd
 import pytest
 from killing import HERE, WORKER_MOMENT, Ended, Killer, alive
 
+from farshore.base.state import MANIFEST, load_parts
 from farshore.deployment.familiarity import past_rows
 from farshore.loading import load
-from farshore.state import MANIFEST, load_parts
 from farshore.store.store import Store
 from farshore.testing import differences
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..registry import Registry
+from ..base.registry import Registry
 
 if TYPE_CHECKING:
     from .adaptation import Adaptation

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.optim import SGD, Optimizer
 
+from ..base.randomness import seeded
 from ..data.inputs import Inputs
 from ..networks.network import Network
-from ..randomness import seeded
 from ..settings import setting
 from .adaptation import (
     AFTERWARDS,

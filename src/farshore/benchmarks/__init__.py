@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..lazy import lazy_exports
-from ..registry import Registry
+from ..base.lazy import lazy_exports
+from ..base.registry import Registry
 
 if TYPE_CHECKING:
     from .benchmark import Benchmark as Benchmark

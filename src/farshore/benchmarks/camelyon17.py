@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
+from ..base.randomness import derive
 from ..data.domain import Domain
 from ..data.image_folder import read_images
 from ..errors import FarshoreError
-from ..randomness import derive
 from .extended import ExtendedImages, repeated
 from .image import ImageBenchmark
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..randomness import generator
+from ..base.randomness import generator
 from .covertype import (
     AREAS,
     CLASS_NUMBERS,

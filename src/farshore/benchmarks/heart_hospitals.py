@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import torch
 
+from ..base.randomness import derive
 from ..data.domain import Domain
 from ..data.table import TablePreprocessing
-from ..randomness import derive
 from .benchmark import Benchmark
 
 NUMBERS = ("age", "sex", "trestbps", "chol", "fbs", "thalach", "exang", "oldpeak", "ca")

@@ -9,9 +9,9 @@ import torch
 from sklearn.datasets import load_digits
 from torch import Tensor
 
+from ..base.randomness import derive, generator
 from ..data.domain import Domain
 from ..data.images import rotate
-from ..randomness import derive, generator
 from .benchmark import Benchmark
 
 

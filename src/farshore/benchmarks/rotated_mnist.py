@@ -10,12 +10,12 @@ from typing import ClassVar
 import numpy as np
 import torch
 
+from ..base.randomness import derive, generator
 from ..data.archives import read_gzip
 from ..data.domain import Domain
 from ..data.images import rotate
 from ..data.public_files import PublicFile
 from ..errors import FarshoreError
-from ..randomness import derive, generator
 from .prepared import PreparedBenchmark
 
 MIRRORS = (

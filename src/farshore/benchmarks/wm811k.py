@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from ..base.randomness import derive
 from ..data.domain import Domain
 from ..data.inert_pickle import read_inert
 from ..errors import FarshoreError
-from ..randomness import derive
 from .extended import ExtendedImages, repeated
 from .image import ImageBenchmark
 

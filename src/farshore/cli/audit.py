@@ -122,8 +122,8 @@ def audit(
     """
     arguments = locals() | NOT_GIVEN
     from ..auditing import carry_out_audit
+    from ..base.files import check_writable
     from ..benchmarks.source import make_benchmark
-    from ..files import check_writable
     from ..optimization import choose_device
     from ..plan.plan import Plan
     from ..plan.select import select_methods

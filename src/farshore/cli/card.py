@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..files import print_output, write_output
+from ..base.files import print_output, write_output
 from .data_options import OwnNetworkFlag
 
 

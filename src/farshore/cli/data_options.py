@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from ..base.files import TABLE_SUFFIXES
 from ..errors import FarshoreError
-from ..files import TABLE_SUFFIXES
 
 BenchmarkArgument = Annotated[
     str,

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from ..base.files import print_output, write_output
 from ..errors import FarshoreError
-from ..files import print_output, write_output
 from .data_options import DecimalFlag, EncodingFlag, OwnNetworkFlag, SeparatorFlag
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..base.files import check_writable, print_output
 from ..errors import FarshoreError
-from ..files import check_writable, print_output
 from .data_options import (
     BenchmarkArgument,
     CategoriesFlag,

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ..base.files import write_output
 from ..errors import FarshoreError
-from ..files import write_output
 from .data_options import OwnNetworkFlag
 
 

@@ -93,7 +93,7 @@ def sweep(
 
     Example: farshore sweep experiments/small.yaml --workers 2
     """
-    from ..files import check_writable
+    from ..base.files import check_writable
     from ..optimization import choose_device
     from ..plan.experiment import check_search, make_book, read_experiment, search_by, start_from
     from ..plan.narrow import narrow

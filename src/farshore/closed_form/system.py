@@ -17,13 +17,14 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from ..allocation import check_fits, explain_shortage
+from ..base.allocation import check_fits, explain_shortage
+from ..base.forms import NAMES, FormError, Like, ListOf, check_form, check_keys
+from ..base.randomness import generator, seeded
 from ..checkpoints import Checkpoints
 from ..data.domain import Domain, Rows
 from ..data.seal import training
 from ..errors import FarshoreError
 from ..execution import cpu_threads, usual_threads
-from ..forms import NAMES, FormError, Like, ListOf, check_form, check_keys
 from ..memory.memory import Fields
 from ..methods.finetune import Finetune
 from ..methods.method import balanced_weights
@@ -31,7 +32,6 @@ from ..networks.build import check_sizes, is_pretrained, make_network, plain_net
 from ..networks.network import ImageInputs, Network
 from ..observer import Observer
 from ..profiles import PROFILES
-from ..randomness import generator, seeded
 from ..settings import MethodSettings
 from ..system import Setup, System, Usage, widened
 from ..trainer import Trainer

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from ..base.forms import NAMES, FormError, Like, MapOf, check_form, check_keys
 from ..data.domain import Domain, Rows
 from ..errors import FarshoreError
-from ..forms import NAMES, FormError, Like, MapOf, check_form, check_keys
 from ..memory.memory import Fields
 from ..methods import METHODS
 from ..observer import Observer

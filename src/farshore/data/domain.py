@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..base.randomness import generator
 from ..errors import FarshoreError
-from ..randomness import generator
 
 Array = Tensor | np.ndarray
 # Shape and type of one row, without the axis of the rows.

@@ -18,9 +18,9 @@ import numpy as np
 import pandas as pd
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from ..base.forms import FormError
+from ..base.names import natural_key
 from ..errors import FarshoreError
-from ..forms import FormError
-from ..names import natural_key
 from .progress import followed
 
 # The path of a file, or its contents.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..base.forms import NAMES, FormError, MapOf, Maybe, check_form
 from ..errors import StateError
-from ..forms import NAMES, FormError, MapOf, Maybe, check_form
 from .dates import part_names
 from .image_folder import ImagePreprocessing
 from .table import TablePreprocessing

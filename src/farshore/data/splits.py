@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..base.randomness import derive, generator
 from ..errors import FarshoreError
-from ..randomness import derive, generator
 
 SHARE = 0.2
 

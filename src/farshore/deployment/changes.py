@@ -13,19 +13,10 @@ from pathlib import Path
 
 from torch import Tensor
 
-from ..checkpoints import EVERY, Checkpoints
-from ..data.convert import encode_labels
-from ..data.progress import following
-from ..data.public_files import known_checksum
-from ..data.read_table import TextForm
-from ..data.steps import usual_steps
-from ..errors import DivergedError, FarshoreError, StateError
-from ..forms import FormError
-from ..learner import Learner
-from ..lock import exclusive
-from ..names import check_name
-from ..observer import Observer, follow
-from ..state import (
+from ..base.forms import FormError
+from ..base.lock import exclusive
+from ..base.names import check_name
+from ..base.state import (
     MANIFEST,
     check_undo,
     current_tag,
@@ -35,6 +26,15 @@ from ..state import (
     remove_state,
     undo,
 )
+from ..checkpoints import EVERY, Checkpoints
+from ..data.convert import encode_labels
+from ..data.progress import following
+from ..data.public_files import known_checksum
+from ..data.read_table import TextForm
+from ..data.steps import usual_steps
+from ..errors import DivergedError, FarshoreError, StateError
+from ..learner import Learner
+from ..observer import Observer, follow
 from .calibrate import Calibrated, fit_labelled, fit_unlabelled
 from .gate import Gate
 from .log import FORGOTTEN, Entry, log_state, read_log

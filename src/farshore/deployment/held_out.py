@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..base.forms import LARGEST_NUMBER, FormError, Like, MapOf, check_form
+from ..base.randomness import generator
 from ..data.domain import Rows
 from ..evaluation.calibration import confidences, fit_temperature
-from ..forms import LARGEST_NUMBER, FormError, Like, MapOf, check_form
 from ..learner import Learner
-from ..randomness import generator
 
 # At most this many rows, and bytes of inputs, are held out per site.
 MOST_ROWS = 200

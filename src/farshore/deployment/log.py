@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from .. import __version__
-from ..forms import ListOf, MapOf, Maybe, check_form
+from ..base.forms import ListOf, MapOf, Maybe, check_form
 
 # How a forgotten site is named in the log, with the checksum of its name.
 FORGOTTEN = "forgotten site"

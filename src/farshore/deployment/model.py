@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from .. import __version__
+from ..base.state import load_parts, remove_obsolete, save_state
 from ..checkpoints import Checkpoints
 from ..data.columns import sort_classes
 from ..data.convert import as_weights, encode_labels
@@ -38,11 +39,6 @@ from ..evaluation.calibration import Calibration, probabilities
 from ..learner import Learner
 from ..loading import from_state_dict
 from ..observer import Observer
-from ..state import (
-    load_parts,
-    remove_obsolete,
-    save_state,
-)
 from .estimate import Estimate, NoEstimate
 from .familiarity import moments, past_rows
 from .gate import Agreement, Gate, agreement, is_unclear, quick_agreement

@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from ..base.origin import commit, versions
 from ..errors import StateError
-from ..origin import commit, versions
 from ..plan.plan import Plan, Planned
 from ..store.claim import is_stale, remove_litter
 from ..store.store import Store

@@ -9,12 +9,12 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
+from ..base.files import reason, write_atomic
+from ..base.randomness import generator
 from ..data.domain import Domain, Rows
 from ..data.scenario import Scenario
 from ..errors import StateError
-from ..files import reason, write_atomic
 from ..learner import Learner
-from ..randomness import generator
 
 ROWS_PER_DOMAIN = 500
 

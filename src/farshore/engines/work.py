@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 from torch import Tensor
 
+from ..base.files import append_line, reason, write_atomic
 from ..errors import FarshoreError, StateError
-from ..files import append_line, reason, write_atomic
 from ..loggers import make_logger
 from ..observer import Observer
 from ..protocol import execute

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..base.randomness import derive
 from ..evaluation.over_units import Scores, paired_difference
-from ..randomness import derive
 from ..result import Result
 
 RESAMPLES = 1000

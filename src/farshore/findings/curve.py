@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..randomness import derive
+from ..base.randomness import derive
 from ..result import Result
 
 RESAMPLES = 1000

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..base.randomness import derive
 from ..evaluation.over_units import Difference, paired_difference
-from ..randomness import derive
 from .unlike import SiteRows
 
 HALVES = 4

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from ..base.randomness import derive
 from ..benchmarks.source import make_benchmark
 from ..data.domain import Domain
 from ..data.table import TablePreprocessing
-from ..randomness import derive
 
 # The classifier sees at most this many rows of a site, and of all others together.
 MOST_ROWS = 1000

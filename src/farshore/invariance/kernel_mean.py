@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from ..forms import Like
+from ..base.forms import Like
 from .invariance import Invariance, Statistic
 
 MEDIAN_ROWS = 1000

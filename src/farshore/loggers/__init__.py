@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..base.lazy import lazy_exports
 from ..errors import needs, unknown
-from ..lazy import lazy_exports
 
 if TYPE_CHECKING:
     from .csv_file import CSV as CSV

@@ -8,8 +8,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from ..base.forms import LARGEST_NUMBER, FormError, Like
 from ..batch import Draw
-from ..forms import LARGEST_NUMBER, FormError, Like
 from ..settings import RunSettings
 from .memory import Fields, RowForm, as_draw, empty_rows, share
 from .reservoir import ReservoirMemory

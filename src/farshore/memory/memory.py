@@ -14,10 +14,10 @@ from typing import Any, ClassVar, Protocol, Self
 import torch
 from torch import Tensor
 
-from ..allocation import check_fits
+from ..base.allocation import check_fits
+from ..base.forms import FormError, Like, check_keys
 from ..batch import Draw
 from ..errors import FarshoreError
-from ..forms import FormError, Like, check_keys
 from ..settings import RunSettings
 
 # Rows by field: `inputs`, `labels` and the outputs the method stores per row; [n, ...] each.

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..base.forms import NAMES, FormError, check_form, check_keys
 from ..batch import Draw
 from ..errors import FarshoreError
-from ..forms import NAMES, FormError, check_form, check_keys
 from ..settings import RunSettings
 from .memory import Fields, Memory, RowForm, Source, as_draw, positions, share
 from .reservoir import ReservoirMemory

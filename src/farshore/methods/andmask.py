@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from ..base.forms import NAMES, ListOf
 from ..batch import Batch
 from ..data.domain import Rows
-from ..forms import NAMES, ListOf
 from ..invariance.risk import distillation
 from ..invariance.sign_agreement import SignAgreement, remove_conflict
 from ..memory import Memory

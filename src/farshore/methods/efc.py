@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from ..base.forms import Like, Maybe
 from ..batch import Batch
 from ..data.domain import Rows
 from ..errors import FarshoreError
-from ..forms import Like, Maybe
 from ..memory import Memory
 from ..networks.network import Network
 from ..settings import MethodSettings, Uniform, setting

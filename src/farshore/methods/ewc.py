@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 
+from ..base.forms import Maybe
 from ..batch import Batch
 from ..data.domain import Rows
-from ..forms import Maybe
 from ..memory import Memory
 from ..networks.network import Network
 from ..settings import Choice, MethodSettings, setting

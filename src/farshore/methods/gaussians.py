@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..forms import Like, ListOf, MapOf, check_form
+from ..base.forms import Like, ListOf, MapOf, check_form
 
 # Added to the diagonal of a covariance, as in EFC's code; relative to the mean variance if that is
 # above 1.

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import torch
 from torch.optim import Optimizer
 
+from ..base.forms import NAMES, Like, ListOf, MapOf, check_form
 from ..data.domain import Rows
-from ..forms import NAMES, Like, ListOf, MapOf, check_form
 from ..invariance.invariance import Invariance, Priors, Statistic
 from ..networks.network import Network
 from ..optimization import reset_optimizers

@@ -203,7 +203,7 @@ class Method(Entry):
         return state
 
     def state_form(self) -> Any:
-        """The form of a saved state (`farshore.forms`), for the check before it is loaded.
+        """The form of a saved state (`farshore.base.forms`), for the check before it is loaded.
 
         By default that of the fresh method's own state, in which None and empty lists or
         dictionaries stand for anything. A method whose state grows says how.

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from ..base.forms import FormError
 from ..batch import Batch
 from ..data.domain import Rows
-from ..forms import FormError
 from ..invariance.invariance import Invariance, Statistic
 from ..memory import Memory
 from ..networks.network import Network

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import mse_loss, normalize
 
+from ..base.forms import Maybe
 from ..batch import Batch, Draw
 from ..data.domain import Rows
-from ..forms import Maybe
 from ..memory import Memory
 from ..networks.network import Network
 from ..networks.winners import sparse

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from ..base.forms import Maybe
 from ..batch import Batch
 from ..data.domain import Rows
-from ..forms import Maybe
 from ..memory import Memory
 from ..networks.network import Network
 from ..settings import MethodSettings, Uniform, setting

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..lazy import lazy_exports
-from ..registry import Registry
+from ..base.lazy import lazy_exports
+from ..base.registry import Registry
 
 if TYPE_CHECKING:
     from .network import HiddenUnits as HiddenUnits

@@ -20,12 +20,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ..base.files import check_writable
+from ..base.lock import InUseError, exclusive
+from ..base.names import LONGEST_NAME
 from ..benchmarks.benchmark import Benchmark
 from ..benchmarks.source import make_benchmark
 from ..errors import FarshoreError
-from ..files import check_writable
-from ..lock import InUseError, exclusive
-from ..names import LONGEST_NAME
 from ..store.identity import typed_settings
 from ..store.store import Store
 from .experiment import Experiment, Part, Search, explain_keys, make_book

@@ -21,10 +21,10 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from .. import catalog
+from ..base.names import find_problem
 from ..benchmarks import BENCHMARKS
 from ..benchmarks.source import make_benchmark
 from ..errors import FarshoreError, unknown
-from ..names import find_problem
 from ..networks.build import plain_network_settings
 from ..search.selection import Rule
 from ..search.space import run_seed

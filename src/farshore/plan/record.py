@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..base.files import write_output
 from ..errors import FarshoreError
-from ..files import write_output
 from .bounded_yaml import write_yaml
 from .experiment import Book, Experiment, check_dependencies, needs, read_experiment
 

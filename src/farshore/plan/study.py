@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from ..base.randomness import derive
 from ..benchmarks.benchmark import Benchmark
 from ..benchmarks.source import make_benchmark
 from ..errors import StateError
 from ..evaluation.transfer import average
-from ..randomness import derive
 from ..run import Run
 from ..search.optuna_search import RANDOM_TRIALS, Past, find_optuna, propose, seen_scores
 from ..search.space import capped, defaults, distributions, trial_settings

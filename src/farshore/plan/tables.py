@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 
 from .. import catalog
+from ..base.files import write_output
 from ..errors import FarshoreError
 from ..evaluation.averages import mean, standard_error
-from ..files import write_output
 from ..result import Result
 from ..search.selection import Chosen
 from ..spreadsheet import as_csv_text

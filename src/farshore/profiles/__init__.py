@@ -5,7 +5,7 @@ Other packages add theirs under the entry-point group `farshore.profiles`.
 
 from __future__ import annotations
 
-from ..registry import Registry
+from ..base.registry import Registry
 from ..settings import Profile
 
 PROFILES: Registry[Profile] = Registry(

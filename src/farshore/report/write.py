@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from ..base.files import write_output
 from ..errors import FarshoreError
-from ..files import write_output
 from ..spreadsheet import as_csv_text
 from . import printed
 from .build import build_report

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from .. import catalog
+from ..base.randomness import derive
 from ..benchmarks.benchmark import Benchmark
 from ..errors import FarshoreError
 from ..profiles import PROFILES
-from ..randomness import derive
 from ..settings import Choice, Distribution, Power, UniformInt
 
 

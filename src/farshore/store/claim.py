@@ -22,8 +22,8 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
+from ..base.files import TEMPORARY_END, temporary_path
 from ..errors import FarshoreError
-from ..files import TEMPORARY_END, temporary_path
 
 BEAT_SECONDS = 2.0
 STALE_SECONDS = 120.0

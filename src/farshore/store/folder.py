@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ..base.files import reason, remove_folder, remove_temporary, write_atomic
 from ..errors import StateError
-from ..files import reason, remove_folder, remove_temporary, write_atomic
 from ..result import Result
 
 FEATURES = "features.safetensors"

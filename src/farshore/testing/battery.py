@@ -8,8 +8,8 @@ from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from unittest import SkipTest
 
+from ..base.registry import Registry
 from ..errors import FarshoreError
-from ..registry import Registry
 
 if TYPE_CHECKING:
     import pytest

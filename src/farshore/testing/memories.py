@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from ..base.state import load_state, save_state
 from ..batch import Draw
 from ..errors import FarshoreError
 from ..memory import MEMORIES, Fields, Memory
 from ..memory.memory import MIXED, row_bytes
 from ..settings import RunSettings
-from ..state import load_state, save_state
 from .battery import Battery, Check, ensure, refused
 from .trees import copied, differences, tensors
 from .waiting import Waiting

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from ..base.randomness import seeded
 from ..errors import FarshoreError
 from ..networks import NETWORKS, Network
 from ..networks.build import build_network, plain_network_settings
-from ..randomness import seeded
 from .battery import Battery, Check, ensure, not_for, refused
 from .trees import copied, differences
 

@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..base.randomness import derive
 from ..benchmarks import BENCHMARKS, Benchmark
 from ..data.domain import Domain
 from ..learner import Learner
 from ..methods import METHODS
 from ..networks.network import ImageInputs, Network
 from ..observer import Observer
-from ..randomness import derive
 
 # Under these every term of a method is at work within a few steps.
 TOY_SETTINGS = {"batch_size": 8, "learning_rate": 0.005}

@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..base.forms import NAMES, FormError, Like, check_form
+from ..base.randomness import derive
 from ..data.domain import Domain, Rows
 from ..errors import FarshoreError, StateError
-from ..forms import NAMES, FormError, Like, check_form
 from ..memory.memory import Fields, RowForm
 from ..memory.partitions import PartitionedMemory
 from ..profiles import PROFILES
-from ..randomness import derive
 from ..system import Setup, System, Usage
 from .boosted import fit_lightgbm, fit_sklearn
 from .compiled import CompiledTrees

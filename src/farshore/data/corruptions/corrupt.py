@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from ...base.randomness import derive
 from ...errors import FarshoreError, unknown
-from ...randomness import derive
 from ..public_files import PublicFile
 from . import blur, digital, noise, weather
 from .draws import Draws

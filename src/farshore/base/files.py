@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from .errors import FarshoreError, StateError
+from ..errors import FarshoreError, StateError
 
 # The ends of the names of tables that can be read; text files may be compressed (.csv.gz).
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".feather", ".arrow")

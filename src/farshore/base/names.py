@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from .errors import FarshoreError
+from ..errors import FarshoreError
 
 LONGEST_NAME = 100
 _DIGITS = re.compile(r"(\d+)", re.ASCII)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from .errors import FarshoreError
+from ..errors import FarshoreError
 
 GIB = 1 << 30
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from .errors import FarshoreError
+from ..errors import FarshoreError
 from .files import NO_FOLLOW, reason
 
 try:

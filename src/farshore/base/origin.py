@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from . import __version__
+from .. import __version__
 
 
 def versions() -> dict[str, str]:

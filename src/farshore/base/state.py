@@ -23,7 +23,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
-from .errors import StateError
+from ..errors import StateError
 from .files import TEMPORARY_END, reason, sync_folder, write_atomic
 
 FORMAT = "farshore-state"

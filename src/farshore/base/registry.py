@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Generic, TypeVar
 
-from .errors import FarshoreError, unknown
+from ..errors import FarshoreError, unknown
 
 T = TypeVar("T")
 

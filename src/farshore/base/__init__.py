@@ -1,0 +1,1 @@
+"""The base that everything stands on: files, locks, states, registries, randomness, names."""
