@@ -30,10 +30,10 @@ from torch import Tensor
 import farshore
 from farshore.benchmarks.covertype_zones import CovertypeZones
 from farshore.benchmarks.rotated_digits import RotatedDigits, RotatedDigitsStream
-from farshore.data import columns
-from farshore.data.cells import as_numbers
 from farshore.data.seal import FrozenModel
-from farshore.data.table import TablePreprocessing
+from farshore.data.tables import columns
+from farshore.data.tables.cells import as_numbers
+from farshore.data.tables.table import TablePreprocessing
 from farshore.evaluation.over_units import Scores, paired_difference
 from farshore.store.ranking import scores_by_target
 

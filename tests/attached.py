@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.optim import SGD
 
 from farshore import Learner
-from farshore.batch import Batch, Draw
+from farshore.data.batch import Batch, Draw
 from farshore.methods import METHODS
 from farshore.networks.network import Network
 

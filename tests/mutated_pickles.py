@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 from official import old_pickle, wafers
 
-from farshore.data.inert_pickle import read_inert
+from farshore.data.downloads.inert_pickle import read_inert
 from farshore.errors import FarshoreError
 
 STRANGE = (

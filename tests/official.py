@@ -17,7 +17,7 @@ from farshore.benchmarks import corrupted
 from farshore.benchmarks.camelyon17 import FOLDER
 from farshore.benchmarks.wm811k import PATTERNS
 from farshore.data.corruptions import corrupt
-from farshore.data.public_files import PublicFile, checksum
+from farshore.data.downloads.public_files import PublicFile, checksum
 
 
 def use_made_frost(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

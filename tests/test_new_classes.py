@@ -14,7 +14,7 @@ import farshore
 from farshore import Learner
 from farshore.benchmarks.source import make_scenario
 from farshore.cli.app import main
-from farshore.data.columns import named_classes
+from farshore.data.tables.columns import named_classes
 from farshore.deployment.model import Model
 from farshore.errors import FarshoreError
 from farshore.methods import METHODS

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farshore.spreadsheet import FORMULA, as_csv_text, plain_cell
+from farshore.data.tables.spreadsheet import FORMULA, as_csv_text, plain_cell
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+cmd|' /C calc'!A0", "-x", "@SUM(A1)", "\tx", "\rx"])

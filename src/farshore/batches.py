@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from .base.randomness import Generators
-from .batch import Batch
+from .data.batch import Batch
 from .data.domain import Rows
 from .memory.memory import Fields, Memory
 from .methods.method import Method

@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from .data.frames import Preprocess
+from .data.tables.frames import Preprocess
 from .errors import FarshoreError
 from .learner import Learner
 from .loading import from_state_dict

@@ -23,8 +23,8 @@ from torch import Tensor, nn
 
 from . import __version__
 from .base.files import write_output
-from .data.dates import expand
-from .data.table import LIMIT, TablePreprocessing
+from .data.tables.dates import expand
+from .data.tables.table import LIMIT, TablePreprocessing
 from .errors import FarshoreError, needs
 from .evaluation.calibration import Calibration, unchanged
 from .learner import Learner

@@ -28,7 +28,7 @@ from .base.files import temporary_path, write_atomic
 from .base.lock import InUseError, exclusive
 from .base.randomness import generator
 from .data.domain import Array, Domain, Rows
-from .data.public_files import data_root, known_checksum
+from .data.downloads.public_files import data_root, known_checksum
 from .data.seal import weights_checksum
 from .errors import FarshoreError
 from .execution import cpu_threads, usual_threads

@@ -19,11 +19,11 @@ from .base.forms import FormError
 from .base.state import save_state
 from .checkpoints import Checkpoints
 from .conversion import Conversion
-from .data.convert import Label, check_classes
 from .data.domain import Domain, RowForm, Rows, check_row_form, row_form
-from .data.frames import Preprocess
 from .data.preprocessing import Preprocessing, from_state
 from .data.steps import usual_steps
+from .data.tables.convert import Label, check_classes
+from .data.tables.frames import Preprocess
 from .entry import Entry
 from .errors import FarshoreError, unknown
 from .evaluation.scores import score

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .data.frames import PREPROCESS
+from .data.tables.frames import PREPROCESS
 from .entry import Entry
 from .errors import FarshoreError
 from .settings import RunSettings

@@ -10,7 +10,7 @@ import torch
 
 from .base.forms import FormError, ListOf, MapOf, Maybe, check_form, check_keys
 from .data.domain import RowForm
-from .data.image_folder import ImagePreprocessing
+from .data.images.image_folder import ImagePreprocessing
 from .data.preprocessing import Preprocessing
 
 # The arguments that recreate the learner.

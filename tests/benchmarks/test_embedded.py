@@ -11,7 +11,7 @@ from farshore.benchmarks import BENCHMARKS
 from farshore.benchmarks.heart_hospitals import HeartHospitals
 from farshore.benchmarks.rotated_digits import RotatedDigits, RotatedDigitsStream, _digits
 from farshore.data.domain import Domain
-from farshore.data.images import rotate
+from farshore.data.images.images import rotate
 from farshore.data.seal import FrozenModel
 
 

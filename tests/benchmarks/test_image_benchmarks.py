@@ -17,8 +17,8 @@ from farshore.benchmarks.corrupted import CLEAN, GENERATED, PAIRS
 from farshore.benchmarks.source import make_scenario
 from farshore.benchmarks.tinyimagenet_c import TinyImageNetC
 from farshore.benchmarks.wm811k import WM811K, WM811KExtended, cut_lots, resize
-from farshore.data.inert_pickle import read_inert
-from farshore.data.prepared import Prepared
+from farshore.data.downloads.inert_pickle import read_inert
+from farshore.data.downloads.prepared import Prepared
 from farshore.data.seal import FrozenModel
 from farshore.errors import FarshoreError
 from farshore.store.store import Store

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from farshore.benchmarks.prepared import PreparedBenchmark
-from farshore.data import prepared as sets
-from farshore.data.public_files import PublicFile, data_root, fetch
+from farshore.data.downloads import prepared as sets
+from farshore.data.downloads.public_files import PublicFile, data_root, fetch
 from farshore.errors import FarshoreError
 
 CONTENT = b"the official bytes " * 1000
@@ -213,7 +213,7 @@ def test_prepare_repairs_changed_bytes(tmp_path: Path) -> None:
 BUILD = """
 import sys, time, numpy as np
 from pathlib import Path
-from farshore.data.prepared import build
+from farshore.data.downloads.prepared import build
 def domains():
     for name in ("a", "b"):
         yield name, np.zeros((2000, 1000), np.uint8), np.zeros(2000, np.uint8)

@@ -10,7 +10,7 @@ import torch
 from farshore import Run, execute
 from farshore.benchmarks.rotated_mnist import RotatedMNIST, RotatedMNISTExtended, read_idx
 from farshore.benchmarks.source import make_scenario
-from farshore.data.images import rotate
+from farshore.data.images.images import rotate
 from farshore.data.seal import FrozenModel
 from farshore.errors import FarshoreError
 

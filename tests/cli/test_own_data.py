@@ -215,7 +215,7 @@ def test_prepare_without_a_network_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from farshore.benchmarks.rotated_mnist import RotatedMNIST
-    from farshore.data.public_files import PublicFile
+    from farshore.data.downloads.public_files import PublicFile
 
     monkeypatch.setattr(
         RotatedMNIST,

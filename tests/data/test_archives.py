@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from farshore.data.archives import read_gzip, unpack
+from farshore.data.downloads.archives import read_gzip, unpack
 from farshore.errors import FarshoreError
 
 

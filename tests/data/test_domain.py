@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from torch import nn
 
 from farshore.data.domain import Domain, Rows
-from farshore.data.images import rotate
+from farshore.data.images.images import rotate
 from farshore.data.scenario import arrange
 from farshore.data.seal import FrozenModel, SealedTarget, weights_checksum
-from farshore.data.table import TablePreprocessing
+from farshore.data.tables.table import TablePreprocessing
 from farshore.errors import FarshoreError, SealedTargetError
 
 

@@ -11,9 +11,9 @@ from torch.utils.data import Dataset, IterableDataset, TensorDataset
 
 import farshore
 from farshore import Learner
-from farshore.data.convert import from_dataset
-from farshore.data.image_folder import ImagePreprocessing
-from farshore.data.table import TablePreprocessing
+from farshore.data.images.image_folder import ImagePreprocessing
+from farshore.data.tables.convert import from_dataset
+from farshore.data.tables.table import TablePreprocessing
 from farshore.errors import FarshoreError
 
 

@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 from farshore.base.names import natural_key
-from farshore.data import image_folder
-from farshore.data.image_folder import ImagePreprocessing, list_images, read_images
+from farshore.data.images import image_folder
+from farshore.data.images.image_folder import ImagePreprocessing, list_images, read_images
 from farshore.errors import FarshoreError
 
 

@@ -8,8 +8,8 @@ import pytest
 from confined import confine
 from mutated_pickles import use, whole
 
-from farshore.data import inert_pickle
-from farshore.data.inert_pickle import read_inert
+from farshore.data.downloads import inert_pickle
+from farshore.data.downloads.inert_pickle import read_inert
 from farshore.errors import FarshoreError
 
 ARRAY = b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85C\x01b\x87R"

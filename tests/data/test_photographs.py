@@ -14,7 +14,7 @@ from torch import nn
 
 import farshore
 from farshore.benchmarks.source import make_scenario
-from farshore.data.image_folder import find_broken, read_images
+from farshore.data.images.image_folder import find_broken, read_images
 from farshore.data.progress import following
 from farshore.data.seal import FrozenModel
 from farshore.errors import FarshoreError

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farshore.data.cells import as_texts
-from farshore.data.columns import (
+from farshore.data.tables.cells import as_texts
+from farshore.data.tables.columns import (
     check_class_labels,
     column_notes,
     need_texts,
     need_times,
     plan_columns,
 )
-from farshore.data.read_table import read_table
-from farshore.data.table import TablePreprocessing
+from farshore.data.tables.read_table import read_table
+from farshore.data.tables.table import TablePreprocessing
 from farshore.errors import FarshoreError
 
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from farshore.data.cells import MISSING, MISSING_NUMBER, as_texts, is_number
-from farshore.data.columns import check_class_labels, need_texts, need_times, plan_columns
-from farshore.data.read_table import TextForm, read_table
+from farshore.data.tables.cells import MISSING, MISSING_NUMBER, as_texts, is_number
+from farshore.data.tables.columns import check_class_labels, need_texts, need_times, plan_columns
+from farshore.data.tables.read_table import TextForm, read_table
 from farshore.errors import FarshoreError
 
 few = settings(

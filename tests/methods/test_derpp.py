@@ -7,7 +7,7 @@ import torch
 from attached import attached, drawing, rows, small_network, trained, weights
 from torch import nn
 
-from farshore.batch import Batch, Draw
+from farshore.data.batch import Batch, Draw
 from farshore.memory import ReservoirMemory
 from farshore.methods.method import empirical_risk
 from farshore.networks.network import Network

@@ -233,7 +233,7 @@ def test_bandwidth_zero_leaves_the_means() -> None:
 def test_the_share_of_real_rows() -> None:
     method = trained(domains=3, steps=1).system.method
     method.before_domain("next")
-    batch = farshore.batch.Batch(*domain(4), rows=60)
+    batch = farshore.data.batch.Batch(*domain(4), rows=60)
     assert len(method._previous_rows(batch)[1]) == 0
     method.after_step(batch)
     assert len(method._previous_rows(batch)[1]) == 60 // 4

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import farshore
-from farshore.batch import Batch
+from farshore.data.batch import Batch
 from farshore.data.domain import Rows
 from farshore.learner import Learner
 from farshore.loading import load

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from farshore.batch import Batch
+from farshore.data.batch import Batch
 from farshore.errors import FarshoreError
 from farshore.invariance.feature_moments import FeatureMoments
 from farshore.invariance.gradient_variance import GradientVariance

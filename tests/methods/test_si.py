@@ -7,7 +7,7 @@ import torch
 from attached import attached, drawing, gradients, small_network, trained, weights
 from torch import Tensor, nn
 
-from farshore.batch import Batch
+from farshore.data.batch import Batch
 from farshore.methods.gradient import flat
 from farshore.methods.si import SI
 from farshore.networks.network import Network

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 
-from farshore.batch import Batch, Draw
+from farshore.data.batch import Batch, Draw
 from farshore.learner import Learner
 from farshore.methods.star import STAR, STARSettings, divergence
 from farshore.networks.mlp import mlp

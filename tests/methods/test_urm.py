@@ -15,7 +15,7 @@ from attached import small_network
 from torch import Tensor, nn
 from torch.optim import SGD
 
-from farshore.batch import Batch
+from farshore.data.batch import Batch
 from farshore.data.domain import Domain
 from farshore.errors import FarshoreError
 from farshore.learner import Learner

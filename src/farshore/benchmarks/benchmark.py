@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ..data.domain import Domain
-from ..data.prepared import Prepared
+from ..data.downloads.prepared import Prepared
+from ..data.downloads.public_files import Bar
 from ..data.preprocessing import Preprocessing
-from ..data.public_files import Bar
 from ..data.scenario import Metric, Scenario, arrange
 from ..data.seal import SealedTarget
 from ..errors import FarshoreError, unknown

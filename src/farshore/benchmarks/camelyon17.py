@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..base.randomness import derive
 from ..data.domain import Domain
-from ..data.image_folder import read_images
+from ..data.images.image_folder import read_images
 from ..errors import FarshoreError
 from .extended import ExtendedImages, repeated
 from .image import ImageBenchmark

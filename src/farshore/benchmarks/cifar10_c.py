@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..data.archives import unpack
-from ..data.public_files import PublicFile, check
+from ..data.downloads.archives import unpack
+from ..data.downloads.public_files import PublicFile, check
 from ..errors import FarshoreError
 from .corrupted import CLEAN, PAIRS, CorruptedImages
 

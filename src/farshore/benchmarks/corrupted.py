@@ -14,8 +14,8 @@ from pydantic import Field
 from ..base.randomness import derive, generator
 from ..data.corruptions.corrupt import FROST, corrupt, read_photographs
 from ..data.domain import Domain
-from ..data.prepared import Prepared, find
-from ..data.public_files import Bar, absent, data_root, fetch
+from ..data.downloads.prepared import Prepared, find
+from ..data.downloads.public_files import Bar, absent, data_root, fetch
 from .image import ImageBenchmark, ImageOptions
 from .options import BenchmarkOptions
 

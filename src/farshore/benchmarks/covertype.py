@@ -16,10 +16,10 @@ from pydantic import Field
 from torch import Tensor
 
 from ..base.randomness import derive, generator
-from ..data.archives import read_gzip, unpack
 from ..data.domain import Domain
-from ..data.public_files import Bar, PublicFile, check
-from ..data.table import TablePreprocessing
+from ..data.downloads.archives import read_gzip, unpack
+from ..data.downloads.public_files import Bar, PublicFile, check
+from ..data.tables.table import TablePreprocessing
 from ..errors import FarshoreError
 from .options import BenchmarkOptions, Preprocess
 from .prepared import PreparedBenchmark

@@ -11,7 +11,7 @@ import torch
 
 from ..base.randomness import derive
 from ..data.domain import Domain
-from ..data.table import TablePreprocessing
+from ..data.tables.table import TablePreprocessing
 from .benchmark import Benchmark
 
 NUMBERS = ("age", "sex", "trestbps", "chol", "fbs", "thalach", "exang", "oldpeak", "ca")

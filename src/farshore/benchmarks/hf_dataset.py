@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import pandas as pd
 from pydantic import Field
 
-from ..data.hf_columns import as_frame, image_column, load_hf_dataset
-from ..data.image_folder import ImageSource
+from ..data.images.hf_columns import as_frame, image_column, load_hf_dataset
+from ..data.images.image_folder import ImageSource
 from ..errors import FarshoreError
 from .image_table import ImageTableOptions
 from .options import BenchmarkOptions

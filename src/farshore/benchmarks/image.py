@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from ..data.public_files import Bar, fetch
+from ..data.downloads.public_files import Bar, fetch
+from ..data.downloads.weights import RESNET18, weights_folder, weights_note
 from ..data.scenario import Scenario
-from ..data.weights import RESNET18, weights_folder, weights_note
 from ..errors import FarshoreError
 from .options import BenchmarkOptions
 from .prepared import PreparedBenchmark

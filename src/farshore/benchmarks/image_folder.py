@@ -10,8 +10,8 @@ from typing import ClassVar
 import pandas as pd
 from pydantic import Field
 
-from ..data.image_folder import ImageSource, list_images
-from ..data.public_files import known_checksum
+from ..data.downloads.public_files import known_checksum
+from ..data.images.image_folder import ImageSource, list_images
 from ..errors import FarshoreError
 from .options import BenchmarkOptions
 from .own import OwnOptions

@@ -10,9 +10,9 @@ from typing import ClassVar
 import pandas as pd
 from pydantic import Field
 
-from ..data.columns import need_texts
-from ..data.image_folder import ImageSource
-from ..data.public_files import known_checksum
+from ..data.downloads.public_files import known_checksum
+from ..data.images.image_folder import ImageSource
+from ..data.tables.columns import need_texts
 from ..errors import FarshoreError, unknown
 from .options import BenchmarkOptions
 from .own_images import ImageOptions, OwnImages

@@ -12,12 +12,12 @@ import pandas as pd
 import torch
 from pydantic import Field
 
-from ..data.columns import sort_classes
 from ..data.domain import Domain
 from ..data.scenario import Metric, Scenario, arrange
 from ..data.seal import SealedTarget
 from ..data.splits import SHARE
 from ..data.steps import BATCH_SIZE, EPOCHS, FEWEST_STEPS, MOST_STEPS, usual_steps
+from ..data.tables.columns import sort_classes
 from ..errors import FarshoreError
 from .benchmark import Benchmark, check_left_out
 from .options import BenchmarkOptions, Preprocess

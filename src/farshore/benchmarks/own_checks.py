@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, MutableMapping
 import numpy as np
 import pandas as pd
 
-from ..data.columns import sort_classes
+from ..data.tables.columns import sort_classes
 from ..errors import FarshoreError
 
 

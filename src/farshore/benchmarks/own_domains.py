@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from ..data.boundaries import By, construct, join_small
-from ..data.cells import as_numbers, as_texts, is_number
 from ..data.domain import Domain
 from ..data.splits import divide_rows, split_seed
+from ..data.tables.cells import as_numbers, as_texts, is_number
 from ..errors import FarshoreError, unknown
 from .options import Preprocess
 from .own_rows import OwnRows, TableRows

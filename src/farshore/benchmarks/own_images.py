@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal
 import pandas as pd
 from pydantic import BaseModel, Field
 
-from ..data.image_folder import ImageSource, broken_notes, find_broken
-from ..data.weights import usual_image_network
+from ..data.downloads.weights import usual_image_network
+from ..data.images.image_folder import ImageSource, broken_notes, find_broken
 from ..errors import FarshoreError
 from .own import OwnBenchmark
 from .own_rows import ImageRows

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..data.prepared import Prepared, build, find
-from ..data.public_files import Bar, PublicFile, absent, data_root, fetch
+from ..data.downloads.prepared import Prepared, build, find
+from ..data.downloads.public_files import Bar, PublicFile, absent, data_root, fetch
 from ..errors import FarshoreError
 from .benchmark import Benchmark
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..base.randomness import derive, generator
 from ..data.domain import Domain
-from ..data.images import rotate
+from ..data.images.images import rotate
 from .benchmark import Benchmark
 
 

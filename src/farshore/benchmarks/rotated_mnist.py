@@ -11,10 +11,10 @@ import numpy as np
 import torch
 
 from ..base.randomness import derive, generator
-from ..data.archives import read_gzip
 from ..data.domain import Domain
-from ..data.images import rotate
-from ..data.public_files import PublicFile
+from ..data.downloads.archives import read_gzip
+from ..data.downloads.public_files import PublicFile
+from ..data.images.images import rotate
 from ..errors import FarshoreError
 from .prepared import PreparedBenchmark
 

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, field_validator
 
-from ..data.columns import check_class_labels, need_texts, need_times, need_weights
-from ..data.public_files import known_checksum
-from ..data.read_table import TextForm, read_table
+from ..data.downloads.public_files import known_checksum
+from ..data.tables.columns import check_class_labels, need_texts, need_times, need_weights
+from ..data.tables.read_table import TextForm, read_table
 from ..errors import FarshoreError, unknown
 from .options import BenchmarkOptions, Preprocess
 from .own import OwnBenchmark, OwnOptions

@@ -11,9 +11,9 @@ import numpy as np
 from PIL import Image
 
 from ..data.domain import Domain
-from ..data.image_folder import FORMATS
-from ..data.prepared import Prepared
-from ..data.public_files import PublicFile, check
+from ..data.downloads.prepared import Prepared
+from ..data.downloads.public_files import PublicFile, check
+from ..data.images.image_folder import FORMATS
 from ..errors import FarshoreError
 from .corrupted import CLEAN, PAIRS, CorruptedImages
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ..base.randomness import derive
 from ..data.domain import Domain
-from ..data.inert_pickle import read_inert
+from ..data.downloads.inert_pickle import read_inert
 from ..errors import FarshoreError
 from .extended import ExtendedImages, repeated
 from .image import ImageBenchmark

@@ -48,7 +48,7 @@ def _list(console: Console) -> None:
     """Print every benchmark and whether its data are here, without importing torch."""
     from ..benchmarks import BENCHMARKS
     from ..benchmarks.lines import LINES, Line, is_prepared
-    from ..data.public_files import data_root
+    from ..data.downloads.public_files import data_root
     from .tables import plain_table
 
     lines = dict(LINES)

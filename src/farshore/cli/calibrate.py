@@ -36,7 +36,7 @@ def calibrate(
 
     Example: farshore calibrate model/ thirty_rows.csv
     """
-    from ..data.read_table import TextForm
+    from ..data.tables.read_table import TextForm
     from ..deployment.changes import calibrate as calibrate_model
     from ..deployment.words import calibration_lines
     from .tables import printable

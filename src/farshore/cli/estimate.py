@@ -31,7 +31,7 @@ def estimate(
 
     Example: farshore estimate model/ new_site.csv
     """
-    from ..data.read_table import TextForm
+    from ..data.tables.read_table import TextForm
     from ..deployment.estimate import NoEstimate
     from ..deployment.model import Model
     from ..deployment.words import estimate_lines, warning

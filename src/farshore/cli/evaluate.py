@@ -30,7 +30,7 @@ def evaluate(
 
     Example: farshore evaluate model/ new_site.csv
     """
-    from ..data.read_table import TextForm
+    from ..data.tables.read_table import TextForm
     from ..deployment.model import Model
     from ..evaluation.scores import all_scores, confusion_matrix
     from .run import percent

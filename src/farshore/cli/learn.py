@@ -163,8 +163,8 @@ def learn(
 
     Example: farshore learn model/ site_b.csv --name "site B" --max-drop 0.02
     """
-    from ..data.columns import named_classes
-    from ..data.read_table import TextForm
+    from ..data.tables.columns import named_classes
+    from ..data.tables.read_table import TextForm
     from ..deployment.changes import learn as learn_site
     from ..deployment.new_model import NewModel
     from ..deployment.site import Columns

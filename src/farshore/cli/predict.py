@@ -42,10 +42,10 @@ def predict(
 
     Example: farshore predict model/ new_site.csv -o predictions.csv
     """
-    from ..data.read_table import TextForm
+    from ..data.tables.read_table import TextForm
+    from ..data.tables.spreadsheet import as_csv_text
     from ..deployment.model import Model
     from ..deployment.words import verdict_lines, warning
-    from ..spreadsheet import as_csv_text
     from .tables import printable
 
     if unknown not in ("mark", "refuse"):

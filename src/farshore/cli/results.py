@@ -27,7 +27,7 @@ def results(
     import io
 
     from ..base.files import write_output
-    from ..spreadsheet import as_csv_text
+    from ..data.tables.spreadsheet import as_csv_text
     from ..store.store import Store, tidy_table
     from .tables import make_console
 

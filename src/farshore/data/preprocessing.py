@@ -7,9 +7,9 @@ from typing import Any
 
 from ..base.forms import NAMES, FormError, MapOf, Maybe, check_form
 from ..errors import StateError
-from .dates import part_names
-from .image_folder import ImagePreprocessing
-from .table import TablePreprocessing
+from .images.image_folder import ImagePreprocessing
+from .tables.dates import part_names
+from .tables.table import TablePreprocessing
 
 Preprocessing = TablePreprocessing | ImagePreprocessing
 # What a saved state of each kind looks like.

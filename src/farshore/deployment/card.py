@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from ..data.image_folder import ImagePreprocessing
+from ..data.images.image_folder import ImagePreprocessing
 from .log import as_markdown, escaped
 from .model import Model
 from .remains import what_is_stored

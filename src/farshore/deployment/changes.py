@@ -27,11 +27,11 @@ from ..base.state import (
     undo,
 )
 from ..checkpoints import EVERY, Checkpoints
-from ..data.convert import encode_labels
+from ..data.downloads.public_files import known_checksum
 from ..data.progress import following
-from ..data.public_files import known_checksum
-from ..data.read_table import TextForm
 from ..data.steps import usual_steps
+from ..data.tables.convert import encode_labels
+from ..data.tables.read_table import TextForm
 from ..errors import DivergedError, FarshoreError, StateError
 from ..learner import Learner
 from ..observer import Observer, follow

@@ -26,14 +26,14 @@ from torch import Tensor
 from .. import __version__
 from ..base.state import load_parts, remove_obsolete, save_state
 from ..checkpoints import Checkpoints
-from ..data.columns import sort_classes
-from ..data.convert import as_weights, encode_labels
 from ..data.domain import Domain, Rows
-from ..data.frames import learn_columns
 from ..data.preprocessing import Preprocessing
-from ..data.read_table import TextForm
 from ..data.splits import divide_rows, split_seed
-from ..data.table import TablePreprocessing
+from ..data.tables.columns import sort_classes
+from ..data.tables.convert import as_weights, encode_labels
+from ..data.tables.frames import learn_columns
+from ..data.tables.read_table import TextForm
+from ..data.tables.table import TablePreprocessing
 from ..errors import FarshoreError, StateError
 from ..evaluation.calibration import Calibration, probabilities
 from ..learner import Learner

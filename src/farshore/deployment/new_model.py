@@ -9,8 +9,8 @@ from typing import Any
 
 from torch import Tensor
 
-from ..data.image_folder import ImagePreprocessing
-from ..data.weights import usual_image_network
+from ..data.downloads.weights import usual_image_network
+from ..data.images.image_folder import ImagePreprocessing
 from ..errors import FarshoreError
 from ..learner import USUAL_RUN, Learner
 from ..networks.build import settle_network

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..data.table import TablePreprocessing
+from ..data.tables.table import TablePreprocessing
 from .familiarity import past_rows
 from .model import Model
 

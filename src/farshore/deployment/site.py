@@ -12,15 +12,7 @@ import torch
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
-from ..data.columns import (
-    check_class_labels,
-    column_notes,
-    need_texts,
-    need_times,
-    need_weights,
-    plan_columns,
-)
-from ..data.image_folder import (
+from ..data.images.image_folder import (
     SUFFIXES,
     ImagePreprocessing,
     broken_notes,
@@ -30,8 +22,16 @@ from ..data.image_folder import (
     read_images,
 )
 from ..data.preprocessing import Preprocessing
-from ..data.read_table import TextForm, read_table
-from ..data.table import TablePreprocessing, check_columns, listed
+from ..data.tables.columns import (
+    check_class_labels,
+    column_notes,
+    need_texts,
+    need_times,
+    need_weights,
+    plan_columns,
+)
+from ..data.tables.read_table import TextForm, read_table
+from ..data.tables.table import TablePreprocessing, check_columns, listed
 from ..errors import FarshoreError, unknown
 
 SIZE = 32

@@ -19,7 +19,7 @@ from scipy import stats
 from ..base.randomness import derive
 from ..benchmarks.source import make_benchmark
 from ..data.domain import Domain
-from ..data.table import TablePreprocessing
+from ..data.tables.table import TablePreprocessing
 
 # The classifier sees at most this many rows of a site, and of all others together.
 MOST_ROWS = 1000

@@ -12,7 +12,7 @@ from ..base.lazy import lazy_exports
 from ..base.registry import Registry
 
 if TYPE_CHECKING:
-    from ..batch import Draw as Draw
+    from ..data.batch import Draw as Draw
     from .class_reservoir import ClassReservoirMemory as ClassReservoirMemory
     from .memory import MIXED as MIXED
     from .memory import Fields as Fields
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 EXPORTS = {
     "MIXED": "memory",
     "ClassReservoirMemory": "class_reservoir",
-    "Draw": ".batch",
+    "Draw": ".data.batch",
     "Fields": "memory",
     "Memory": "memory",
     "PartitionedMemory": "partitions",

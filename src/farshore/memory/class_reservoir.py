@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..base.forms import LARGEST_NUMBER, FormError, Like
-from ..batch import Draw
+from ..data.batch import Draw
 from ..settings import RunSettings
 from .memory import Fields, RowForm, as_draw, empty_rows, share
 from .reservoir import ReservoirMemory

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..base.allocation import check_fits
 from ..base.forms import FormError, Like, check_keys
-from ..batch import Draw
+from ..data.batch import Draw
 from ..errors import FarshoreError
 from ..settings import RunSettings
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..base.forms import NAMES, FormError, check_form, check_keys
-from ..batch import Draw
+from ..data.batch import Draw
 from ..errors import FarshoreError
 from ..settings import RunSettings
 from .memory import Fields, Memory, RowForm, Source, as_draw, positions, share

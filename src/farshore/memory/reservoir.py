@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ..base.forms import FormError, check_keys, is_count
-from ..batch import Draw
+from ..data.batch import Draw
 from ..errors import FarshoreError
 from .memory import MIXED, Fields, Memory, RowForm, as_draw, empty_rows, positions, row_bytes
 

@@ -11,7 +11,7 @@ from ..base.lazy import lazy_exports
 from ..base.registry import Registry
 
 if TYPE_CHECKING:
-    from ..batch import Batch as Batch
+    from ..data.batch import Batch as Batch
     from ..entry import Entry as Entry
     from .method import Method as Method
     from .method import Replay as Replay
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .tailored import TailoredSettings as TailoredSettings
 
 EXPORTS = {
-    "Batch": ".batch",
+    "Batch": ".data.batch",
     "Entry": ".entry",
     "Method": "method",
     "Naive": "naive",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..batch import Batch
+from ..data.batch import Batch
 from ..invariance.sign_agreement import remove_conflict
 from .finetune import Finetune
 from .gradient import flat, gradients_of, trainable, write_gradients

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..base.forms import NAMES, ListOf
-from ..batch import Batch
+from ..data.batch import Batch
 from ..data.domain import Rows
 from ..invariance.risk import distillation
 from ..invariance.sign_agreement import SignAgreement, remove_conflict

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize, softplus
 
-from ..batch import Batch
+from ..data.batch import Batch
 from ..networks.network import Network
 from ..networks.prototypes import PrototypeHead
 from ..settings import Choice, MethodSettings, Uniform, setting

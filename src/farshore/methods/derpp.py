@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from ..batch import Batch
+from ..data.batch import Batch
 from ..settings import MethodSettings, Uniform, setting
 from .finetune import Finetune
 from .method import Replay, Terms

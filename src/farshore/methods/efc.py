@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ..base.forms import Like, Maybe
-from ..batch import Batch
+from ..data.batch import Batch
 from ..data.domain import Rows
 from ..errors import FarshoreError
 from ..memory import Memory

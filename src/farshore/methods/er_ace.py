@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from ..batch import Batch
+from ..data.batch import Batch
 from ..memory import Memory
 from ..networks.cosine import CosineHead
 from ..networks.network import Network

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from ..batch import Batch
+from ..data.batch import Batch
 from ..invariance.risk import distillation
 from ..settings import MethodSettings, Uniform, setting
 from .er import ER

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 
 from ..base.forms import Maybe
-from ..batch import Batch
+from ..data.batch import Batch
 from ..data.domain import Rows
 from ..memory import Memory
 from ..networks.network import Network

@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ..batch import Batch
+from ..data.batch import Batch
 from ..settings import MethodSettings, Uniform, setting
 from .finetune import Finetune
 from .method import Replay, Terms

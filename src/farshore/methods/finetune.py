@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..batch import Batch
+from ..data.batch import Batch
 from .method import Method, Terms
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..batch import Batch
+from ..data.batch import Batch
 from ..data.domain import Rows
 from ..networks.network import Network
 from .method import empirical_risk

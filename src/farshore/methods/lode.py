@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from ..batch import Batch
+from ..data.batch import Batch
 from ..data.domain import Rows
 from ..memory import Memory
 from ..networks.network import Network

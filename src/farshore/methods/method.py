@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from ..batch import Batch
+from ..data.batch import Batch
 from ..data.domain import Rows
 from ..entry import Entry
 from ..memory import Memory

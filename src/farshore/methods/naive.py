@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..base.forms import FormError
-from ..batch import Batch
+from ..data.batch import Batch
 from ..data.domain import Rows
 from ..invariance.invariance import Invariance, Statistic
 from ..memory import Memory

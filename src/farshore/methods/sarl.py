@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import mse_loss, normalize
 
 from ..base.forms import Maybe
-from ..batch import Batch, Draw
+from ..data.batch import Batch, Draw
 from ..data.domain import Rows
 from ..memory import Memory
 from ..networks.network import Network

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..base.forms import Maybe
-from ..batch import Batch
+from ..data.batch import Batch
 from ..data.domain import Rows
 from ..memory import Memory
 from ..networks.network import Network

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from ..batch import Batch
+from ..data.batch import Batch
 from ..memory import Memory
 from ..networks.network import Network
 from ..settings import Choice, MethodSettings, setting

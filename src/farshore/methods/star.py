@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from ..batch import Batch, Draw
+from ..data.batch import Batch, Draw
 from ..settings import MethodSettings, Uniform, setting
 from .method import Method, Replay, Terms
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from ..batch import Batch
+from ..data.batch import Batch
 from ..networks.network import Network
 from ..settings import Choice, MethodSettings, Power, setting
 from .finetune import Finetune

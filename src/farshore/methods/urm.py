@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
-from ..batch import Batch
+from ..data.batch import Batch
 from ..memory import Memory
 from ..networks.network import Network
 from ..settings import Choice, MethodSettings, Power, Uniform, setting

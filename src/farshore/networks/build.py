@@ -15,7 +15,7 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
-from ..data.weights import weights_origin
+from ..data.downloads.weights import weights_origin
 from ..errors import FarshoreError, StateError, unknown
 from ..settings import explain
 from . import LIBRARIES, NETWORKS, own_module

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..data.public_files import known_checksum
+from ..data.downloads.public_files import known_checksum
 from ..errors import FarshoreError
 from .form import IMAGENET_MEAN, IMAGENET_STD, INTERPOLATIONS, InputForm, Interpolation, Settled
 from .network import Network

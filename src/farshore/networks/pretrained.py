@@ -16,7 +16,7 @@ from urllib.parse import urlparse
 import torch
 from torch import Tensor, nn
 
-from ..data.weights import find_weights, read_weights
+from ..data.downloads.weights import find_weights, read_weights
 from ..errors import FarshoreError, needs
 from .form import InputForm
 from .freezing import freeze

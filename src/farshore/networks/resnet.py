@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field, validate_call
 from torch import Tensor, nn
 
-from ..data.weights import find_weights, read_weights
+from ..data.downloads.weights import find_weights, read_weights
 from ..errors import FarshoreError
 from .form import IMAGENET_MEAN, IMAGENET_STD, InputForm
 from .network import HiddenUnits, ImageInputs, Network

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ..data.public_files import known_checksum
+from ..data.downloads.public_files import known_checksum
 from ..errors import FarshoreError, unknown
 from .form import IMAGENET_MEAN, IMAGENET_STD, InputForm, Settled, interpolation_called
 from .network import Network

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..data.public_files import known_checksum
+from ..data.downloads.public_files import known_checksum
 from ..errors import FarshoreError, unknown
 from .form import (
     IMAGENET_MEAN,

@@ -10,11 +10,11 @@ import pandas as pd
 
 from .. import catalog
 from ..base.files import write_output
+from ..data.tables.spreadsheet import as_csv_text
 from ..errors import FarshoreError
 from ..evaluation.averages import mean, standard_error
 from ..result import Result
 from ..search.selection import Chosen
-from ..spreadsheet import as_csv_text
 from ..store.store import Store
 from .experiment import Book, Experiment, Table, check_dependencies
 from .plan import Missing, Plan, Selections, select_all, selected

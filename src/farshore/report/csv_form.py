@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-from ..spreadsheet import plain_cell
+from ..data.tables.spreadsheet import plain_cell
 from .table import Cell, Column, Report, Row, Table
 
 OURS = (

@@ -6,8 +6,8 @@ import shlex
 from pathlib import Path
 
 from ..base.files import write_output
+from ..data.tables.spreadsheet import as_csv_text
 from ..errors import FarshoreError
-from ..spreadsheet import as_csv_text
 from . import printed
 from .build import build_report
 from .overlay import NO_OVERLAY, Overlay

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ..base.state import load_state, save_state
-from ..batch import Draw
+from ..data.batch import Draw
 from ..errors import FarshoreError
 from ..memory import MEMORIES, Fields, Memory
 from ..memory.memory import MIXED, row_bytes

@@ -15,7 +15,7 @@ from PIL import Image
 
 from ...base.randomness import derive
 from ...errors import FarshoreError, unknown
-from ..public_files import PublicFile
+from ..downloads.public_files import PublicFile
 from . import blur, digital, noise, weather
 from .draws import Draws
 

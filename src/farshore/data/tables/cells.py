@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import FarshoreError
+from ...errors import FarshoreError
 
 # What stands for a missing value in every column.
 MISSING = frozenset(

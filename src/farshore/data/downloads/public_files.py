@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..errors import FarshoreError
+from ...errors import FarshoreError
 
 CHUNK = 1 << 20
 TIMEOUT_SECONDS = 30

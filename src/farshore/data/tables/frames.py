@@ -14,9 +14,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from ..errors import FarshoreError
+from ...errors import FarshoreError
+from ..preprocessing import Preprocessing
 from .columns import column_notes, plan_columns
-from .preprocessing import Preprocessing
 from .table import TablePreprocessing
 
 # Whether tables are scaled and encoded column by column, or taken as they are.

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..errors import FarshoreError, unknown
+from ...errors import FarshoreError, unknown
 from .cells import as_numbers, as_texts, is_missing_number, is_number, parse_numbers
 from .convert import MOST_FRACTIONS
 from .dates import ISO, date_form, parse, part_names

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from ..base.files import TABLE_SUFFIXES
-from ..errors import FarshoreError, needs
+from ...base.files import TABLE_SUFFIXES
+from ...errors import FarshoreError, needs
 from .cells import MISSING_NUMBER, as_texts
 
 UNNAMED = "Unnamed: "

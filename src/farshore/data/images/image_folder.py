@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from ..base.forms import FormError
-from ..base.names import natural_key
-from ..errors import FarshoreError
-from .progress import followed
+from ...base.forms import FormError
+from ...base.names import natural_key
+from ...errors import FarshoreError
+from ..progress import followed
 
 # The path of a file, or its contents.
 ImageSource = str | bytes

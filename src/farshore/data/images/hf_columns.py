@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import FarshoreError, needs, unknown
+from ...errors import FarshoreError, needs, unknown
 from .image_folder import ImagePreprocessing, read_images
 
 LABELS = ("label", "labels", "class", "target")

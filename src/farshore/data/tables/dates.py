@@ -9,7 +9,7 @@ from collections.abc import Collection
 import numpy as np
 import pandas as pd
 
-from ..errors import FarshoreError
+from ...errors import FarshoreError
 from .cells import as_texts, is_missing_number
 
 ISO = "ISO8601"

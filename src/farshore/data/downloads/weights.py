@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from ..errors import FarshoreError
+from ...errors import FarshoreError
 from .public_files import PublicFile, check, checksum, data_root
 
 # torchvision's ResNet18, IMAGENET1K_V1, licensed under BSD-3-Clause; ImageNet's own terms allow

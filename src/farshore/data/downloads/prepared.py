@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import FarshoreError
+from ...errors import FarshoreError
 from .public_files import checksum
 
 FORMAT = "farshore-prepared"

@@ -17,7 +17,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from ..errors import FarshoreError, nearest
+from ...errors import FarshoreError, nearest
 from .cells import as_numbers, as_texts
 from .dates import expand, part_names
 

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, RandomSampler, Subset
 
-from ..errors import FarshoreError, unknown
-from .progress import followed
+from ...errors import FarshoreError, unknown
+from ..progress import followed
 
 Label = int | float | str | bool
 # More different labels than this that are not all whole numbers are taken for a quantity.

@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from ..errors import FarshoreError
+from ...errors import FarshoreError
 
 CHUNK = 1 << 20
 

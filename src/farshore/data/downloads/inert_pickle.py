@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import FarshoreError
+from ...errors import FarshoreError
 
 # The published file has 2.1 GB and some 60 million instructions.
 LARGEST_FILE = 4 << 30

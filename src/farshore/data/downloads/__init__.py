@@ -1,0 +1,1 @@
+"""Public files: fetched once, checked, unpacked and read without running what is in them."""

@@ -1,0 +1,1 @@
+"""Images: folders, arrays and columns of images."""

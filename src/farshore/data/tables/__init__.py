@@ -1,0 +1,1 @@
+"""Tables: files and frames of rows, read so that no cell depends on another row."""
