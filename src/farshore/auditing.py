@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from .base.files import write_output
-from .benchmarks.own import OwnBenchmark
+from .benchmarks.own.own import OwnBenchmark
 from .benchmarks.source import make_benchmark
 from .comparing import carry_out_quietly, find_data
 from .errors import FarshoreError

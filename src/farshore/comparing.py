@@ -20,8 +20,8 @@ import pandas as pd
 
 from .base.files import write_output
 from .benchmarks import BENCHMARKS
-from .benchmarks.image_folder import ImageFolder
-from .benchmarks.table import Table
+from .benchmarks.own.image_folder import ImageFolder
+from .benchmarks.own.table import Table
 from .engines.carry_out import Progress, carry_out, open_runs
 from .engines.engine import Engine
 from .engines.inline import InlineEngine

@@ -21,7 +21,7 @@ from .base.origin import hardware, versions
 from .base.randomness import generator
 from .batches import ALL_SOURCES
 from .benchmarks import BENCHMARKS
-from .benchmarks.own_images import OwnImages
+from .benchmarks.own.own_images import OwnImages
 from .benchmarks.source import make_scenario
 from .data.domain import Domain
 from .data.inputs import Inputs

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from . import catalog
 from .benchmarks import BENCHMARKS
 from .benchmarks.benchmark import Benchmark
-from .benchmarks.own_images import OwnImages
+from .benchmarks.own.own_images import OwnImages
 from .errors import FarshoreError, unknown
 from .networks.build import plain_network_settings, settle_network
 from .optimization import choose_device

@@ -6,9 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from farshore.benchmarks.own.boundaries import Constructed, construct, join_small
 from farshore.benchmarks.rotated_digits import RotatedDigits
 from farshore.benchmarks.source import make_scenario
-from farshore.data.boundaries import Constructed, construct, join_small
 from farshore.errors import FarshoreError
 
 

@@ -35,9 +35,9 @@ BENCHMARKS: Registry[type[Benchmark]] = Registry(
         "wm811k-extended": "farshore.benchmarks.wm811k:WM811KExtended",
         "camelyon17": "farshore.benchmarks.camelyon17:Camelyon17",
         "camelyon17-extended": "farshore.benchmarks.camelyon17:Camelyon17Extended",
-        "table": "farshore.benchmarks.table:Table",
-        "image-folder": "farshore.benchmarks.image_folder:ImageFolder",
-        "image-table": "farshore.benchmarks.image_table:ImageTable",
-        "hf-dataset": "farshore.benchmarks.hf_dataset:HFDataset",
+        "table": "farshore.benchmarks.own.table:Table",
+        "image-folder": "farshore.benchmarks.own.image_folder:ImageFolder",
+        "image-table": "farshore.benchmarks.own.image_table:ImageTable",
+        "hf-dataset": "farshore.benchmarks.own.hf_dataset:HFDataset",
     },
 )

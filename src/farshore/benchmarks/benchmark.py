@@ -14,8 +14,8 @@ from ..data.preprocessing import Preprocessing
 from ..data.scenario import Metric, Scenario, arrange
 from ..data.seal import SealedTarget
 from ..errors import FarshoreError, unknown
-from .hidden import hide_domains
 from .options import BenchmarkOptions
+from .own.hidden import hide_domains
 
 
 class Benchmark(ABC):

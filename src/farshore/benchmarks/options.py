@@ -7,9 +7,9 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from ..data.boundaries import By
 from ..errors import FarshoreError, unknown
 from ..settings import explain
+from .own.boundaries import By
 
 Preprocess = Literal["first", "all-sources"]
 # Special value of the option `domain`: there is no domain column, so domains are constructed.

@@ -10,11 +10,11 @@ from typing import ClassVar
 import pandas as pd
 from pydantic import Field
 
-from ..data.downloads.public_files import known_checksum
-from ..data.images.image_folder import ImageSource
-from ..data.tables.columns import need_texts
-from ..errors import FarshoreError, unknown
-from .options import BenchmarkOptions
+from ...data.downloads.public_files import known_checksum
+from ...data.images.image_folder import ImageSource
+from ...data.tables.columns import need_texts
+from ...errors import FarshoreError, unknown
+from ..options import BenchmarkOptions
 from .own_images import ImageOptions, OwnImages
 from .table import Table, TableOptions
 

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import pandas as pd
 from pydantic import Field
 
-from ..data.images.hf_columns import as_frame, image_column, load_hf_dataset
-from ..data.images.image_folder import ImageSource
-from ..errors import FarshoreError
+from ...data.images.hf_columns import as_frame, image_column, load_hf_dataset
+from ...data.images.image_folder import ImageSource
+from ...errors import FarshoreError
+from ..options import BenchmarkOptions
 from .image_table import ImageTableOptions
-from .options import BenchmarkOptions
 from .own_images import OwnImages
 from .table import Table
 

@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, MutableMapping
 import numpy as np
 import pandas as pd
 
-from ..data.tables.columns import sort_classes
-from ..errors import FarshoreError
+from ...data.tables.columns import sort_classes
+from ...errors import FarshoreError
 
 
 def check_classes(facts: pd.DataFrame, target: str, *, known_elsewhere: bool = False) -> list[str]:

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..base.randomness import derive
-from ..data.boundaries import By, construct, join_small
-from ..data.domain import Domain
-from ..data.scenario import Scenario
-from ..data.splits import divide_rows
+from ...base.randomness import derive
+from ...data.domain import Domain
+from ...data.scenario import Scenario
+from ...data.splits import divide_rows
+from .boundaries import By, construct, join_small
 
 
 def hide_domains(scenario: Scenario, by: By, count: int | None = None) -> Scenario:

@@ -12,10 +12,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from ..data.domain import Array
-from ..data.images.image_folder import ImagePreprocessing, ImageSource, read_images
-from ..data.tables.columns import column_notes, plan_columns
-from ..data.tables.table import TablePreprocessing
+from ...data.domain import Array
+from ...data.images.image_folder import ImagePreprocessing, ImageSource, read_images
+from ...data.tables.columns import column_notes, plan_columns
+from ...data.tables.table import TablePreprocessing
 
 # The images of the last run in this process: the runs of a comparison have the same ones.
 _DECODED: dict[tuple[Hashable, ...], tuple[np.ndarray, ImagePreprocessing, np.ndarray]] = {}

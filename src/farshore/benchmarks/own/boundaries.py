@@ -23,7 +23,7 @@ from typing import Literal, get_args
 import numpy as np
 from torch import Tensor
 
-from ..errors import FarshoreError
+from ...errors import FarshoreError
 
 By = Literal["blocks", "time", "drift", "cluster"]
 WAYS: tuple[str, ...] = get_args(By)

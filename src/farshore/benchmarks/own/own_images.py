@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Literal
 import pandas as pd
 from pydantic import BaseModel, Field
 
-from ..data.downloads.weights import usual_image_network
-from ..data.images.image_folder import ImageSource, broken_notes, find_broken
-from ..errors import FarshoreError
+from ...data.downloads.weights import usual_image_network
+from ...data.images.image_folder import ImageSource, broken_notes, find_broken
+from ...errors import FarshoreError
 from .own import OwnBenchmark
 from .own_rows import ImageRows
 

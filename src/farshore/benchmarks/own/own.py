@@ -12,15 +12,15 @@ import pandas as pd
 import torch
 from pydantic import Field
 
-from ..data.domain import Domain
-from ..data.scenario import Metric, Scenario, arrange
-from ..data.seal import SealedTarget
-from ..data.splits import SHARE
-from ..data.steps import BATCH_SIZE, EPOCHS, FEWEST_STEPS, MOST_STEPS, usual_steps
-from ..data.tables.columns import sort_classes
-from ..errors import FarshoreError
-from .benchmark import Benchmark, check_left_out
-from .options import BenchmarkOptions, Preprocess
+from ...data.domain import Domain
+from ...data.scenario import Metric, Scenario, arrange
+from ...data.seal import SealedTarget
+from ...data.splits import SHARE
+from ...data.steps import BATCH_SIZE, EPOCHS, FEWEST_STEPS, MOST_STEPS, usual_steps
+from ...data.tables.columns import sort_classes
+from ...errors import FarshoreError
+from ..benchmark import Benchmark, check_left_out
+from ..options import BenchmarkOptions, Preprocess
 from .own_checks import check_classes, check_domain, check_each, find_shared
 from .own_domains import LAST, construct_domains, encode, in_order, make_sources
 from .own_rows import OwnRows

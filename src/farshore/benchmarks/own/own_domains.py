@@ -9,12 +9,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from ..data.boundaries import By, construct, join_small
-from ..data.domain import Domain
-from ..data.splits import divide_rows, split_seed
-from ..data.tables.cells import as_numbers, as_texts, is_number
-from ..errors import FarshoreError, unknown
-from .options import Preprocess
+from ...data.domain import Domain
+from ...data.splits import divide_rows, split_seed
+from ...data.tables.cells import as_numbers, as_texts, is_number
+from ...errors import FarshoreError, unknown
+from ..options import Preprocess
+from .boundaries import By, construct, join_small
 from .own_rows import OwnRows, TableRows
 
 # The target if domains are constructed: the last fifth of the stream.

@@ -10,10 +10,10 @@ from typing import ClassVar
 import pandas as pd
 from pydantic import Field
 
-from ..data.downloads.public_files import known_checksum
-from ..data.images.image_folder import ImageSource, list_images
-from ..errors import FarshoreError
-from .options import BenchmarkOptions
+from ...data.downloads.public_files import known_checksum
+from ...data.images.image_folder import ImageSource, list_images
+from ...errors import FarshoreError
+from ..options import BenchmarkOptions
 from .own import OwnOptions
 from .own_images import ImageOptions, OwnImages
 

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, field_validator
 
-from ..data.downloads.public_files import known_checksum
-from ..data.tables.columns import check_class_labels, need_texts, need_times, need_weights
-from ..data.tables.read_table import TextForm, read_table
-from ..errors import FarshoreError, unknown
-from .options import BenchmarkOptions, Preprocess
+from ...data.downloads.public_files import known_checksum
+from ...data.tables.columns import check_class_labels, need_texts, need_times, need_weights
+from ...data.tables.read_table import TextForm, read_table
+from ...errors import FarshoreError, unknown
+from ..options import BenchmarkOptions, Preprocess
 from .own import OwnBenchmark, OwnOptions
 from .own_rows import OwnRows, TableRows
 

@@ -1,0 +1,1 @@
+"""Benchmarks made from a user's own tables, images and data sets."""
