@@ -12,7 +12,7 @@ from .errors import FarshoreError, StateError
 from .learner import Learner
 from .learner_state import CONFIG
 from .networks.network import Network
-from .networks.own_module import is_own_module
+from .networks.pretrained.own_module import is_own_module
 from .observer import Observer
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import farshore
 from farshore.errors import FarshoreError
-from farshore.networks import form, hf
+from farshore.networks import form
 from farshore.networks.build import (
     build_network,
     is_pretrained,
@@ -23,6 +23,7 @@ from farshore.networks.build import (
 )
 from farshore.networks.freezing import divide, freeze_all_but_last, last_block
 from farshore.networks.network import Network
+from farshore.networks.pretrained import hf
 
 VIT = {
     "hidden_size": 12,

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from farshore.execution import Way, arithmetic, laid_out
 from farshore.networks.build import make_network
 from farshore.networks.cnn import CNNFeatures
-from farshore.networks.first_layer import first_layer
+from farshore.networks.kernels.first_layer import first_layer
+from farshore.networks.kernels.relu_group_norm import is_whole, relu_group_norm
 from farshore.networks.network import Network
-from farshore.networks.relu_group_norm import is_whole, relu_group_norm
 from farshore.settings import RunSettings
 
 BY_CHANNELS = Way("graph", channels_last=True)
@@ -28,7 +28,7 @@ def kernels() -> ModuleType:
     Python.
     """
     pytest.importorskip("triton", reason="Triton is not installed")
-    from farshore.networks import kernels
+    from farshore.networks.kernels import kernels
 
     return kernels
 
@@ -108,7 +108,7 @@ HALF = torch.bfloat16 if DEVICE == "cuda" else torch.float16
 def test_the_first_layer_and_all_its_gradients(
     form: tuple[int, int, int, int], dtype: torch.dtype, close: float, kernels: ModuleType
 ) -> None:
-    from farshore.networks import first_layer_kernels
+    from farshore.networks.kernels import first_layer_kernels
 
     count, channels, height, width = form
     images, weight = (

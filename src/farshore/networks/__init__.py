@@ -39,9 +39,9 @@ NETWORKS: Registry[Callable[..., Network]] = Registry(
 )
 # What the names of other libraries' models begin with, and the modules that build them.
 LIBRARIES = {
-    "hf": "farshore.networks.hf",
-    "timm": "farshore.networks.timm_models",
-    "torchvision": "farshore.networks.torchvision_models",
+    "hf": "farshore.networks.pretrained.hf",
+    "timm": "farshore.networks.pretrained.timm_models",
+    "torchvision": "farshore.networks.pretrained.torchvision_models",
 }
 
 

@@ -18,10 +18,11 @@ from torch import Tensor
 from ..data.downloads.weights import weights_origin
 from ..errors import FarshoreError, StateError, unknown
 from ..settings import explain
-from . import LIBRARIES, NETWORKS, own_module
+from . import LIBRARIES, NETWORKS
 from .form import InputForm, Settled
 from .network import Network
-from .own_module import is_own_module
+from .pretrained import own_module
+from .pretrained.own_module import is_own_module
 
 M = TypeVar("M")
 # Parts of a network that a stored state may lack, because a method has replaced them.

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.nn.functional import conv2d
 
 from ..errors import FarshoreError
-from .first_layer import first_layer
+from .kernels.first_layer import first_layer
+from .kernels.relu_group_norm import HAS_KERNELS, is_whole, relu_group_norm
 from .network import ImageInputs, Network
-from .relu_group_norm import HAS_KERNELS, is_whole, relu_group_norm
 
 
 class CNNFeatures(nn.Sequential):

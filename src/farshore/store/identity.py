@@ -14,7 +14,7 @@ from ..benchmarks import BENCHMARKS
 from ..benchmarks.source import make_benchmark
 from ..data.scenario import arrange
 from ..networks.build import network_origin
-from ..networks.own_module import is_own_module
+from ..networks.pretrained.own_module import is_own_module
 from ..run import Run
 from ..settings import RunSettings
 

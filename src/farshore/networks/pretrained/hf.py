@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..data.downloads.public_files import known_checksum
-from ..errors import FarshoreError
-from .form import IMAGENET_MEAN, IMAGENET_STD, INTERPOLATIONS, InputForm, Interpolation, Settled
-from .network import Network
+from ...data.downloads.public_files import known_checksum
+from ...errors import FarshoreError
+from ..form import IMAGENET_MEAN, IMAGENET_STD, INTERPOLATIONS, InputForm, Interpolation, Settled
+from ..network import Network
 from .pretrained import (
     NONE,
     PRETRAINED,

@@ -16,11 +16,11 @@ from urllib.parse import urlparse
 import torch
 from torch import Tensor, nn
 
-from ..data.downloads.weights import find_weights, read_weights
-from ..errors import FarshoreError, needs
-from .form import InputForm
-from .freezing import freeze
-from .network import ImageInputs, Network
+from ...data.downloads.weights import find_weights, read_weights
+from ...errors import FarshoreError, needs
+from ..form import InputForm
+from ..freezing import freeze
+from ..network import ImageInputs, Network
 
 # Values of the setting `weights` of every backbone.
 PRETRAINED, NONE = "pretrained", "none"

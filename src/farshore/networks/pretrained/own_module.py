@@ -19,10 +19,10 @@ from typing import Any
 
 from torch import nn
 
-from ..data.downloads.public_files import known_checksum
-from ..errors import FarshoreError, unknown
-from .form import IMAGENET_MEAN, IMAGENET_STD, InputForm, Settled, interpolation_called
-from .network import Network
+from ...data.downloads.public_files import known_checksum
+from ...errors import FarshoreError, unknown
+from ..form import IMAGENET_MEAN, IMAGENET_STD, InputForm, Settled, interpolation_called
+from ..network import Network
 from .pretrained import make_backbone, need_images
 
 FORM = re.compile(r"(?P<file>.+\.py):(?P<function>[A-Za-z_]\w*)")

@@ -9,10 +9,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ..data.downloads.public_files import known_checksum
-from ..errors import FarshoreError, unknown
-from .form import IMAGENET_MEAN, IMAGENET_STD, InputForm, Settled, interpolation_called
-from .network import Network
+from ...data.downloads.public_files import known_checksum
+from ...errors import FarshoreError, unknown
+from ..form import IMAGENET_MEAN, IMAGENET_STD, InputForm, Settled, interpolation_called
+from ..network import Network
 from .pretrained import (
     NONE,
     PRETRAINED,

@@ -1,0 +1,1 @@
+"""Networks of other libraries and of the user, as backbones."""
