@@ -16,7 +16,6 @@ from typing import Any
 import pandas as pd
 from tidy_tables import collect, filled, interval, markdown, rows_of, scores, table
 
-from farshore.committee.entry import BestSettings
 from farshore.evaluation.over_units import (
     FEWEST_UNITS,
     Difference,
@@ -24,6 +23,7 @@ from farshore.evaluation.over_units import (
     over_units,
     paired_difference,
 )
+from farshore.systems.committee.entry import BestSettings
 
 HERE = Path(__file__).parent
 PAGE = HERE / "recommended.md"

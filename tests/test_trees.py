@@ -17,11 +17,11 @@ from farshore import Run, execute
 from farshore.data.domain import Domain
 from farshore.errors import FarshoreError, StateError
 from farshore.export import export_model
+from farshore.systems.trees.boosted import fit_lightgbm
+from farshore.systems.trees.compiled import CompiledTrees
+from farshore.systems.trees.ensemble import ABSENT, constant, from_parts, from_sklearn
+from farshore.systems.trees.entry import TreesSettings
 from farshore.testing import check_method, differences, toy_images, toy_rows
-from farshore.trees.boosted import fit_lightgbm
-from farshore.trees.compiled import CompiledTrees
-from farshore.trees.ensemble import ABSENT, constant, from_parts, from_sklearn
-from farshore.trees.entry import TreesSettings
 
 SETTINGS = {"iterations": 12, "rows_per_leaf": 2}
 

@@ -33,9 +33,9 @@ SYSTEMS: Registry[type[System]] = Registry(
     "farshore.systems",
     {
         "gradient": "farshore.trainer:Trainer",
-        "trees": "farshore.trees.system:TreesSystem",
-        "closed-form": "farshore.closed_form.system:ClosedFormSystem",
-        "committee": "farshore.committee.system:CommitteeSystem",
+        "trees": "farshore.systems.trees.system:TreesSystem",
+        "closed-form": "farshore.systems.closed_form.system:ClosedFormSystem",
+        "committee": "farshore.systems.committee.system:CommitteeSystem",
     },
 )
 

@@ -15,17 +15,17 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 
 import farshore
-from farshore.closed_form.head import MOST_FOLDS, Head, folds, score, solve, temperature
-from farshore.closed_form.predictor import squares
-from farshore.closed_form.ridge import STRENGTHS, Regression, Ridge, RidgeSettings
-from farshore.closed_form.slda import SLDA, SLDASettings
-from farshore.closed_form.sums import Adder, SumsOfDomain, add_up, fold, unfold, unpack
 from farshore.data.domain import Domain
 from farshore.errors import FarshoreError
 from farshore.export import export_model
 from farshore.learner import Learner
 from farshore.loading import from_state_dict, load
 from farshore.store.ranking import rank
+from farshore.systems.closed_form.head import MOST_FOLDS, Head, folds, score, solve, temperature
+from farshore.systems.closed_form.predictor import squares
+from farshore.systems.closed_form.ridge import STRENGTHS, Regression, Ridge, RidgeSettings
+from farshore.systems.closed_form.slda import SLDA, SLDASettings
+from farshore.systems.closed_form.sums import Adder, SumsOfDomain, add_up, fold, unfold, unpack
 from farshore.testing import differences, toy_images, toy_rows
 
 CLASSES, WIDTH = 3, 6

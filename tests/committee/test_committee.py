@@ -12,7 +12,10 @@ import torch
 
 from farshore import FarshoreError, Learner, load
 from farshore.checkpoints import Checkpoints
-from farshore.committee.system import (
+from farshore.data.domain import Domain
+from farshore.export import export_model
+from farshore.observer import Observer
+from farshore.systems.committee.system import (
     TEMPERATURES,
     CommitteeSystem,
     average,
@@ -20,9 +23,6 @@ from farshore.committee.system import (
     losses,
     possible_weights,
 )
-from farshore.data.domain import Domain
-from farshore.export import export_model
-from farshore.observer import Observer
 from farshore.testing.toys import toy_learned, toy_learner, toy_rows
 
 # The members with the settings that they have in a committee of toys: their defaults.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from ..entry import Entry
-from ..settings import Choice, MethodSettings, Power, UniformInt, setting
+from ...entry import Entry
+from ...settings import Choice, MethodSettings, Power, UniformInt, setting
 
 
 class TreesSettings(MethodSettings):

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from pydantic import field_validator
 
-from ..entry import Entry
-from ..settings import MethodSettings, setting
+from ...entry import Entry
+from ...settings import MethodSettings, setting
 
 # Closed forms keep no rows, so a committee stays within the memory's budget.
 CLOSED_FORMS = ("ridge", "slda", "ncm")
@@ -39,7 +39,7 @@ class BestSettings(MethodSettings):
 
 def check_members(names: list[str]) -> None:
     """Raise a ValueError unless these are one trained method and distinct closed forms."""
-    from ..methods import METHODS
+    from ...methods import METHODS
 
     trained = [
         name

@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 
 import torch
 
-from ..entry import Entry
-from ..settings import Choice, MethodSettings, setting
+from ...entry import Entry
+from ...settings import Choice, MethodSettings, setting
 from .head import Head
 from .sums import Level, SumsOfDomain
 

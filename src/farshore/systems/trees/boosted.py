@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..errors import needs
+from ...errors import needs
 from .ensemble import TreeEnsemble, from_sklearn, from_trees
 from .entry import TreesSettings
 

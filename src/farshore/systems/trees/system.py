@@ -11,21 +11,21 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..base.forms import NAMES, FormError, Like, check_form
-from ..base.randomness import derive
-from ..data.domain import Domain, Rows
-from ..errors import FarshoreError, StateError
-from ..memory.memory import Fields, RowForm
-from ..memory.partitions import PartitionedMemory
-from ..profiles import PROFILES
-from ..system import Setup, System, Usage
+from ...base.forms import NAMES, FormError, Like, check_form
+from ...base.randomness import derive
+from ...data.domain import Domain, Rows
+from ...errors import FarshoreError, StateError
+from ...memory.memory import Fields, RowForm
+from ...memory.partitions import PartitionedMemory
+from ...profiles import PROFILES
+from ...system import Setup, System, Usage
 from .boosted import fit_lightgbm, fit_sklearn
 from .compiled import CompiledTrees
 from .ensemble import TreeEnsemble, constant, from_parts
 from .entry import TreesSettings
 
 if TYPE_CHECKING:
-    from ..checkpoints import Checkpoints
+    from ...checkpoints import Checkpoints
 
 # Rows per batch of a prediction: a batch is copied in double precision.
 BATCH = 4096

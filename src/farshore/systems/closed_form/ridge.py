@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ..settings import Choice, MethodSettings, setting
+from ...settings import Choice, MethodSettings, setting
 from .entry import ClosedForm, ClosedFormSettings
 from .head import Head, ScoreSums, folds, score, solve, temperature
 from .sums import Sums, SumsOfDomain, add_up, unpack

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from ..settings import MethodSettings, setting
+from ...settings import MethodSettings, setting
 from .entry import ClosedForm
 from .head import Head
 from .sums import Level, SumsOfDomain, add_up

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 import torch
 
-from ..settings import Choice, MethodSettings, Power, setting
+from ...settings import Choice, MethodSettings, Power, setting
 from .entry import ClosedForm, ClosedFormSettings
 from .head import Head, folds, score, solve, temperature
 from .sums import Sums, SumsOfDomain, add_up, unpack

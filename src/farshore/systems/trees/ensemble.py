@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..base.forms import FormError, Like, check_form
+from ...base.forms import FormError, Like, check_form
 
 # The logit of a class that no training row has.
 ABSENT = -30.0

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from ..settings import MethodSettings
+from ...settings import MethodSettings
 from .entry import ClosedForm, ClosedFormSettings
 from .head import Head
 from .sums import Level, SumsOfDomain, add_up

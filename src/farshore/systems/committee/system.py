@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from ..base.forms import NAMES, FormError, Like, MapOf, check_form, check_keys
-from ..data.domain import Domain, Rows
-from ..errors import FarshoreError
-from ..memory.memory import Fields
-from ..methods import METHODS
-from ..observer import Observer
-from ..profiles import PROFILES
-from ..system import SYSTEMS, Setup, System, Usage
+from ...base.forms import NAMES, FormError, Like, MapOf, check_form, check_keys
+from ...data.domain import Domain, Rows
+from ...errors import FarshoreError
+from ...memory.memory import Fields
+from ...methods import METHODS
+from ...observer import Observer
+from ...profiles import PROFILES
+from ...system import SYSTEMS, Setup, System, Usage
 from .entry import BestSettings
 
 if TYPE_CHECKING:
-    from ..checkpoints import Checkpoints
+    from ...checkpoints import Checkpoints
 
 STATE = dict.fromkeys(("domains", "members", "unseen"))
 # The trained member's temperature is chosen from these.

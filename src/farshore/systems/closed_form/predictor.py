@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d
 
-from ..networks.network import Network
+from ...networks.network import Network
 from .head import Head
 
 # A class that was never seen gets a logit this far below the lowest of the others.

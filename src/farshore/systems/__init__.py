@@ -1,0 +1,1 @@
+"""Systems without gradient steps: closed forms, boosted trees, and committees of systems."""
