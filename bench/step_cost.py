@@ -21,11 +21,11 @@ from typing import Any, cast
 
 import torch
 
-from farshore.batches import Rehearsal
 from farshore.data.domain import Domain
 from farshore.learner import Learner
 from farshore.methods import METHODS, continual
-from farshore.trainer import Trainer
+from farshore.training.batches import Rehearsal
+from farshore.training.trainer import Trainer
 
 DOMAINS, ROWS = 4, 2000
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from farshore import catalog
 from farshore.adaptation.adaptation import Adaptation
 from farshore.methods.method import Method
-from farshore.profiles import PROFILES
 from farshore.settings import MethodSettings, RunSettings, Searched, Settings
+from farshore.training.profiles import PROFILES
 
 HEAD = (Path(__file__).parent / "methods-head.md").read_text()
 PAGE = Path(__file__).parent / "methods.md"

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten
 
-from farshore.cuda_graphs import CapturedSteps
+from farshore.training.execution.cuda_graphs import CapturedSteps
 
 
 def tensors(tree: Any) -> list[Tensor]:
@@ -63,6 +63,6 @@ recorded: list[TapedSteps] = []
 def taped(
     way: Any, device: Any, step: Any, phase: Any, generators: Any, note: Any
 ) -> Iterator[Callable[[], Any]]:
-    """A replacement for `farshore.cuda_graphs.steps_of`."""
+    """A replacement for `farshore.training.execution.cuda_graphs.steps_of`."""
     recorded.append(TapedSteps(step, phase, generators, note))
     yield recorded[-1]

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from farshore.base.state import undo
-from farshore.checkpoints import Checkpoints
 from farshore.data.domain import Domain
 from farshore.errors import FarshoreError
 from farshore.export import export_model
@@ -29,6 +28,7 @@ from farshore.testing import (
 )
 from farshore.testing.toys import toy_image_network
 from farshore.testing.trees import copied
+from farshore.training.checkpoints import Checkpoints
 
 AVERAGES = ("ema", "swad")
 STEPS = 9

@@ -9,12 +9,12 @@ import torch
 
 import farshore
 from farshore.base.state import current_tag
-from farshore.checkpoints import Checkpoints
 from farshore.errors import FarshoreError
 from farshore.learner import Learner
 from farshore.loading import load
 from farshore.methods import METHODS, continual
 from farshore.testing import differences
+from farshore.training.checkpoints import Checkpoints
 
 BY_GRADIENTS = [name for name in continual() if METHODS.get(name).system == "gradient"]
 

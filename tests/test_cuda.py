@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from farshore import Learner
-from farshore.cuda_graphs import EAGER_STEPS
 from farshore.data.domain import Domain
 from farshore.errors import FarshoreError
-from farshore.execution import Way, cannot_compile
 from farshore.loading import load
 from farshore.methods import METHODS, continual
 from farshore.testing import differences
+from farshore.training.execution.cuda_graphs import EAGER_STEPS
+from farshore.training.execution.execution import Way, cannot_compile
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA GPU here")
 RECORDED = [("graph", "float32"), ("graph", "tf32"), ("graph", "bf16")]

@@ -8,15 +8,12 @@ import taping
 import torch
 from torch import nn
 
-import farshore.execution
-import farshore.extractor
 import farshore.networks.cnn
+import farshore.training.execution.execution
+import farshore.training.execution.extractor
 from farshore import Learner
-from farshore.cuda_graphs import EAGER_STEPS, CapturedSteps
 from farshore.data.domain import Domain, Rows
 from farshore.errors import FarshoreError
-from farshore.execution import Way, choose_way, laid_out
-from farshore.extractor import evaluation
 from farshore.loading import load
 from farshore.methods import METHODS, continual
 from farshore.methods.method import Method
@@ -25,6 +22,9 @@ from farshore.networks.network import ImageInputs, Network
 from farshore.observer import Observer
 from farshore.settings import RunSettings
 from farshore.testing import differences
+from farshore.training.execution.cuda_graphs import EAGER_STEPS, CapturedSteps
+from farshore.training.execution.execution import Way, choose_way, laid_out
+from farshore.training.execution.extractor import evaluation
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 BY_GRADIENTS = [name for name in continual() if METHODS.get(name).system == "gradient"]
@@ -75,7 +75,7 @@ def test_a_recorded_step_is_the_same_step_bit_for_bit(
 ) -> None:
     plain = learned(method, blobs, "mlp", **settings)
     taping.recorded.clear()
-    monkeypatch.setattr("farshore.trainer.steps_of", taping.taped)
+    monkeypatch.setattr("farshore.training.trainer.steps_of", taping.taped)
     replayed = learned(method, blobs, "mlp", **settings)
     assert len(taping.recorded) == 3
     assert all(steps.graph is not None and not steps.graph.fresh for steps in taping.recorded)
@@ -87,7 +87,7 @@ def test_a_recorded_step_of_a_convolutional_network_is_the_same_step(
     method: str, pictures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = learned(method, pictures, "cnn")
-    monkeypatch.setattr("farshore.trainer.steps_of", taping.taped)
+    monkeypatch.setattr("farshore.training.trainer.steps_of", taping.taped)
     assert differences(plain.state_dict(), learned(method, pictures, "cnn").state_dict()) == []
 
 
@@ -102,7 +102,7 @@ def test_the_tape_finds_a_step_that_depends_on_the_host(
 
     monkeypatch.setattr(METHODS.get("er"), "weights", weights)
     plain = learned("er", blobs, "mlp", optimizer="sgd")
-    monkeypatch.setattr("farshore.trainer.steps_of", taping.taped)
+    monkeypatch.setattr("farshore.training.trainer.steps_of", taping.taped)
     assert (
         differences(
             plain.state_dict()["system"]["network"],
@@ -226,7 +226,7 @@ def network(name: str = "cnn"):
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Simulate a GPU with full support."""
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
-    monkeypatch.setattr(farshore.execution, "cannot_compile", lambda device: "")
+    monkeypatch.setattr(farshore.training.execution.execution, "cannot_compile", lambda device: "")
     monkeypatch.setattr(farshore.networks.cnn, "HAS_KERNELS", True)
 
 
@@ -288,7 +288,7 @@ def test_on_a_cpu_steps_are_eager_in_float32_unless_asked_otherwise() -> None:
         RunSettings(execution="compiled"), CPU, network(), 10, uncaptured="", uncompiled=""
     )
     assert (asked.execution, asked.precision) == (
-        "compiled" if not farshore.execution.cannot_compile(CPU) else "eager",
+        "compiled" if not farshore.training.execution.execution.cannot_compile(CPU) else "eager",
         "float32",
     )
 
@@ -445,8 +445,8 @@ def test_what_cannot_be_compiled_runs_on_plainly_and_says_so(
         features: torch.Tensor = BrokenBackward.apply(network.plain_features(inputs))
         return features
 
-    monkeypatch.setattr(farshore.extractor, "compiled_features", lambda: broken)
-    monkeypatch.setattr(farshore.execution, "cannot_compile", lambda device: "")
+    monkeypatch.setattr(farshore.training.execution.extractor, "compiled_features", lambda: broken)
+    monkeypatch.setattr(farshore.training.execution.execution, "cannot_compile", lambda device: "")
     notes: list[str] = []
 
     class Notes(Observer):

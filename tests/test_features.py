@@ -13,11 +13,8 @@ from PIL import Image
 from torch import nn
 
 import farshore
-from farshore.augmentation import Augmentation
 from farshore.data.domain import Domain
 from farshore.errors import FarshoreError
-from farshore.execution import Way
-from farshore.extractor import StepChanges, extraction
 from farshore.features import Extraction, FeatureCache, features_of, with_features
 from farshore.learner import Learner
 from farshore.networks.build import build_network
@@ -25,6 +22,9 @@ from farshore.networks.freezing import Frozen, divide
 from farshore.observer import Observer
 from farshore.protocol import execute
 from farshore.run import Run
+from farshore.training.augmentation import Augmentation
+from farshore.training.execution.execution import Way
+from farshore.training.execution.extractor import StepChanges, extraction
 
 OWN = """
 from torch import nn
@@ -377,7 +377,7 @@ def test_a_step_that_does_not_fit_says_what_to_set(monkeypatch: pytest.MonkeyPat
     def too_large(self: object, batches: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr("farshore.trainer.Trainer.step", too_large)
+    monkeypatch.setattr("farshore.training.trainer.Trainer.step", too_large)
     learner = Learner("cnn", settings={"batch_size": 4}, network_settings={"width": 8})
     with pytest.raises(FarshoreError, match=r"a step on 4 rows: set micro_batch=2 \(the same grad"):
         learner.learn(images(), LABELS, steps=1)

@@ -20,8 +20,8 @@ from farshore.base.files import (
 )
 from farshore.base.lock import exclusive
 from farshore.base.state import load_state, save_state
-from farshore.checkpoints import Checkpoints
 from farshore.errors import FarshoreError, StateError
+from farshore.training.checkpoints import Checkpoints
 
 
 def snapshot(folder: Path) -> dict[str, bytes | None]:

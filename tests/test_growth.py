@@ -10,9 +10,9 @@ import torch
 from taping import Tape, tensors
 
 from farshore import Learner
-from farshore.batches import Rehearsal
 from farshore.data.domain import Domain
 from farshore.methods import METHODS
+from farshore.training.batches import Rehearsal
 
 
 def work(method: str, domains: int) -> tuple[int, int]:

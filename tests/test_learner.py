@@ -13,12 +13,12 @@ import torch
 from torch import nn
 
 import farshore
-from farshore import trainer
-from farshore.batches import replay_plan
 from farshore.errors import FarshoreError, SealedTargetError, StateError
 from farshore.learner import Learner
 from farshore.loading import load
 from farshore.testing import differences
+from farshore.training import trainer
+from farshore.training.batches import replay_plan
 
 FAST = {"batch_size": 8, "learning_rate": 0.01}
 

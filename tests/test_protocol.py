@@ -212,7 +212,7 @@ def test_errors_in_a_run_are_reported_before_the_first_step(values: dict, messag
 
 FIRST = """
 import sys
-from farshore.execution import warm_up
+from farshore.training.execution.execution import warm_up
 from farshore.protocol import execute
 from farshore.run import Run
 warm_up("cpu")

@@ -57,7 +57,7 @@ def test_the_registries_are_open(group: str) -> None:
     from farshore.benchmarks import BENCHMARKS
     from farshore.methods import METHODS
     from farshore.networks import NETWORKS
-    from farshore.profiles import PROFILES
+    from farshore.training.profiles import PROFILES
 
     all_of_them = (METHODS, ADAPTATIONS, BENCHMARKS, NETWORKS, PROFILES)
     found = {made.group: made for made in all_of_them}[f"farshore.{group}"]

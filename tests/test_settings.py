@@ -12,7 +12,6 @@ from farshore import catalog
 from farshore.benchmarks import BENCHMARKS
 from farshore.errors import FarshoreError
 from farshore.methods import METHODS
-from farshore.profiles import PROFILES
 from farshore.settings import (
     DEFAULT,
     Choice,
@@ -27,6 +26,7 @@ from farshore.settings import (
     parse_assignments,
     setting,
 )
+from farshore.training.profiles import PROFILES
 
 # The paper's table of hyper-parameters: method, setting, default, distribution (of the default
 # profile).

@@ -195,7 +195,7 @@ class MovesTheData(Finetune):
 def test_a_method_that_draws_from_the_datas_generator_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from farshore.trainer import Trainer
+    from farshore.training.trainer import Trainer
 
     usual = Trainer.__init__
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import farshore
-from farshore.execution import ONE_THREAD_PARAMETERS, cpu_threads, usual_threads
+from farshore.training.execution.execution import ONE_THREAD_PARAMETERS, cpu_threads, usual_threads
 
 
 class Threads(farshore.Observer):

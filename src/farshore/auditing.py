@@ -25,7 +25,7 @@ from .findings.candidates import plan_audit, recommended, usual_methods
 from .findings.found import Findings, TooFew, check_enough, find_all
 from .findings.unlike import read_sites
 from .findings.words import answers, too_few, verdict
-from .optimization import choose_device
+from .methods.optimization import choose_device
 from .plan.comparison import plan_comparison
 from .plan.plan import Plan
 from .plan.select import select_methods

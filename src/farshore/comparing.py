@@ -29,7 +29,7 @@ from .engines.local import LocalEngine
 from .engines.work import Outcome
 from .errors import FarshoreError, unknown
 from .evaluation.over_units import Scores, over_units, paired_difference
-from .optimization import choose_device
+from .methods.optimization import choose_device
 from .plan.comparison import make_comparison, plan_comparison
 from .plan.plan import Plan, Planned
 from .plan.select import select_methods

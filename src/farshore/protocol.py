@@ -19,7 +19,6 @@ from torch import Tensor
 from . import catalog
 from .base.origin import hardware, versions
 from .base.randomness import generator
-from .batches import ALL_SOURCES
 from .benchmarks import BENCHMARKS
 from .benchmarks.own.own_images import OwnImages
 from .benchmarks.source import make_scenario
@@ -31,17 +30,18 @@ from .data.seal import FrozenModel, training
 from .entry import AtTarget, Entry, SourceTraining
 from .errors import DivergedError, FarshoreError, StateError
 from .evaluation.scores import all_scores, confusion_matrix
-from .execution import cpu_threads, usual_threads, warm_up
 from .features import FeatureCache
 from .learner import Learner
 from .networks.network import Network
 from .observer import Observer, follow
-from .profiles import PROFILES
 from .result import SPLITS, Result, Status, TargetScores
 from .resume import Resume
 from .run import Run
 from .settings import MethodSettings, RunSettings, divide
 from .trained_part import train_by_settings, usual_profile
+from .training.batches import ALL_SOURCES
+from .training.execution.execution import cpu_threads, usual_threads, warm_up
+from .training.profiles import PROFILES
 
 # Called with the frozen learner once the target is open and measured, for figures.
 Opened = Callable[[Learner, Scenario, Domain], None]

@@ -11,8 +11,8 @@ from .benchmarks import BENCHMARKS
 from .benchmarks.benchmark import Benchmark
 from .benchmarks.own.own_images import OwnImages
 from .errors import FarshoreError, unknown
+from .methods.optimization import choose_device
 from .networks.build import plain_network_settings, settle_network
-from .optimization import choose_device
 from .settings import RunSettings, divide, explain
 
 

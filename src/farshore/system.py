@@ -1,6 +1,6 @@
 """System: the minimal interface of something that learns domains.
 
-Learner, protocol and deployment know only this interface. `farshore.trainer.Trainer` implements it
+Learner, protocol and deployment know only this interface. `farshore.training.trainer.Trainer` implements it
 for every method that learns by gradient steps. A learner without gradients (a closed form, trees)
 is another System, with another name in `SYSTEMS`. The `system` attribute of a catalog entry names
 the one that carries it out.
@@ -26,13 +26,13 @@ from .observer import Observer
 from .settings import RunSettings
 
 if TYPE_CHECKING:
-    from .checkpoints import Checkpoints
+    from .training.checkpoints import Checkpoints
 
 SYSTEMS: Registry[type[System]] = Registry(
     "system",
     "farshore.systems",
     {
-        "gradient": "farshore.trainer:Trainer",
+        "gradient": "farshore.training.trainer:Trainer",
         "trees": "farshore.systems.trees.system:TreesSystem",
         "closed-form": "farshore.systems.closed_form.system:ClosedFormSystem",
         "committee": "farshore.systems.committee.system:CommitteeSystem",

@@ -20,11 +20,11 @@ from farshore.data.inputs import Inputs
 from farshore.errors import SealedTargetError
 from farshore.loading import load
 from farshore.methods.method import Method
-from farshore.profiles import PROFILES
 from farshore.protocol import execute
 from farshore.result import Result
 from farshore.run import Run
 from farshore.settings import MethodSettings
+from farshore.training.profiles import PROFILES
 
 ADAPTATION = pytest.mark.parametrize("name", ADAPTATIONS.names())
 SHORT = {"shot++": {"stage_steps": 6}, "cotta": {"augmentations": 2, "confidence_threshold": 1.0}}

@@ -14,7 +14,7 @@ from farshore.adaptation.clustering import pseudo_labels
 from farshore.adaptation.mixmatch import confident_rows, mix, mixmatch_loss, sharpen
 from farshore.adaptation.shot import SHOTPP, decay, decay_factor, descent, epochs, information
 from farshore.data.inputs import Inputs
-from farshore.profiles import PROFILES
+from farshore.training.profiles import PROFILES
 
 FAST = {"adaptation_batch": 10, "labelling_batch": 6, "hypothesis_epochs": 2, "labelling_epochs": 2}
 

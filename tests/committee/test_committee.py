@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from farshore import FarshoreError, Learner, load
-from farshore.checkpoints import Checkpoints
 from farshore.data.domain import Domain
 from farshore.export import export_model
 from farshore.observer import Observer
@@ -24,6 +23,7 @@ from farshore.systems.committee.system import (
     possible_weights,
 )
 from farshore.testing.toys import toy_learned, toy_learner, toy_rows
+from farshore.training.checkpoints import Checkpoints
 
 # The members with the settings that they have in a committee of toys: their defaults.
 MEMBERS: dict[str, dict[str, Any]] = {"cl-mix": {"anneal_steps": 100}, "ridge": {}, "slda": {}}

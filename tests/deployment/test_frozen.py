@@ -47,7 +47,7 @@ def test_no_raw_input_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyP
         written.append(disk(model))
 
     # Checkpoints inside a domain count too: they are looked at while they exist.
-    from farshore.checkpoints import Checkpoints
+    from farshore.training.checkpoints import Checkpoints
 
     clear = Checkpoints.clear
     monkeypatch.setattr(Checkpoints, "clear", lambda self: (record(), clear(self))[1])

@@ -116,7 +116,7 @@ def test_after_a_diverged_later_site_the_model_is_unchanged_and_fewer_steps_work
         raise DivergedError("training diverged: lower learning_rate")
 
     with monkeypatch.context() as patched:
-        patched.setattr("farshore.trainer.check_finite", diverge)
+        patched.setattr("farshore.training.trainer.check_finite", diverge)
         with pytest.raises(DivergedError, match=r"settings of .* are fixed.*fewer --steps"):
             learned(tmp_path, 1)
     assert differences(before, load(tmp_path / "model").state_dict()) == []

@@ -15,8 +15,8 @@ from farshore.loading import load
 from farshore.methods.class_sums import class_sums
 from farshore.methods.sarl import SARL, SARLSettings, semantic_ratio
 from farshore.networks.winners import KWinners
-from farshore.profiles import PROFILES
 from farshore.settings import Choice, UniformInt
+from farshore.training.profiles import PROFILES
 
 
 def ratio(near: int, far: int) -> float:

@@ -10,13 +10,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from farshore.execution import Way, arithmetic, laid_out
 from farshore.networks.build import make_network
 from farshore.networks.cnn import CNNFeatures
 from farshore.networks.kernels.first_layer import first_layer
 from farshore.networks.kernels.relu_group_norm import is_whole, relu_group_norm
 from farshore.networks.network import Network
 from farshore.settings import RunSettings
+from farshore.training.execution.execution import Way, arithmetic, laid_out
 
 BY_CHANNELS = Way("graph", channels_last=True)
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from farshore import Learner
-from farshore.execution import Way, cannot_compile
-from farshore.extractor import extraction
 from farshore.loading import load
 from farshore.methods.gradient import gradients_of
 from farshore.testing import differences
+from farshore.training.execution.execution import Way, cannot_compile
+from farshore.training.execution.extractor import extraction
 
 pytestmark = [
     pytest.mark.soak,

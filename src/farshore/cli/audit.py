@@ -124,7 +124,7 @@ def audit(
     from ..auditing import carry_out_audit
     from ..base.files import check_writable
     from ..benchmarks.source import make_benchmark
-    from ..optimization import choose_device
+    from ..methods.optimization import choose_device
     from ..plan.plan import Plan
     from ..plan.select import select_methods
     from ..store.store import Store

@@ -156,7 +156,7 @@ def compare(
     Example: farshore compare rotated-digits --methods finetune,er,tailored
     """
     arguments = locals()
-    from ..optimization import choose_device
+    from ..methods.optimization import choose_device
     from ..plan.comparison import make_comparison, plan_comparison
     from ..plan.select import select_methods
     from ..settings import parse_assignments

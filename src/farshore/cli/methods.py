@@ -29,7 +29,7 @@ def methods(
         _list(console)
         return
     from .. import catalog
-    from ..profiles import PROFILES
+    from ..training.profiles import PROFILES
 
     kind = catalog.find(name)
     console.print(f"{kind.name} ({kind.group}; {kind.reference})\n")

@@ -94,7 +94,7 @@ def sweep(
     Example: farshore sweep experiments/small.yaml --workers 2
     """
     from ..base.files import check_writable
-    from ..optimization import choose_device
+    from ..methods.optimization import choose_device
     from ..plan.experiment import check_search, make_book, read_experiment, search_by, start_from
     from ..plan.narrow import narrow
     from ..plan.plan import make_plan

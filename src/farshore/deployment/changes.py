@@ -26,7 +26,6 @@ from ..base.state import (
     remove_state,
     undo,
 )
-from ..checkpoints import EVERY, Checkpoints
 from ..data.downloads.public_files import known_checksum
 from ..data.progress import following
 from ..data.steps import usual_steps
@@ -35,6 +34,7 @@ from ..data.tables.read_table import TextForm
 from ..errors import DivergedError, FarshoreError, StateError
 from ..learner import Learner
 from ..observer import Observer, follow
+from ..training.checkpoints import EVERY, Checkpoints
 from .calibrate import Calibrated, fit_labelled, fit_unlabelled
 from .gate import Gate
 from .log import FORGOTTEN, Entry, log_state, read_log

@@ -25,7 +25,6 @@ from torch import Tensor
 
 from .. import __version__
 from ..base.state import load_parts, remove_obsolete, save_state
-from ..checkpoints import Checkpoints
 from ..data.domain import Domain, Rows
 from ..data.preprocessing import Preprocessing
 from ..data.splits import divide_rows, split_seed
@@ -39,6 +38,7 @@ from ..evaluation.calibration import Calibration, probabilities
 from ..learner import Learner
 from ..loading import from_state_dict
 from ..observer import Observer
+from ..training.checkpoints import Checkpoints
 from .estimate import Estimate, NoEstimate
 from .familiarity import moments, past_rows
 from .gate import Agreement, Gate, agreement, is_unclear, quick_agreement

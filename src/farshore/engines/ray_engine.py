@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import FarshoreError, needs
-from ..execution import warm_up
+from ..training.execution.execution import warm_up
 from .engine import ATTEMPTS, Engine
 from .work import Outcome, Task, carry_out_task
 

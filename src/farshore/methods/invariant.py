@@ -12,8 +12,8 @@ from ..base.forms import NAMES, Like, ListOf, MapOf, check_form
 from ..data.domain import Rows
 from ..invariance.invariance import Invariance, Priors, Statistic
 from ..networks.network import Network
-from ..optimization import reset_optimizers
 from ..settings import MethodSettings, Power, UniformInt, setting
+from .optimization import reset_optimizers
 from .priors import compute_prior, domain_features
 
 

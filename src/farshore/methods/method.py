@@ -22,8 +22,8 @@ from ..data.domain import Rows
 from ..entry import Entry
 from ..memory import Memory
 from ..networks.network import Network
-from ..optimization import reset_optimizers
 from ..settings import MethodSettings
+from .optimization import reset_optimizers
 
 TINY = 1e-12
 Terms = dict[str, Tensor]

@@ -17,8 +17,8 @@ from .. import catalog
 from ..base.randomness import derive
 from ..benchmarks.benchmark import Benchmark
 from ..errors import FarshoreError
-from ..profiles import PROFILES
 from ..settings import Choice, Distribution, Power, UniformInt
+from ..training.profiles import PROFILES
 
 
 def run_seed(search_seed: int, number: int) -> int:

@@ -18,8 +18,8 @@ from ..data.scenario import Scenario
 from ..data.seal import FrozenModel
 from ..evaluation.scores import all_scores
 from ..networks.build import make_network
-from ..profiles import PROFILES
 from ..settings import MethodSettings, RunSettings
+from ..training.profiles import PROFILES
 from .battery import Battery, Check, ensure, not_for, refused
 
 if TYPE_CHECKING:

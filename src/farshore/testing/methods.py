@@ -26,7 +26,7 @@ from ..protocol import execute
 from ..result import TargetScores
 from ..run import Run
 from ..settings import RunSettings
-from ..trainer import Trainer
+from ..training.trainer import Trainer
 from .battery import Battery, Check, ensure, not_for
 from .toys import (
     DomainCount,

@@ -20,21 +20,21 @@ from torch import Tensor, nn
 from ...base.allocation import check_fits, explain_shortage
 from ...base.forms import NAMES, FormError, Like, ListOf, check_form, check_keys
 from ...base.randomness import generator, seeded
-from ...checkpoints import Checkpoints
 from ...data.domain import Domain, Rows
 from ...data.seal import training
 from ...errors import FarshoreError
-from ...execution import cpu_threads, usual_threads
 from ...memory.memory import Fields
 from ...methods.finetune import Finetune
 from ...methods.method import balanced_weights
 from ...networks.build import check_sizes, is_pretrained, make_network, plain_network_settings
 from ...networks.network import ImageInputs, Network
 from ...observer import Observer
-from ...profiles import PROFILES
 from ...settings import MethodSettings
 from ...system import Setup, System, Usage, widened
-from ...trainer import Trainer
+from ...training.checkpoints import Checkpoints
+from ...training.execution.execution import cpu_threads, usual_threads
+from ...training.profiles import PROFILES
+from ...training.trainer import Trainer
 from .entry import ClosedForm, ClosedFormSettings
 from .head import Head
 from .predictor import Inputs, NetworkFeatures, NoFeatures, Predictor, squares

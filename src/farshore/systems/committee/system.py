@@ -17,12 +17,12 @@ from ...errors import FarshoreError
 from ...memory.memory import Fields
 from ...methods import METHODS
 from ...observer import Observer
-from ...profiles import PROFILES
 from ...system import SYSTEMS, Setup, System, Usage
+from ...training.profiles import PROFILES
 from .entry import BestSettings
 
 if TYPE_CHECKING:
-    from ...checkpoints import Checkpoints
+    from ...training.checkpoints import Checkpoints
 
 STATE = dict.fromkeys(("domains", "members", "unseen"))
 # The trained member's temperature is chosen from these.

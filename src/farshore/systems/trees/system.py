@@ -17,15 +17,15 @@ from ...data.domain import Domain, Rows
 from ...errors import FarshoreError, StateError
 from ...memory.memory import Fields, RowForm
 from ...memory.partitions import PartitionedMemory
-from ...profiles import PROFILES
 from ...system import Setup, System, Usage
+from ...training.profiles import PROFILES
 from .boosted import fit_lightgbm, fit_sklearn
 from .compiled import CompiledTrees
 from .ensemble import TreeEnsemble, constant, from_parts
 from .entry import TreesSettings
 
 if TYPE_CHECKING:
-    from ...checkpoints import Checkpoints
+    from ...training.checkpoints import Checkpoints
 
 # Rows per batch of a prediction: a batch is copied in double precision.
 BATCH = 4096

@@ -8,14 +8,14 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from ..base.forms import NAMES, FormError, Like, MapOf, check_form, check_keys, is_count
+from ..base.randomness import Generators
+from ..memory.memory import Memory, RowForm
+from ..methods.method import Method, unknown_parts
+from ..methods.optimization import check_optimizers
+from ..system import Setup
 from .averaging import WeightAverage
-from .base.forms import NAMES, FormError, Like, MapOf, check_form, check_keys, is_count
-from .base.randomness import Generators
 from .checkpoints import load_optimizers
-from .memory.memory import Memory, RowForm
-from .methods.method import Method, unknown_parts
-from .optimization import check_optimizers
-from .system import Setup
 
 PARTS = dict.fromkeys(
     ("steps_done", "domains", "network", "optimizers", "memory", "method", "generators")

@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .base.forms import FormError, Like, check_form, check_keys
-from .execution import match_layout
-from .networks.network import Network
-from .settings import RunSettings
+from ..base.forms import FormError, Like, check_form, check_keys
+from ..networks.network import Network
+from ..settings import RunSettings
+from .execution.execution import match_layout
 
 # Batches from which BatchNorm statistics are estimated, at most.
 BATCHNORM_BATCHES = 100

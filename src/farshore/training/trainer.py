@@ -1,7 +1,7 @@
 """Trainer: learns by gradient steps.
 
 It owns the training loop and decides how a step is carried out.
-Read `_train` from top to bottom: it is all of training. `farshore.batches` draws the rows of each
+Read `_train` from top to bottom: it is all of training. `farshore.training.batches` draws the rows of each
 step.
 """
 
@@ -17,27 +17,27 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from ..base.allocation import check_fits, explain_shortage
+from ..base.randomness import Generators, seeded
+from ..data.domain import Domain, Rows
+from ..data.seal import training
+from ..errors import FarshoreError
+from ..memory import MEMORIES
+from ..memory.memory import Fields, Memory
+from ..methods.method import Method, Terms, balanced_weights
+from ..methods.optimization import check_finite, make_optimizer
+from ..networks.build import check_sizes, make_network
+from ..networks.network import EVALUATION_ROWS
+from ..system import Setup, System, Usage, widened
 from .augmentation import Augmentation
 from .averaging import WeightAverage
-from .base.allocation import check_fits, explain_shortage
-from .base.randomness import Generators, seeded
 from .batches import ALL_SOURCES, AllSources, Batches, Rehearsal
 from .checkpoints import Checkpoints
-from .cuda_graphs import steps_of
-from .data.domain import Domain, Rows
-from .data.seal import training
-from .errors import FarshoreError
-from .execution import arithmetic, choose_way, laid_out
-from .extractor import StepChanges, evaluation, extraction
-from .memory import MEMORIES
-from .memory.memory import Fields, Memory
-from .methods.method import Method, Terms, balanced_weights
-from .networks.build import check_sizes, make_network
-from .networks.network import EVALUATION_ROWS
-from .optimization import check_finite, make_optimizer
+from .execution.cuda_graphs import steps_of
+from .execution.execution import arithmetic, choose_way, laid_out
+from .execution.extractor import StepChanges, evaluation, extraction
 from .profiles import PROFILES
 from .snapshot import restore_snapshot, take_snapshot
-from .system import Setup, System, Usage, widened
 
 # Values of inputs per batch of an evaluation: fewer rows at once if a row is large. On a CPU, the
 # activations of large batches do not fit the caches.

@@ -17,10 +17,10 @@ import numpy as np
 from torch import Tensor
 from torch.optim import Optimizer
 
-from .base.state import MANIFEST, load_state, remove_state, save_state
-from .data.domain import Domain
-from .errors import FarshoreError, StateError
-from .observer import Observer
+from ..base.state import MANIFEST, load_state, remove_state, save_state
+from ..data.domain import Domain
+from ..errors import FarshoreError, StateError
+from ..observer import Observer
 
 EVERY = 100
 CHECKSUM_ROWS = 4096

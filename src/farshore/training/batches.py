@@ -13,14 +13,14 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from .base.randomness import Generators
-from .data.batch import Batch
-from .data.domain import Rows
-from .memory.memory import Fields, Memory
-from .methods.method import Method
-from .networks.network import EVALUATION_ROWS
-from .settings import RunSettings
-from .system import Setup
+from ..base.randomness import Generators
+from ..data.batch import Batch
+from ..data.domain import Rows
+from ..memory.memory import Fields, Memory
+from ..methods.method import Method
+from ..networks.network import EVALUATION_ROWS
+from ..settings import RunSettings
+from ..system import Setup
 
 ALL_SOURCES = "all sources"
 

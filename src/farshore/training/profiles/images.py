@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..settings import EVERY_METHOD, Choice, Power, Profile, Uniform
+from ...settings import EVERY_METHOD, Choice, Power, Profile, Uniform
 
 FROZEN_FEATURES = Profile(
     "frozen-features",

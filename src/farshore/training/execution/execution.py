@@ -1,7 +1,7 @@
 """How a step is carried out: `eager` (the reference), as one CUDA `graph`, or `compiled`.
 
 Which way is chosen, and the numbers, threads and memory format that belong to it.
-`farshore.cuda_graphs` records and replays steps; `farshore.extractor` computes their features.
+`farshore.training.execution.cuda_graphs` records and replays steps; `farshore.training.execution.extractor` computes their features.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from .errors import FarshoreError
-from .networks.network import Network
-from .settings import RunSettings
+from ...errors import FarshoreError
+from ...networks.network import Network
+from ...settings import RunSettings
 
 Execution = Literal["eager", "compiled", "graph"]
 Precision = Literal["float32", "tf32", "bf16"]

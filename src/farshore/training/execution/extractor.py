@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from ...networks.network import Network
 from .execution import Way, laid_out
-from .networks.network import Network
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..settings import EVERY_METHOD, Choice, Distribution, Power, Profile, UniformInt
+from ...settings import EVERY_METHOD, Choice, Distribution, Power, Profile, UniformInt
 
 Overrides = Mapping[str, Mapping[str, tuple[Any, Distribution | None]]]
 

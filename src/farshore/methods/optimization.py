@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
-from .base.forms import FormError, Like, check_form, check_keys
-from .errors import DivergedError, FarshoreError
-from .settings import RunSettings
+from ..base.forms import FormError, Like, check_form, check_keys
+from ..errors import DivergedError, FarshoreError
+from ..settings import RunSettings
 
 # The name of whatever device is best here.
 AUTO = "auto"

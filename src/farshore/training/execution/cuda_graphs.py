@@ -16,8 +16,8 @@ from functools import cache
 
 import torch
 
+from ...methods.method import Terms
 from .execution import Way
-from .methods.method import Terms
 
 # Eager steps before a recording: they create the optimiser's state, and libraries choose their
 # kernels.

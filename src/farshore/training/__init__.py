@@ -1,0 +1,1 @@
+"""The training loop, its state, and the defaults by kind of data."""

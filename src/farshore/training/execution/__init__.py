@@ -1,0 +1,1 @@
+"""How a step is carried out: eager, recorded once and replayed, or compiled."""
