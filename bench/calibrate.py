@@ -24,7 +24,7 @@ from farshore.data.domain import Domain
 from farshore.data.scenario import Scenario
 from farshore.deployment.calibrate import fit_labelled
 from farshore.evaluation.calibration import fit_temperature, log_losses
-from farshore.learner import Learner
+from farshore.learner.learner import Learner
 from farshore.protocol import execute
 from farshore.run import Run
 

@@ -16,7 +16,7 @@ import torch
 from step_cost import medians, opened
 
 from farshore.data.domain import Domain
-from farshore.learner import Learner
+from farshore.learner.learner import Learner
 from farshore.methods import METHODS
 
 WIDTH, ROWS, CLASSES = 64, 64, 10

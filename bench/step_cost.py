@@ -22,7 +22,7 @@ from typing import Any, cast
 import torch
 
 from farshore.data.domain import Domain
-from farshore.learner import Learner
+from farshore.learner.learner import Learner
 from farshore.methods import METHODS, continual
 from farshore.training.batches import Rehearsal
 from farshore.training.trainer import Trainer

@@ -13,8 +13,8 @@ from farshore.base.state import undo
 from farshore.data.domain import Domain
 from farshore.errors import FarshoreError
 from farshore.export import export_model
-from farshore.learner import Learner
-from farshore.loading import load
+from farshore.learner.learner import Learner
+from farshore.learner.loading import load
 from farshore.observer import Observer
 from farshore.testing import (
     Check,

@@ -12,14 +12,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from farshore.backbone import Backbone
 from farshore.base.forms import FormError
-from farshore.conversion import Conversion
 from farshore.data.domain import Domain, RowForm
 from farshore.errors import FarshoreError
-from farshore.learner import Learner
-from farshore.learner_state import CONFIG, FROZEN, STATE
-from farshore.loading import from_state_dict
+from farshore.learner.backbone import Backbone
+from farshore.learner.conversion import Conversion
+from farshore.learner.learner import Learner
+from farshore.learner.learner_state import CONFIG, FROZEN, STATE
+from farshore.learner.loading import from_state_dict
 from farshore.networks.build import make_network
 from farshore.networks.form import Settled
 from farshore.networks.freezing import Train

@@ -10,8 +10,8 @@ import torch
 import farshore
 from farshore.base.state import current_tag
 from farshore.errors import FarshoreError
-from farshore.learner import Learner
-from farshore.loading import load
+from farshore.learner.learner import Learner
+from farshore.learner.loading import load
 from farshore.methods import METHODS, continual
 from farshore.testing import differences
 from farshore.training.checkpoints import Checkpoints

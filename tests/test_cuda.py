@@ -10,7 +10,7 @@ import torch
 from farshore import Learner
 from farshore.data.domain import Domain
 from farshore.errors import FarshoreError
-from farshore.loading import load
+from farshore.learner.loading import load
 from farshore.methods import METHODS, continual
 from farshore.testing import differences
 from farshore.training.execution.cuda_graphs import EAGER_STEPS

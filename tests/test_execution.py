@@ -14,7 +14,7 @@ import farshore.training.execution.extractor
 from farshore import Learner
 from farshore.data.domain import Domain, Rows
 from farshore.errors import FarshoreError
-from farshore.loading import load
+from farshore.learner.loading import load
 from farshore.methods import METHODS, continual
 from farshore.methods.method import Method
 from farshore.networks.build import build_network

@@ -14,7 +14,7 @@ from torch import nn
 import farshore
 from farshore.errors import FarshoreError
 from farshore.export import encode, export_model
-from farshore.learner import Learner
+from farshore.learner.learner import Learner
 
 onnxruntime = pytest.importorskip("onnxruntime")
 

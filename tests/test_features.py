@@ -15,8 +15,8 @@ from torch import nn
 import farshore
 from farshore.data.domain import Domain
 from farshore.errors import FarshoreError
-from farshore.features import Extraction, FeatureCache, features_of, with_features
-from farshore.learner import Learner
+from farshore.learner.feature_cache import Extraction, FeatureCache, features_of, with_features
+from farshore.learner.learner import Learner
 from farshore.networks.build import build_network
 from farshore.networks.freezing import Frozen, divide
 from farshore.observer import Observer
@@ -204,7 +204,7 @@ def test_features_are_computed_once_for_the_same_inputs_and_weights(
 ) -> None:
     cache, count, device = FeatureCache(tmp_path), Counter(), torch.device("cpu")
     extraction = Extraction(frozen_part(), device, observer=count)
-    monkeypatch.setattr("farshore.features.LARGEST_READ", 0)
+    monkeypatch.setattr("farshore.learner.feature_cache.LARGEST_READ", 0)
     first = with_features(domain(), extraction, cache)
     assert isinstance(first.inputs, np.memmap)
     assert not first.inputs.flags.writeable

@@ -14,8 +14,8 @@ from torch import nn
 
 import farshore
 from farshore.errors import FarshoreError, SealedTargetError, StateError
-from farshore.learner import Learner
-from farshore.loading import load
+from farshore.learner.learner import Learner
+from farshore.learner.loading import load
 from farshore.testing import differences
 from farshore.training import trainer
 from farshore.training.batches import replay_plan

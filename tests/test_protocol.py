@@ -182,7 +182,7 @@ def test_a_result_round_trips(tmp_path: Path) -> None:
     (tmp_path / "cut.json").write_text((tmp_path / "deep" / "result.json").read_text()[:100])
     with pytest.raises(StateError, match="not a complete result"):
         Result.read(tmp_path / "cut.json")
-    from farshore.loading import load
+    from farshore.learner.loading import load
 
     assert load(tmp_path / "learner").system.steps_done == 18
 

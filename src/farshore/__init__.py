@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from .deprecation import FarshoreDeprecationWarning as FarshoreDeprecationWarning
     from .errors import FarshoreError as FarshoreError
     from .estimator import FarshoreClassifier as FarshoreClassifier
-    from .learner import Learner as Learner
-    from .loading import load as load
+    from .learner.learner import Learner as Learner
+    from .learner.loading import load as load
     from .networks.network import Network as Network
     from .observer import Observer as Observer
     from .protocol import execute as execute
@@ -45,7 +45,7 @@ EXPORTS = {
     "FarshoreClassifier": "estimator",
     "FarshoreDeprecationWarning": "deprecation",
     "FarshoreError": "errors",
-    "Learner": "learner",
+    "Learner": "learner.learner",
     "Network": "networks.network",
     "Observer": "observer",
     "Result": "result",
@@ -54,7 +54,7 @@ EXPORTS = {
     "audit": "auditing",
     "compare": "comparing",
     "execute": "protocol",
-    "load": "loading",
+    "load": "learner.loading",
 }
 
 __all__ = ["__version__", *EXPORTS]

@@ -25,8 +25,8 @@ from sklearn.utils.validation import (
 
 from .data.tables.frames import Preprocess
 from .errors import FarshoreError
-from .learner import Learner
-from .loading import from_state_dict
+from .learner.learner import Learner
+from .learner.loading import from_state_dict
 from .networks.network import Network
 
 

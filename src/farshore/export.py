@@ -27,7 +27,7 @@ from .data.tables.dates import expand
 from .data.tables.table import LIMIT, TablePreprocessing
 from .errors import FarshoreError, needs
 from .evaluation.calibration import Calibration, unchanged
-from .learner import Learner
+from .learner.learner import Learner
 
 MISSING = -1
 TOLERANCE = 1e-5

@@ -11,7 +11,7 @@ from typing import Any
 from .base.files import reason, write_atomic
 from .base.state import load_state
 from .errors import StateError
-from .learner import Learner
+from .learner.learner import Learner
 
 RECORD = "record.json"
 

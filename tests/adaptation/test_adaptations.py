@@ -18,7 +18,7 @@ from farshore.benchmarks.rotated_digits import RotatedDigits
 from farshore.data.domain import Domain
 from farshore.data.inputs import Inputs
 from farshore.errors import SealedTargetError
-from farshore.loading import load
+from farshore.learner.loading import load
 from farshore.methods.method import Method
 from farshore.protocol import execute
 from farshore.result import Result

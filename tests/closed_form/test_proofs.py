@@ -19,8 +19,8 @@ from farshore.deployment.changes import forget, learn, take_back
 from farshore.deployment.model import Model
 from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
-from farshore.learner import Learner
-from farshore.loading import load
+from farshore.learner.learner import Learner
+from farshore.learner.loading import load
 from farshore.testing import differences, toy_images, toy_rows
 from farshore.testing.toys import toy_image_network
 

@@ -13,7 +13,7 @@ from clinics import COLUMNS, clinic, contents, written
 from farshore.deployment.changes import calibrate, learn, take_back
 from farshore.deployment.model import Model
 from farshore.deployment.new_model import NewModel
-from farshore.loading import load
+from farshore.learner.loading import load
 from farshore.testing import differences
 
 

@@ -13,7 +13,7 @@ from farshore.deployment.familiarity import past_rows
 from farshore.deployment.model import Model
 from farshore.deployment.new_model import NewModel
 from farshore.errors import FarshoreError
-from farshore.loading import load
+from farshore.learner.loading import load
 
 
 def test_forget_says_what_remains_and_nothing_else_does(work: Path, typed) -> None:

@@ -10,7 +10,7 @@ import torch
 from farshore.base.state import load_parts, save_state
 from farshore.deployment.model import Model
 from farshore.errors import StateError
-from farshore.loading import load
+from farshore.learner.loading import load
 
 
 def held(tensors: dict, name: str, value: torch.Tensor) -> None:

@@ -19,7 +19,7 @@ from farshore.deployment.model import Model
 from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
 from farshore.errors import DivergedError, FarshoreError
-from farshore.loading import load
+from farshore.learner.loading import load
 from farshore.methods import METHODS
 from farshore.observer import Observer
 from farshore.testing import differences, toy_learned, toy_rows

@@ -20,7 +20,7 @@ from farshore.deployment.changes import learn
 from farshore.deployment.model import Model
 from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
-from farshore.loading import load
+from farshore.learner.loading import load
 from farshore.testing import differences
 
 QUICK = {"batch_size": 8, "learning_rate": 0.01}

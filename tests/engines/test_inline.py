@@ -12,7 +12,7 @@ from farshore.engines import work
 from farshore.engines.carry_out import RESULT_ONLY, Keep, carry_out, open_runs
 from farshore.engines.inline import InlineEngine
 from farshore.engines.local import LocalEngine
-from farshore.loading import load
+from farshore.learner.loading import load
 from farshore.observer import Observer
 from farshore.plan.plan import Plan, plan_run
 from farshore.result import Result

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from farshore.learner import Learner
-from farshore.loading import load
+from farshore.learner.learner import Learner
+from farshore.learner.loading import load
 from farshore.methods.cope import CoPESettings, moved, pseudo_prototype_loss
 from farshore.networks.prototypes import PrototypeHead
 from farshore.settings import Choice, Uniform

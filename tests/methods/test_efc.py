@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 import farshore
 from farshore.errors import FarshoreError
-from farshore.learner import Learner
-from farshore.loading import load
+from farshore.learner.learner import Learner
+from farshore.learner.loading import load
 from farshore.methods.efc import EFC, EFCSettings, drift_cost, feature_matrix, followed
 from farshore.methods.gaussians import Gaussians, fit
 from farshore.settings import Uniform

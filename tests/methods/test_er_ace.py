@@ -8,7 +8,7 @@ import pytest
 import torch
 from attached import attached, drawing, gradients, rows, small_network, trained, weights
 
-from farshore.loading import load
+from farshore.learner.loading import load
 from farshore.methods.er_ace import mask_absent
 from farshore.methods.method import empirical_risk
 from farshore.networks.cosine import CosineHead

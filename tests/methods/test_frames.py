@@ -11,8 +11,8 @@ from torch import nn
 import farshore
 from farshore.data.batch import Batch
 from farshore.data.domain import Rows
-from farshore.learner import Learner
-from farshore.loading import load
+from farshore.learner.learner import Learner
+from farshore.learner.loading import load
 from farshore.methods import METHODS
 from farshore.protocol import execute
 from farshore.run import Run

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from farshore.learner import Learner
+from farshore.learner.learner import Learner
 from farshore.methods.lode import LODESettings, decoupled
 from farshore.settings import Choice
 

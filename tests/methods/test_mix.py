@@ -13,8 +13,8 @@ from farshore.invariance.gradient_variance import GradientVariance
 from farshore.invariance.kernel_mean import KernelMean
 from farshore.invariance.mixture import Mixture
 from farshore.invariance.risk import Risk
-from farshore.learner import Learner
-from farshore.loading import load
+from farshore.learner.learner import Learner
+from farshore.learner.loading import load
 from farshore.testing import differences, toy_learned, toy_learner
 
 ALL = "vrex+fishr+coral+mmd"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from farshore import Learner
 from farshore.invariance.feature_moments import FeatureMoments
 from farshore.invariance.invariance import Priors
-from farshore.loading import load
+from farshore.learner.loading import load
 
 
 def prior(seed: int, size: int = 6, scale: float = 1.0) -> dict[str, torch.Tensor]:

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 import farshore
-from farshore.learner import Learner
-from farshore.loading import load
+from farshore.learner.learner import Learner
+from farshore.learner.loading import load
 from farshore.methods.class_sums import class_sums
 from farshore.methods.sarl import SARL, SARLSettings, semantic_ratio
 from farshore.networks.winners import KWinners

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 
 from farshore.data.batch import Batch, Draw
-from farshore.learner import Learner
+from farshore.learner.learner import Learner
 from farshore.methods.star import STAR, STARSettings, divergence
 from farshore.networks.mlp import mlp
 from farshore.networks.network import Network

@@ -18,8 +18,8 @@ from torch.optim import SGD
 from farshore.data.batch import Batch
 from farshore.data.domain import Domain
 from farshore.errors import FarshoreError
-from farshore.learner import Learner
-from farshore.loading import load
+from farshore.learner.learner import Learner
+from farshore.learner.loading import load
 from farshore.methods import METHODS, continual
 from farshore.methods.urm import URM, make_critic, verdict
 from farshore.protocol import execute

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from farshore.errors import FarshoreError
-from farshore.learner import Learner
-from farshore.loading import load
+from farshore.learner.learner import Learner
+from farshore.learner.loading import load
 from farshore.methods import METHODS, continual
 from farshore.networks.build import build_network
 from farshore.networks.form import IMAGENET_MEAN, IMAGENET_STD

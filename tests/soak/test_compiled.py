@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from farshore import Learner
-from farshore.loading import load
+from farshore.learner.loading import load
 from farshore.methods.gradient import gradients_of
 from farshore.testing import differences
 from farshore.training.execution.execution import Way, cannot_compile

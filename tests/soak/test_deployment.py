@@ -28,8 +28,8 @@ from farshore.deployment.changes import learn, take_back
 from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns, read_site
 from farshore.errors import FarshoreError
-from farshore.learner import Learner
-from farshore.loading import load
+from farshore.learner.learner import Learner
+from farshore.learner.loading import load
 from farshore.testing import differences
 
 pytestmark = pytest.mark.soak

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from farshore.loading import load
+from farshore.learner.loading import load
 from farshore.methods import continual
 from farshore.testing import differences, toy_learned
 from farshore.testing.toys import toy_settings

@@ -16,8 +16,8 @@ import torch
 from damaging import mutate
 
 from farshore.errors import FarshoreError
-from farshore.learner import Learner
-from farshore.loading import load
+from farshore.learner.learner import Learner
+from farshore.learner.loading import load
 
 pytestmark = pytest.mark.soak
 

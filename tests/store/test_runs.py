@@ -16,7 +16,7 @@ from sweeping import Here, experiment, planned, swept, table
 from farshore.engines.carry_out import open_runs
 from farshore.engines.work import Task, carry_out_task
 from farshore.errors import FarshoreError
-from farshore.loading import load
+from farshore.learner.loading import load
 from farshore.observer import Observer
 from farshore.protocol import execute
 from farshore.resume import Resume

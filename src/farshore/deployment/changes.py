@@ -32,7 +32,7 @@ from ..data.steps import usual_steps
 from ..data.tables.convert import encode_labels
 from ..data.tables.read_table import TextForm
 from ..errors import DivergedError, FarshoreError, StateError
-from ..learner import Learner
+from ..learner.learner import Learner
 from ..observer import Observer, follow
 from ..training.checkpoints import EVERY, Checkpoints
 from .calibrate import Calibrated, fit_labelled, fit_unlabelled

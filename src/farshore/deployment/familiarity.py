@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from ..errors import FarshoreError
-from ..learner import Learner
+from ..learner.learner import Learner
 
 USUAL = 0.95
 FEWEST_ROWS = 4

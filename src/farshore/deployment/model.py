@@ -35,8 +35,8 @@ from ..data.tables.read_table import TextForm
 from ..data.tables.table import TablePreprocessing
 from ..errors import FarshoreError, StateError
 from ..evaluation.calibration import Calibration, probabilities
-from ..learner import Learner
-from ..loading import from_state_dict
+from ..learner.learner import Learner
+from ..learner.loading import from_state_dict
 from ..observer import Observer
 from ..training.checkpoints import Checkpoints
 from .estimate import Estimate, NoEstimate

@@ -10,7 +10,7 @@ import torch
 
 from ..base.forms import NAMES, FormError, Like, ListOf, MapOf, Maybe, check_form, check_keys
 from ..evaluation.calibration import TEMPERATURES
-from ..learner import Learner
+from ..learner.learner import Learner
 from .held_out import check_held_out, check_reliability
 
 KEYS = (

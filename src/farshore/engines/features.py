@@ -14,7 +14,7 @@ from ..base.randomness import generator
 from ..data.domain import Domain, Rows
 from ..data.scenario import Scenario
 from ..errors import StateError
-from ..learner import Learner
+from ..learner.learner import Learner
 
 ROWS_PER_DOMAIN = 500
 

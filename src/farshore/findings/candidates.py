@@ -7,10 +7,10 @@ from typing import Any
 
 from ..benchmarks.benchmark import Benchmark
 from ..catalog import find
+from ..learner.trained_part import ON_FEATURES, train_by_settings
 from ..plan.comparison import make_comparison
 from ..plan.experiment import Experiment
 from ..plan.select import EACH
-from ..trained_part import ON_FEATURES, train_by_settings
 
 # The method that is chosen unless another one is clearly better, except on frozen features.
 RECOMMENDED = "best"

@@ -18,8 +18,8 @@ from .. import catalog
 from ..data.domain import Domain
 from ..entry import Entry
 from ..errors import FarshoreError
-from ..learner import Learner
-from ..loading import load
+from ..learner.learner import Learner
+from ..learner.loading import load
 from ..methods import METHODS, Method
 from ..observer import Observer
 from ..protocol import execute

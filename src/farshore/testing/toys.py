@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ..base.randomness import derive
 from ..benchmarks import BENCHMARKS, Benchmark
 from ..data.domain import Domain
-from ..learner import Learner
+from ..learner.learner import Learner
 from ..methods import METHODS
 from ..networks.network import ImageInputs, Network
 from ..observer import Observer

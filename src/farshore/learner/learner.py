@@ -14,32 +14,32 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..base.forms import FormError
+from ..base.state import save_state
+from ..data.domain import Domain, RowForm, Rows, check_row_form, row_form
+from ..data.preprocessing import Preprocessing, from_state
+from ..data.steps import usual_steps
+from ..data.tables.convert import Label, check_classes
+from ..data.tables.frames import Preprocess
+from ..entry import Entry
+from ..errors import FarshoreError, unknown
+from ..evaluation.scores import score
+from ..methods import METHODS
+from ..methods.optimization import find_device
+from ..networks.build import check_network
+from ..networks.network import Network
+from ..observer import Observer
+from ..settings import RunSettings
+from ..settings import divide as divide_settings
+from ..system import SYSTEMS, Setup, System
+from ..training.checkpoints import Checkpoints
+from ..training.execution.execution import check_way
+from .arguments import check_arguments, check_weighs_rows
 from .backbone import Backbone
-from .base.forms import FormError
-from .base.state import save_state
 from .conversion import Conversion
-from .data.domain import Domain, RowForm, Rows, check_row_form, row_form
-from .data.preprocessing import Preprocessing, from_state
-from .data.steps import usual_steps
-from .data.tables.convert import Label, check_classes
-from .data.tables.frames import Preprocess
-from .entry import Entry
-from .errors import FarshoreError, unknown
-from .evaluation.scores import score
-from .features import FeatureCache
-from .learner_arguments import check_arguments, check_weighs_rows
+from .feature_cache import FeatureCache
 from .learner_state import FROZEN, check_state, stored_form
-from .methods import METHODS
-from .methods.optimization import find_device
-from .networks.build import check_network
-from .networks.network import Network
-from .observer import Observer
-from .settings import RunSettings
-from .settings import divide as divide_settings
-from .system import SYSTEMS, Setup, System
 from .trained_part import check_training, resolve_train, usual_profile
-from .training.checkpoints import Checkpoints
-from .training.execution.execution import check_way
 
 # Own data: a domain costs the same to learn, however many there were before it. Runs on benchmarks
 # give the paper's budget, one batch of each past domain.

@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from .base.forms import FormError, ListOf, MapOf, Maybe, check_form, check_keys
-from .data.domain import RowForm
-from .data.images.image_folder import ImagePreprocessing
-from .data.preprocessing import Preprocessing
+from ..base.forms import FormError, ListOf, MapOf, Maybe, check_form, check_keys
+from ..data.domain import RowForm
+from ..data.images.image_folder import ImagePreprocessing
+from ..data.preprocessing import Preprocessing
 
 # The arguments that recreate the learner.
 CONFIG: dict[str, Any] = {

@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .data.domain import Domain
-from .data.images.hf_columns import is_hf_dataset, read_hf_dataset
-from .data.images.image_folder import ImagePreprocessing
-from .data.preprocessing import Preprocessing
-from .data.progress import following
-from .data.splits import split_seed
-from .data.tables.convert import (
+from ..data.domain import Domain
+from ..data.images.hf_columns import is_hf_dataset, read_hf_dataset
+from ..data.images.image_folder import ImagePreprocessing
+from ..data.preprocessing import Preprocessing
+from ..data.progress import following
+from ..data.splits import split_seed
+from ..data.tables.convert import (
     Label,
     as_inputs,
     as_labels,
@@ -25,10 +25,10 @@ from .data.tables.convert import (
     find_classes,
     from_dataset,
 )
-from .data.tables.frames import Preprocess, as_table, check_images, learn_columns
-from .data.tables.table import TablePreprocessing
-from .networks.form import Settled
-from .observer import Observer, follow
+from ..data.tables.frames import Preprocess, as_table, check_images, learn_columns
+from ..data.tables.table import TablePreprocessing
+from ..networks.form import Settled
+from ..observer import Observer, follow
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .data.tables.frames import PREPROCESS
-from .entry import Entry
-from .errors import FarshoreError
-from .settings import RunSettings
+from ..data.tables.frames import PREPROCESS
+from ..entry import Entry
+from ..errors import FarshoreError
+from ..settings import RunSettings
 
 METRICS = ("accuracy", "macro_f1")
 MOST_ROWS = 10**9

@@ -23,17 +23,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .base.files import temporary_path, write_atomic
-from .base.lock import InUseError, exclusive
-from .base.randomness import generator
-from .data.domain import Array, Domain, Rows
-from .data.downloads.public_files import data_root, known_checksum
-from .data.seal import weights_checksum
-from .errors import FarshoreError
-from .networks.freezing import Frozen, frozen_shape
-from .observer import Observer
-from .training.augmentation import Augmentation
-from .training.execution.execution import cpu_threads, usual_threads
+from ..base.files import temporary_path, write_atomic
+from ..base.lock import InUseError, exclusive
+from ..base.randomness import generator
+from ..data.domain import Array, Domain, Rows
+from ..data.downloads.public_files import data_root, known_checksum
+from ..data.seal import weights_checksum
+from ..errors import FarshoreError
+from ..networks.freezing import Frozen, frozen_shape
+from ..observer import Observer
+from ..training.augmentation import Augmentation
+from ..training.execution.execution import cpu_threads, usual_threads
 
 VERSION = 1
 # Values of inputs in one batch, and the limits on its rows.

@@ -14,17 +14,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .base.forms import FormError, Like, check_form
-from .base.randomness import generator, seeded
-from .data.domain import Domain, RowForm, check_row_form, row_form
-from .features import Extraction, FeatureCache, features_of, with_features
+from ..base.forms import FormError, Like, check_form
+from ..base.randomness import generator, seeded
+from ..data.domain import Domain, RowForm, check_row_form, row_form
+from ..networks.build import build_network, on_meta, settle_network
+from ..networks.form import Settled
+from ..networks.freezing import Frozen, Parts, Train, divide, frozen_shape
+from ..networks.network import Network
+from ..observer import Observer
+from ..settings import RunSettings
+from .feature_cache import Extraction, FeatureCache, features_of, with_features
 from .learner_state import FROZEN
-from .networks.build import build_network, on_meta, settle_network
-from .networks.form import Settled
-from .networks.freezing import Frozen, Parts, Train, divide, frozen_shape
-from .networks.network import Network
-from .observer import Observer
-from .settings import RunSettings
 
 
 @dataclass(frozen=True)

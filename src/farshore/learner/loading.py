@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .base.forms import check_form
-from .base.state import load_state
-from .errors import FarshoreError, StateError
+from ..base.forms import check_form
+from ..base.state import load_state
+from ..errors import FarshoreError, StateError
+from ..networks.network import Network
+from ..networks.pretrained.own_module import is_own_module
+from ..observer import Observer
 from .learner import Learner
 from .learner_state import CONFIG
-from .networks.network import Network
-from .networks.pretrained.own_module import is_own_module
-from .observer import Observer
 
 
 def load(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .entry import Entry
-from .errors import FarshoreError
-from .networks.build import is_pretrained
-from .networks.freezing import Train
-from .networks.network import Network
-from .settings import RunSettings
+from ..entry import Entry
+from ..errors import FarshoreError
+from ..networks.build import is_pretrained
+from ..networks.freezing import Train
+from ..networks.network import Network
+from ..settings import RunSettings
 
 # The method for frozen features: on the small sets of images in docs/images.md, no other has a
 # higher mean.
