@@ -23,10 +23,10 @@ from farshore.benchmarks.source import make_benchmark
 from farshore.data.domain import Domain
 from farshore.data.scenario import Scenario
 from farshore.deployment.calibrate import fit_labelled
-from farshore.evaluation.calibration import fit_temperature, log_losses
 from farshore.learner.learner import Learner
 from farshore.protocol import execute
 from farshore.run import Run
+from farshore.tasks.calibration import fit_temperature, log_losses
 
 BENCHMARKS = ("heart-hospitals", "covertype", "covertype-zones")
 METHODS = ("er", "ridge", "best")

@@ -26,8 +26,8 @@ from .base.files import write_output
 from .data.tables.dates import expand
 from .data.tables.table import LIMIT, TablePreprocessing
 from .errors import FarshoreError, needs
-from .evaluation.calibration import Calibration, unchanged
 from .learner.learner import Learner
+from .tasks.calibration import Calibration, unchanged
 
 MISSING = -1
 TOLERANCE = 1e-5

@@ -29,7 +29,6 @@ from .data.scenario import Scenario
 from .data.seal import FrozenModel, training
 from .entry import AtTarget, Entry, SourceTraining
 from .errors import DivergedError, FarshoreError, StateError
-from .evaluation.scores import all_scores, confusion_matrix
 from .learner.feature_cache import FeatureCache
 from .learner.learner import Learner
 from .learner.trained_part import train_by_settings, usual_profile
@@ -39,6 +38,7 @@ from .result import SPLITS, Result, Status, TargetScores
 from .resume import Resume
 from .run import Run
 from .settings import MethodSettings, RunSettings, divide
+from .tasks.scores import all_scores, confusion_matrix
 from .training.batches import ALL_SOURCES
 from .training.execution.execution import cpu_threads, usual_threads, warm_up
 from .training.profiles import PROFILES

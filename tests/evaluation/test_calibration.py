@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 
-from farshore.evaluation.calibration import (
+from farshore.tasks.calibration import (
     Calibration,
     atc,
     atc_threshold,

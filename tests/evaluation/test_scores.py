@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from farshore.evaluation import scores
 from farshore.evaluation.transfer import average, backward_transfer, forgetting, source_performance
+from farshore.tasks import scores
 
 
 @given(st.integers(2, 5), st.integers(2, 60), st.integers(0, 10_000))

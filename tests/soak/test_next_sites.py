@@ -136,6 +136,6 @@ def test_thirty_rows_calibrate_and_never_harm_beyond_their_interval() -> None:
 
 
 def _loss(logits: np.ndarray, labels: np.ndarray) -> float:
-    from farshore.evaluation.calibration import log_losses
+    from farshore.tasks.calibration import log_losses
 
     return float(log_losses(logits, labels).mean())

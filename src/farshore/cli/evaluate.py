@@ -32,7 +32,7 @@ def evaluate(
     """
     from ..data.tables.read_table import TextForm
     from ..deployment.model import Model
-    from ..evaluation.scores import all_scores, confusion_matrix
+    from ..tasks.scores import all_scores, confusion_matrix
     from .run import percent
     from .tables import make_console, plain_table
 

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import stats
 
 from ..errors import FarshoreError
-from ..evaluation.calibration import (
+from ..tasks.calibration import (
     Calibration,
     em_priors,
     fit_offsets,

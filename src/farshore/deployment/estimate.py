@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from ..evaluation.calibration import atc, atc_threshold, confidences
 from ..findings.expectation import FEWEST_SITES, LEVEL
+from ..tasks.calibration import atc, atc_threshold, confidences
 from .held_out import Outputs
 
 # The least error of a way, as a multiple of the variance of an accuracy by chance.

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from scipy import stats
 
-from ..evaluation.scores import auroc, score
 from ..findings.unlike import chance_error
+from ..tasks.scores import auroc, score
 from .held_out import Outputs
 
 # A past site may lose this much, beyond what chance explains, unless --max-drop says otherwise.

@@ -18,8 +18,8 @@ from torch import Tensor
 from ..base.forms import LARGEST_NUMBER, FormError, Like, MapOf, check_form
 from ..base.randomness import generator
 from ..data.domain import Rows
-from ..evaluation.calibration import confidences, fit_temperature
 from ..learner.learner import Learner
+from ..tasks.calibration import confidences, fit_temperature
 
 # At most this many rows, and bytes of inputs, are held out per site.
 MOST_ROWS = 200

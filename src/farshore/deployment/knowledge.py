@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from ..data.domain import Rows
-from ..evaluation.calibration import confidences, probabilities
 from ..findings.unlike import as_numbers
 from ..learner.learner import Learner
+from ..tasks.calibration import confidences, probabilities
 from .estimate import Arrival, Estimate, NoEstimate, Signals, estimate, read_signals
 from .familiarity import Moments, known_sites, nearest_distance, past_rows, strangeness
 from .held_out import Outputs, Reliability, common_temperature, outputs_of

@@ -34,10 +34,10 @@ from ..data.tables.frames import learn_columns
 from ..data.tables.read_table import TextForm
 from ..data.tables.table import TablePreprocessing
 from ..errors import FarshoreError, StateError
-from ..evaluation.calibration import Calibration, probabilities
 from ..learner.learner import Learner
 from ..learner.loading import from_state_dict
 from ..observer import Observer
+from ..tasks.calibration import Calibration, probabilities
 from ..training.checkpoints import Checkpoints
 from .estimate import Estimate, NoEstimate
 from .familiarity import moments, past_rows

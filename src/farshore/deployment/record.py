@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from ..base.forms import NAMES, FormError, Like, ListOf, MapOf, Maybe, check_form, check_keys
-from ..evaluation.calibration import TEMPERATURES
 from ..learner.learner import Learner
+from ..tasks.calibration import TEMPERATURES
 from .held_out import check_held_out, check_reliability
 
 KEYS = (

@@ -23,7 +23,6 @@ from ..data.tables.convert import Label, check_classes
 from ..data.tables.frames import Preprocess
 from ..entry import Entry
 from ..errors import FarshoreError, unknown
-from ..evaluation.scores import score
 from ..methods import METHODS
 from ..methods.optimization import find_device
 from ..networks.build import check_network
@@ -32,6 +31,7 @@ from ..observer import Observer
 from ..settings import RunSettings
 from ..settings import divide as divide_settings
 from ..system import SYSTEMS, Setup, System
+from ..tasks.scores import score
 from ..training.checkpoints import Checkpoints
 from ..training.execution.execution import check_way
 from .arguments import check_arguments, check_weighs_rows

@@ -11,9 +11,9 @@ import pandas as pd
 
 from ..errors import FarshoreError, StateError
 from ..evaluation.averages import mean
-from ..evaluation.scores import SCORES
 from ..evaluation.transfer import average
 from ..result import Result
+from ..tasks.scores import SCORES
 from .folder import RunFolder, run_folders
 
 # Columns that differ when the same run is carried out again.

@@ -16,9 +16,9 @@ from ..benchmarks import BENCHMARKS, Benchmark
 from ..data.domain import Domain, Rows
 from ..data.scenario import Scenario
 from ..data.seal import FrozenModel
-from ..evaluation.scores import all_scores
 from ..networks.build import make_network
 from ..settings import MethodSettings, RunSettings
+from ..tasks.scores import all_scores
 from ..training.profiles import PROFILES
 from .battery import Battery, Check, ensure, not_for, refused
 

@@ -1,0 +1,1 @@
+"""What a label is: scores with direction and unit, and calibration."""
