@@ -24,8 +24,8 @@ from farshore.data.domain import Domain
 from farshore.data.scenario import Scenario
 from farshore.deployment.calibrate import fit_labelled
 from farshore.learner.learner import Learner
-from farshore.protocol import execute
-from farshore.run import Run
+from farshore.runs.protocol import execute
+from farshore.runs.run import Run
 from farshore.tasks.calibration import fit_temperature, log_losses
 
 BENCHMARKS = ("heart-hospitals", "covertype", "covertype-zones")

@@ -12,7 +12,7 @@ import argparse
 import statistics
 
 from farshore import Run, execute
-from farshore.evaluation.averages import standard_error
+from farshore.runs.averages import standard_error
 
 
 def main() -> None:

@@ -32,9 +32,9 @@ from safetensors.torch import save_file
 
 from farshore.benchmarks.source import make_benchmark
 from farshore.networks.build import build_network
-from farshore.protocol import execute
-from farshore.result import Result
-from farshore.run import Run
+from farshore.runs.protocol import execute
+from farshore.runs.result import Result
+from farshore.runs.run import Run
 
 METHODS = (
     "finetune",

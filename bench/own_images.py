@@ -26,8 +26,8 @@ from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 from farshore.benchmarks.cifar10_c import read_batches
 from farshore.benchmarks.tinyimagenet_c import open_images
 from farshore.evaluation.over_units import paired_difference
-from farshore.protocol import execute
-from farshore.run import Run
+from farshore.runs.protocol import execute
+from farshore.runs.run import Run
 
 CLASSES, PER_DOMAIN = 10, 50
 SCRATCH_STEPS = 300

@@ -18,10 +18,10 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from farshore.engines.local import LocalEngine
-from farshore.engines.work import Outcome, Task
-from farshore.run import Run
-from farshore.store.identity import run_name
+from farshore.runs.engines.local import LocalEngine
+from farshore.runs.engines.work import Outcome, Task
+from farshore.runs.run import Run
+from farshore.runs.store.identity import run_name
 
 METHODS = ("er", "cl-vrex", "cl-fishr", "cl-coral", "cl-mmd", "cl-andmask")
 

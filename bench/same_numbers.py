@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import farshore
-from farshore import catalog
+from farshore.runs import catalog
 
 
 def measured(benchmark: str, method: str, seed: int, steps: int | None) -> dict[str, Any]:

@@ -15,13 +15,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from farshore.engines.carry_out import carry_out, open_runs
-from farshore.engines.local import LocalEngine
-from farshore.plan.experiment import Experiment
-from farshore.plan.plan import Condition, Plan, Planned
-from farshore.run import Run
-from farshore.store.identity import run_name
-from farshore.store.store import Store
+from farshore.runs.engines.carry_out import carry_out, open_runs
+from farshore.runs.engines.local import LocalEngine
+from farshore.runs.plan.experiment import Experiment
+from farshore.runs.plan.plan import Condition, Plan, Planned
+from farshore.runs.run import Run
+from farshore.runs.store.identity import run_name
+from farshore.runs.store.store import Store
 
 LIMIT_MILLISECONDS = 20.0
 

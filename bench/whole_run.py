@@ -24,11 +24,11 @@ import torch
 from packing import outcomes
 
 from farshore import Run, execute
-from farshore.engines.local import LocalEngine
-from farshore.engines.work import Task
-from farshore.evaluation.averages import standard_error
-from farshore.result import Result
-from farshore.store.identity import run_name
+from farshore.runs.averages import standard_error
+from farshore.runs.engines.local import LocalEngine
+from farshore.runs.engines.work import Task
+from farshore.runs.result import Result
+from farshore.runs.store.identity import run_name
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from paper_scores import Number, near, papers_scores, printed
 from protocol_tables import selected, whole
 from tidy_tables import markdown, means, rows_of, signed, table
 
-from farshore import catalog
+from farshore.runs import catalog
 
 Scores = dict[str, Number]
 

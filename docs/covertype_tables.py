@@ -10,7 +10,7 @@ from paper_scores import Number, near, papers_scores, printed
 from protocol_tables import selected, whole
 from tidy_tables import AS_IT_IS, SCORE, listed, markdown, means, rows_of
 
-from farshore import catalog
+from farshore.runs import catalog
 
 SOURCES = "source_train_score"
 

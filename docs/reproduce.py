@@ -20,12 +20,12 @@ from farshore.base.files import check_writable
 from farshore.cli.engine_options import EngineOptions, carry_out_plan, print_line
 from farshore.cli.tables import make_console
 from farshore.errors import FarshoreError, unknown
-from farshore.plan.experiment import Experiment, make_book, read_experiment
-from farshore.plan.narrow import narrow
-from farshore.plan.plan import Plan, make_plan
-from farshore.plan.record import TINY, record_experiment
-from farshore.plan.tiny import tiny
-from farshore.store.store import Store
+from farshore.runs.plan.experiment import Experiment, make_book, read_experiment
+from farshore.runs.plan.narrow import narrow
+from farshore.runs.plan.plan import Plan, make_plan
+from farshore.runs.plan.record import TINY, record_experiment
+from farshore.runs.plan.tiny import tiny
+from farshore.runs.store.store import Store
 
 
 def experiments_of(data_set: str) -> list[str]:

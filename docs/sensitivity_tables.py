@@ -9,7 +9,7 @@ from tidy_tables import interval, markdown, rows_of, scores
 
 from farshore.benchmarks.source import make_benchmark
 from farshore.evaluation.over_units import Difference, paired_difference
-from farshore.search.space import defaults
+from farshore.runs.search.space import defaults
 
 # The paper calls its methods robust: changes are often less than this many points.
 ALMOST_EQUAL = 2.0

@@ -11,10 +11,10 @@ import pandas as pd
 from covertype_rows import score_as_it_is
 
 from farshore.evaluation.over_units import Difference, Scores, Unit
-from farshore.evaluation.transfer import Matrix
-from farshore.plan.experiment import make_book, read_experiment
-from farshore.plan.plan import Planned, make_plan
-from farshore.store.store import Store, row
+from farshore.runs.plan.experiment import make_book, read_experiment
+from farshore.runs.plan.plan import Planned, make_plan
+from farshore.runs.store.store import Store, row
+from farshore.runs.transfer import Matrix
 
 HERE = Path(__file__).parent
 TABLES = HERE / "tables"

@@ -8,9 +8,9 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
-from farshore import catalog
 from farshore.adaptation.adaptation import Adaptation
 from farshore.methods.method import Method
+from farshore.runs import catalog
 from farshore.settings import MethodSettings, RunSettings, Searched, Settings
 from farshore.training.profiles import PROFILES
 

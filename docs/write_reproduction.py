@@ -41,9 +41,9 @@ from tidy_tables import (
     table,
 )
 
-from farshore import catalog
 from farshore.benchmarks.source import make_benchmark
 from farshore.evaluation.over_units import FEWEST_UNITS, over_units, paired_difference
+from farshore.runs import catalog
 
 HERE = Path(__file__).parent
 PAGE = HERE / "reproduction.md"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from farshore import catalog
 from farshore.report.figures.runs import Shown, mark_selected
-from farshore.result import Result, TargetScores
-from farshore.run import Run
+from farshore.runs import catalog
+from farshore.runs.result import Result, TargetScores
+from farshore.runs.run import Run
 
 SOURCES = ("cleveland", "hungarian", "switzerland")
 

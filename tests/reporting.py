@@ -8,17 +8,17 @@ from typing import Any
 
 from sweeping import EXPERIMENTS
 
-from farshore import catalog
 from farshore.benchmarks.source import make_benchmark
-from farshore.plan.experiment import Experiment, make_book
-from farshore.plan.plan import Plan, Planned, make_plan
-from farshore.plan.record import record_experiment
 from farshore.report.table import Report, Row, Table
-from farshore.result import Result, TargetScores
-from farshore.run import Run
-from farshore.store.folder import RunFolder
-from farshore.store.identity import description, run_name
-from farshore.store.store import Store
+from farshore.runs import catalog
+from farshore.runs.plan.experiment import Experiment, make_book
+from farshore.runs.plan.plan import Plan, Planned, make_plan
+from farshore.runs.plan.record import record_experiment
+from farshore.runs.result import Result, TargetScores
+from farshore.runs.run import Run
+from farshore.runs.store.folder import RunFolder
+from farshore.runs.store.identity import description, run_name
+from farshore.runs.store.store import Store
 
 VERSIONS = {
     "farshore": "0.1.0",

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from farshore.engines.carry_out import Progress, carry_out, open_runs
-from farshore.engines.engine import Engine
-from farshore.engines.work import Outcome, Task, carry_out_task
-from farshore.plan.experiment import Experiment, make_book
-from farshore.plan.plan import Plan, make_plan
-from farshore.store.store import MEASURED, Store, tidy_table
+from farshore.runs.engines.carry_out import Progress, carry_out, open_runs
+from farshore.runs.engines.engine import Engine
+from farshore.runs.engines.work import Outcome, Task, carry_out_task
+from farshore.runs.plan.experiment import Experiment, make_book
+from farshore.runs.plan.plan import Plan, make_plan
+from farshore.runs.store.store import MEASURED, Store, tidy_table
 
 EXPERIMENTS = Path(__file__).resolve().parents[1] / "experiments"
 

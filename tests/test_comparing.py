@@ -12,9 +12,9 @@ import farshore
 from farshore.benchmarks.heart_hospitals import read_heart
 from farshore.cli.app import main
 from farshore.cli.engine_options import EngineOptions
-from farshore.engines.inline import InlineEngine
 from farshore.errors import FarshoreError
-from farshore.store.store import MEASURED, Store, tidy_table
+from farshore.runs.engines.inline import InlineEngine
+from farshore.runs.store.store import MEASURED, Store, tidy_table
 
 QUICK = {"methods": ["finetune", "ridge"], "seeds": 1, "steps": 2, "memory": 20}
 

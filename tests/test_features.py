@@ -20,8 +20,8 @@ from farshore.learner.learner import Learner
 from farshore.networks.build import build_network
 from farshore.networks.freezing import Frozen, divide
 from farshore.observer import Observer
-from farshore.protocol import execute
-from farshore.run import Run
+from farshore.runs.protocol import execute
+from farshore.runs.run import Run
 from farshore.training.augmentation import Augmentation
 from farshore.training.execution.execution import Way
 from farshore.training.execution.extractor import StepChanges, extraction

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from farshore.result import Result
+from farshore.runs.result import Result
 
 PLUGIN = Path(__file__).parent / "plugin"
 CHECKS = """

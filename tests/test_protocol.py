@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from farshore import catalog
 from farshore.benchmarks import BENCHMARKS
 from farshore.benchmarks.rotated_digits import RotatedDigits
 from farshore.data.domain import Domain
 from farshore.data.scenario import Scenario
 from farshore.errors import FarshoreError, SealedTargetError, StateError
-from farshore.plan.select import select_methods
-from farshore.protocol import execute
-from farshore.result import Result
-from farshore.run import Run
+from farshore.runs import catalog
+from farshore.runs.plan.select import select_methods
+from farshore.runs.protocol import execute
+from farshore.runs.result import Result
+from farshore.runs.run import Run
 
 FAST = {"benchmark": "heart-hospitals", "steps": 6}
 
@@ -213,7 +213,7 @@ def test_errors_in_a_run_are_reported_before_the_first_step(values: dict, messag
 FIRST = """
 import sys
 from farshore.training.execution.execution import warm_up
-from farshore.protocol import execute
+from farshore.runs.protocol import execute
 from farshore.run import Run
 warm_up("cpu")
 before = set(sys.modules)
@@ -232,7 +232,7 @@ def test_a_run_that_is_not_promising_is_stopped_between_two_domains_with_the_tar
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        "farshore.protocol._measure_target", lambda *_: pytest.fail("the target was opened")
+        "farshore.runs.protocol._measure_target", lambda *_: pytest.fail("the target was opened")
     )
     asked: list[list[list[float]]] = []
 

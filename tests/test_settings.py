@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from farshore import catalog
 from farshore.benchmarks import BENCHMARKS
 from farshore.errors import FarshoreError
 from farshore.methods import METHODS
+from farshore.runs import catalog
 from farshore.settings import (
     DEFAULT,
     Choice,

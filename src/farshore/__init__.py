@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from .learner.loading import load as load
     from .networks.network import Network as Network
     from .observer import Observer as Observer
-    from .protocol import execute as execute
-    from .result import Result as Result
-    from .run import Run as Run
+    from .runs.protocol import execute as execute
+    from .runs.result import Result as Result
+    from .runs.run import Run as Run
 
 __version__ = "0.1.0"
 
@@ -48,12 +48,12 @@ EXPORTS = {
     "Learner": "learner.learner",
     "Network": "networks.network",
     "Observer": "observer",
-    "Result": "result",
-    "Run": "run",
+    "Result": "runs.result",
+    "Run": "runs.run",
     "Scenario": "data.scenario",
     "audit": "auditing",
     "compare": "comparing",
-    "execute": "protocol",
+    "execute": "runs.protocol",
     "load": "learner.loading",
 }
 

@@ -26,10 +26,10 @@ from .findings.found import Findings, TooFew, check_enough, find_all
 from .findings.unlike import read_sites
 from .findings.words import answers, too_few, verdict
 from .methods.optimization import choose_device
-from .plan.comparison import plan_comparison
-from .plan.plan import Plan
-from .plan.select import select_methods
-from .store.store import Store
+from .runs.plan.comparison import plan_comparison
+from .runs.plan.plan import Plan
+from .runs.plan.select import select_methods
+from .runs.store.store import Store
 
 FORMS = (".html", ".json")
 

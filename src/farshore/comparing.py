@@ -22,21 +22,21 @@ from .base.files import write_output
 from .benchmarks import BENCHMARKS
 from .benchmarks.own.image_folder import ImageFolder
 from .benchmarks.own.table import Table
-from .engines.carry_out import Progress, carry_out, open_runs
-from .engines.engine import Engine
-from .engines.inline import InlineEngine
-from .engines.local import LocalEngine
-from .engines.work import Outcome
 from .errors import FarshoreError, unknown
 from .evaluation.over_units import Scores, over_units, paired_difference
 from .methods.optimization import choose_device
-from .plan.comparison import make_comparison, plan_comparison
-from .plan.plan import Plan, Planned
-from .plan.select import select_methods
 from .report.write import write_report
-from .result import Result
-from .store.ranking import choose_reference, rank, scores_by_order, scores_by_target
-from .store.store import Store
+from .runs.engines.carry_out import Progress, carry_out, open_runs
+from .runs.engines.engine import Engine
+from .runs.engines.inline import InlineEngine
+from .runs.engines.local import LocalEngine
+from .runs.engines.work import Outcome
+from .runs.plan.comparison import make_comparison, plan_comparison
+from .runs.plan.plan import Plan, Planned
+from .runs.plan.select import select_methods
+from .runs.result import Result
+from .runs.store.ranking import choose_reference, rank, scores_by_order, scores_by_target
+from .runs.store.store import Store
 
 # Quick methods of different kinds: no replay, replay, an invariant method, a closed form.
 USUAL_METHODS = ("finetune", "er", "cl-coral", "ridge")

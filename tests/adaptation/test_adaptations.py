@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from farshore import catalog
 from farshore.adaptation import ADAPTATIONS
 from farshore.adaptation.adaptation import Adaptation
 from farshore.benchmarks import BENCHMARKS
@@ -20,9 +19,10 @@ from farshore.data.inputs import Inputs
 from farshore.errors import SealedTargetError
 from farshore.learner.loading import load
 from farshore.methods.method import Method
-from farshore.protocol import execute
-from farshore.result import Result
-from farshore.run import Run
+from farshore.runs import catalog
+from farshore.runs.protocol import execute
+from farshore.runs.result import Result
+from farshore.runs.run import Run
 from farshore.settings import MethodSettings
 from farshore.training.profiles import PROFILES
 

@@ -17,8 +17,8 @@ from farshore.benchmarks import BENCHMARKS
 from farshore.benchmarks.benchmark import Benchmark
 from farshore.data.inputs import Inputs
 from farshore.errors import FarshoreError
-from farshore.protocol import execute
-from farshore.run import Run
+from farshore.runs.protocol import execute
+from farshore.runs.run import Run
 
 
 def sure(name: str, **options):

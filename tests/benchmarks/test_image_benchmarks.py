@@ -21,7 +21,7 @@ from farshore.data.downloads.inert_pickle import read_inert
 from farshore.data.downloads.prepared import Prepared
 from farshore.data.seal import FrozenModel
 from farshore.errors import FarshoreError
-from farshore.store.store import Store
+from farshore.runs.store.store import Store
 
 
 def opened(scenario):

@@ -11,8 +11,8 @@ import pytest
 
 import farshore
 from farshore.cli.app import main
-from farshore.store.folder import run_folders
-from farshore.store.ranking import rank
+from farshore.runs.store.folder import run_folders
+from farshore.runs.store.ranking import rank
 
 
 def typed(
@@ -229,9 +229,9 @@ def test_a_diverged_run_is_reported(command) -> None:
 
 
 def test_methods_lists_all_and_explains_one(command) -> None:
-    from farshore import catalog
     from farshore.methods.lines import LINES
     from farshore.report.paper import paper_methods
+    from farshore.runs import catalog
 
     _, out, _ = command("methods")
     assert all(name in out for name in catalog.names())

@@ -11,14 +11,14 @@ from reporting import filled
 
 from farshore.cli.demo import METHODS, plan_demo
 from farshore.errors import FarshoreError
-from farshore.plan.experiment import make_book
-from farshore.plan.plan import make_plan
-from farshore.plan.select import select_targets
 from farshore.report.build import build_report
 from farshore.report.closing import closing
 from farshore.report.overlay import NO_OVERLAY
 from farshore.report.verdict import Outcome, judge
-from farshore.store.store import Store
+from farshore.runs.plan.experiment import make_book
+from farshore.runs.plan.plan import make_plan
+from farshore.runs.plan.select import select_targets
+from farshore.runs.store.store import Store
 
 
 def test_the_demo_plans_two_targets_and_balanced_orders(tmp_path: Path) -> None:

@@ -19,14 +19,14 @@ from farshore.cli.app import main
 from farshore.deployment.changes import learn
 from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
-from farshore.engines.carry_out import carry_out, open_runs
-from farshore.engines.inline import InlineEngine
-from farshore.plan.plan import plan_run
-from farshore.plan.tables import save_table
-from farshore.run import Run
-from farshore.store import folder as run_folders
-from farshore.store.claim import Claim, is_stale
-from farshore.store.store import Store
+from farshore.runs.engines.carry_out import carry_out, open_runs
+from farshore.runs.engines.inline import InlineEngine
+from farshore.runs.plan.plan import plan_run
+from farshore.runs.plan.tables import save_table
+from farshore.runs.run import Run
+from farshore.runs.store import folder as run_folders
+from farshore.runs.store.claim import Claim, is_stale
+from farshore.runs.store.store import Store
 
 RUN = ["run", "heart-hospitals", "er", "--steps", "2", "--set", "batch_size=8"]
 
@@ -196,14 +196,14 @@ def test_a_disk_that_fills_during_a_run_costs_no_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Progress lines and states between domains are lost; the result, which is small, is not."""
-    monkeypatch.setattr("farshore.engines.work.LEAST_SECONDS", 0.0)
+    monkeypatch.setattr("farshore.runs.engines.work.LEAST_SECONDS", 0.0)
     plan = plan_run(Run.build(benchmark="heart-hospitals", method="er", steps=2))
     store = Store(tmp_path)
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("farshore.engines.work.append_line", full)
+    monkeypatch.setattr("farshore.runs.engines.work.append_line", full)
     monkeypatch.setattr("farshore.base.state.write_atomic", full)
     with InlineEngine() as engine:
         progress = carry_out(plan, store, engine, todo=open_runs(plan, store)[0])

@@ -22,7 +22,7 @@ from farshore.cli.progress import ProgressObserver
 from farshore.cli.tables import PlainConsole, make_console, plain_table, printable
 from farshore.errors import FarshoreError
 from farshore.report.provenance import Used, commands
-from farshore.run import Run
+from farshore.runs.run import Run
 
 HOSTILE = ("[/red] [b]x", "[link=http://x.invalid]y", ":smile: [red]", "<script>alert(1)</script>")
 

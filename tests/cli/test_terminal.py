@@ -14,7 +14,6 @@ from sweeping import experiment
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from farshore import catalog
 from farshore.benchmarks import BENCHMARKS
 from farshore.benchmarks.lines import LINES as BENCHMARK_LINES
 from farshore.benchmarks.lines import is_prepared
@@ -22,13 +21,14 @@ from farshore.cli.app import app
 from farshore.cli.plan_progress import PlanProgress
 from farshore.cli.ranked import print_datasets, print_ranking, print_verdict
 from farshore.cli.tables import PlainConsole, fold
-from farshore.engines.carry_out import Progress
-from farshore.engines.work import Outcome
 from farshore.methods.lines import LINES as METHOD_LINES
-from farshore.plan.experiment import make_book
-from farshore.plan.plan import Plan, make_plan
 from farshore.report.verdict import judge
-from farshore.store.store import Store
+from farshore.runs import catalog
+from farshore.runs.engines.carry_out import Progress
+from farshore.runs.engines.work import Outcome
+from farshore.runs.plan.experiment import make_book
+from farshore.runs.plan.plan import Plan, make_plan
+from farshore.runs.store.store import Store
 
 
 @pytest.mark.parametrize("command", ["methods", "benchmarks"])
@@ -216,7 +216,7 @@ def test_run_ends_with_its_levels_and_the_next_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from farshore.cli.run import _show_levels
-    from farshore.run import Run
+    from farshore.runs.run import Run
 
     made = result(Run(benchmark="heart-hospitals", method="cl-coral"), 0.7)
     console = printed(80)

@@ -18,8 +18,8 @@ from farshore.data.images.image_folder import find_broken, read_images
 from farshore.data.progress import following
 from farshore.data.seal import FrozenModel
 from farshore.errors import FarshoreError
-from farshore.protocol import execute
-from farshore.run import Run
+from farshore.runs.protocol import execute
+from farshore.runs.run import Run
 
 RAMP = np.tile(np.linspace(0, 255, 24).astype(np.uint8), (16, 1))
 

@@ -15,7 +15,7 @@ from farshore import Run, execute
 from farshore.benchmarks.source import make_benchmark, make_scenario
 from farshore.data.steps import FEWEST_STEPS, MOST_STEPS, usual_steps
 from farshore.errors import FarshoreError
-from farshore.store.identity import run_name
+from farshore.runs.store.identity import run_name
 
 
 def table(folder: Path, rows: int = 40) -> dict[str, Any]:

@@ -23,9 +23,9 @@ import tidy_tables
 
 from farshore.errors import FarshoreError
 from farshore.evaluation.over_units import Difference
-from farshore.evaluation.transfer import backward_transfer
-from farshore.plan.plan import Plan
-from farshore.store.store import Store
+from farshore.runs.plan.plan import Plan
+from farshore.runs.store.store import Store
+from farshore.runs.transfer import backward_transfer
 
 ROOT = Path(__file__).resolve().parents[2]
 

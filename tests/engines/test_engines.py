@@ -17,9 +17,9 @@ from sweeping import EXPERIMENTS, experiment, swept, table
 
 from farshore import Run
 from farshore.cli.app import main
-from farshore.engines.local import LocalEngine, without_interrupts
-from farshore.engines.ray_engine import RayEngine
-from farshore.engines.work import Task
+from farshore.runs.engines.local import LocalEngine, without_interrupts
+from farshore.runs.engines.ray_engine import RayEngine
+from farshore.runs.engines.work import Task
 
 THREE = {"methods": ["finetune", "er", "cl-coral"]}
 
@@ -79,7 +79,7 @@ def test_workers_ignore_ctrl_c_from_the_start() -> None:
     """Tested in a new process, because the first worker also starts Python's resource tracker."""
     script = """
 from pathlib import Path
-from farshore.engines.local import LocalEngine
+from farshore.runs.engines.local import LocalEngine
 with LocalEngine(2) as engine:
     for _ in range(2):
         status = Path(f"/proc/{engine._start().process.pid}/status").read_text()
@@ -97,7 +97,7 @@ def test_a_worker_in_which_no_python_code_gets_a_turn_ends_with_its_parent() -> 
     """A regular expression holds the interpreter's lock, so the thread that watches cannot run."""
     child = """
 import os, re
-from farshore.store.claim import die_with_parent, killed_with_parent
+from farshore.runs.store.claim import die_with_parent, killed_with_parent
 killed_with_parent()
 die_with_parent(os.getppid())
 print(os.getpid(), flush=True)

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from torch import Tensor
 
-from farshore.engines import work
-from farshore.engines.carry_out import RESULT_ONLY, Keep, carry_out, open_runs
-from farshore.engines.inline import InlineEngine
-from farshore.engines.local import LocalEngine
 from farshore.learner.loading import load
 from farshore.observer import Observer
-from farshore.plan.plan import Plan, plan_run
-from farshore.result import Result
-from farshore.run import Run
-from farshore.store.store import Store
+from farshore.runs.engines import work
+from farshore.runs.engines.carry_out import RESULT_ONLY, Keep, carry_out, open_runs
+from farshore.runs.engines.inline import InlineEngine
+from farshore.runs.engines.local import LocalEngine
+from farshore.runs.plan.plan import Plan, plan_run
+from farshore.runs.result import Result
+from farshore.runs.run import Run
+from farshore.runs.store.store import Store
 
 RUN = Run(benchmark="heart-hospitals", method="cl-coral", steps=3, settings={"batch_size": 8})
 

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from farshore.engines import mps
-from farshore.engines.local import LocalEngine
+from farshore.runs.engines import mps
+from farshore.runs.engines.local import LocalEngine
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from farshore.evaluation.averages import mean, standard_error
+from farshore.runs.averages import mean, standard_error
 
 
 def test_mean_ignores_none() -> None:

@@ -53,7 +53,7 @@ def test_every_question_has_an_answer_with_the_numbers_of_the_findings(done) -> 
 
 
 def test_scores_are_those_of_the_method_chosen_without_the_site(done, runs: Path) -> None:
-    from farshore.store.store import Store
+    from farshore.runs.store.store import Store
 
     by_method: dict[tuple[str, str], list[float]] = {}
     for _, result, _ in Store(runs).results():

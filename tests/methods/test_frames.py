@@ -14,8 +14,8 @@ from farshore.data.domain import Rows
 from farshore.learner.learner import Learner
 from farshore.learner.loading import load
 from farshore.methods import METHODS
-from farshore.protocol import execute
-from farshore.run import Run
+from farshore.runs.protocol import execute
+from farshore.runs.run import Run
 from farshore.testing import differences, toy_learned, toy_learner
 
 TAILORED = ["cl-vrex", "cl-fishr", "cl-coral", "cl-mmd", "cl-andmask"]

@@ -22,8 +22,8 @@ from farshore.learner.learner import Learner
 from farshore.learner.loading import load
 from farshore.methods import METHODS, continual
 from farshore.methods.urm import URM, make_critic, verdict
-from farshore.protocol import execute
-from farshore.run import Run
+from farshore.runs.protocol import execute
+from farshore.runs.run import Run
 from farshore.testing import Waiting, differences
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from farshore.errors import FarshoreError
-from farshore.plan.bounded_yaml import read_yaml, write_yaml
-from farshore.plan.experiment import make_book, read_experiment
-from farshore.plan.plan import make_plan
-from farshore.store.store import Store
+from farshore.runs.plan.bounded_yaml import read_yaml, write_yaml
+from farshore.runs.plan.experiment import make_book, read_experiment
+from farshore.runs.plan.plan import make_plan
+from farshore.runs.store.store import Store
 
 LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 30)

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from farshore.errors import FarshoreError
-from farshore.plan.comparison import make_comparison, record_comparison
-from farshore.plan.experiment import Experiment, make_book
-from farshore.plan.plan import make_plan
-from farshore.plan.record import recorded_experiments
-from farshore.store.store import Store
+from farshore.runs.plan.comparison import make_comparison, record_comparison
+from farshore.runs.plan.experiment import Experiment, make_book
+from farshore.runs.plan.plan import make_plan
+from farshore.runs.plan.record import recorded_experiments
+from farshore.runs.store.store import Store
 
 
 def comparison(

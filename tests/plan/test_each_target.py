@@ -11,12 +11,12 @@ from sweeping import experiment, planned, swept
 
 from farshore.benchmarks.source import make_benchmark
 from farshore.errors import FarshoreError
-from farshore.plan.comparison import make_comparison, record_comparison
-from farshore.plan.plan import Plan, make_plan
-from farshore.plan.select import arrange_sources, select_targets
-from farshore.plan.tables import summary
-from farshore.plan.tiny import tiny
-from farshore.store.store import Store
+from farshore.runs.plan.comparison import make_comparison, record_comparison
+from farshore.runs.plan.plan import Plan, make_plan
+from farshore.runs.plan.select import arrange_sources, select_targets
+from farshore.runs.plan.tables import summary
+from farshore.runs.plan.tiny import tiny
+from farshore.runs.store.store import Store
 
 HOSPITALS = ("cleveland", "hungarian", "switzerland", "va")
 ONE_TRIAL = {"trials": 1, "seeds": 1}

@@ -10,15 +10,15 @@ from safetensors.torch import load_file
 from sweeping import EXPERIMENTS, Here, experiment, planned
 
 from farshore.benchmarks import BENCHMARKS
-from farshore.engines.carry_out import carry_out, open_runs
 from farshore.errors import FarshoreError
-from farshore.plan.experiment import Experiment, check, make_book, read_experiment, start_from
-from farshore.plan.narrow import narrow
-from farshore.plan.plan import Missing, Waiting, make_plan, select_all
-from farshore.plan.select import select_methods
-from farshore.plan.tables import derived, summary
-from farshore.plan.tiny import tiny
-from farshore.store.store import Store
+from farshore.runs.engines.carry_out import carry_out, open_runs
+from farshore.runs.plan.experiment import Experiment, check, make_book, read_experiment, start_from
+from farshore.runs.plan.narrow import narrow
+from farshore.runs.plan.plan import Missing, Waiting, make_plan, select_all
+from farshore.runs.plan.select import select_methods
+from farshore.runs.plan.tables import derived, summary
+from farshore.runs.plan.tiny import tiny
+from farshore.runs.store.store import Store
 
 FILES = sorted(EXPERIMENTS.glob("*.yaml"))
 NAMES = [path.stem for path in FILES]

@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from farshore import catalog
 from farshore.benchmarks import BENCHMARKS
 from farshore.benchmarks.source import make_benchmark
 from farshore.cli.method_groups import method_groups
 from farshore.errors import FarshoreError
-from farshore.plan.select import (
+from farshore.runs import catalog
+from farshore.runs.plan.select import (
     BETWEEN_NAMES,
     different_orders,
     expand_orders,

@@ -15,16 +15,16 @@ from sweeping import EXPERIMENTS, Here, experiment, planned, swept, table
 
 from farshore.cli.app import main
 from farshore.data.seal import SealedTarget
-from farshore.engines import work
-from farshore.engines.engine import Engine
-from farshore.engines.local import LocalEngine
-from farshore.engines.work import Outcome
 from farshore.errors import FarshoreError
-from farshore.plan.experiment import Experiment, read_experiment, search_by
-from farshore.plan.plan import selected
-from farshore.plan.tables import summary
-from farshore.search.space import trial_settings
-from farshore.store.store import Store
+from farshore.runs.engines import work
+from farshore.runs.engines.engine import Engine
+from farshore.runs.engines.local import LocalEngine
+from farshore.runs.engines.work import Outcome
+from farshore.runs.plan.experiment import Experiment, read_experiment, search_by
+from farshore.runs.plan.plan import selected
+from farshore.runs.plan.tables import summary
+from farshore.runs.search.space import trial_settings
+from farshore.runs.store.store import Store
 
 TRIALS = 12
 
@@ -179,7 +179,7 @@ def test_two_processes_give_the_same_trials(whole: Path, tmp_path: Path) -> None
 @pytest.mark.soak
 def test_ray_gives_the_same_trials(whole: Path, tmp_path: Path) -> None:
     pytest.importorskip("ray")
-    from farshore.engines.ray_engine import RayEngine
+    from farshore.runs.engines.ray_engine import RayEngine
 
     swept(study(), tmp_path, RayEngine(slots=2))
     pd.testing.assert_frame_equal(table(tmp_path), table(whole))
@@ -296,7 +296,7 @@ def test_the_command(
     few = (*tiny, "--methods", "cl-coral,cl-vrex")
     assert typed(*few, "--dry-run", monkeypatch=monkeypatch) == 0
     assert "no_alignment: at most 8 runs, 0 done, 8 to do here" in capsys.readouterr().out
-    monkeypatch.setattr("farshore.engines.local.LocalEngine", lambda *_, **__: Here())
+    monkeypatch.setattr("farshore.runs.engines.local.LocalEngine", lambda *_, **__: Here())
     assert typed(*few, monkeypatch=monkeypatch) == 0
     assert "[8/8] " in (printed := capsys.readouterr().out)
     assert "missing" not in printed

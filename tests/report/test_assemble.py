@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as some
 from statuses import PLAN, STATES
 
-from farshore import catalog
 from farshore.report.assemble import Frame, assemble
 from farshore.report.names import method_group, methods_in_order
 from farshore.report.overlay import NO_OVERLAY, WHITE, Overlay
 from farshore.report.paper import PAPER
 from farshore.report.table import SECTIONS, Cell, Column, Over, Status, Table
+from farshore.runs import catalog
 
 METHODS = ("finetune", "ewc", "er", "cl-coral", "naive-cl-mmd", "urm", "tent", "of-another-package")
 MISSING = Cell(None, seeds_planned=2, trials_planned=1)

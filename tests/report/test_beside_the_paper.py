@@ -8,10 +8,10 @@ import pytest
 from reporting import filled, only, row, steady
 from sweeping import EXPERIMENTS, experiment
 
-from farshore.plan.experiment import make_book, read_experiment
-from farshore.plan.record import record_experiment
 from farshore.report.build import build_report
 from farshore.report.overlay import NO_OVERLAY
+from farshore.runs.plan.experiment import make_book, read_experiment
+from farshore.runs.plan.record import record_experiment
 
 
 def test_the_main_table_next_to_the_papers_without_data(

@@ -8,13 +8,13 @@ import pytest
 from reporting import BOTH, filled, only, result, row, steady, write
 from sweeping import EXPERIMENTS, experiment, planned, swept
 
-from farshore.plan.experiment import make_book, read_experiment
-from farshore.plan.plan import make_plan
-from farshore.plan.record import TINY, record_experiment
-from farshore.plan.tables import summary
-from farshore.plan.tiny import tiny
 from farshore.report.build import build_report
-from farshore.store.store import Store
+from farshore.runs.plan.experiment import make_book, read_experiment
+from farshore.runs.plan.plan import make_plan
+from farshore.runs.plan.record import TINY, record_experiment
+from farshore.runs.plan.tables import summary
+from farshore.runs.plan.tiny import tiny
+from farshore.runs.store.store import Store
 
 
 def test_a_real_sweep_gives_the_numbers_of_its_summary(tmp_path: Path) -> None:

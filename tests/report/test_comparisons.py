@@ -9,11 +9,11 @@ from reporting import BOTH, filled, only, row, steady
 from sweeping import experiment, swept
 
 from farshore.errors import FarshoreError
-from farshore.plan.comparison import make_comparison, record_comparison
 from farshore.report.build import build_report
 from farshore.report.table import Table
-from farshore.store.ranking import rank
-from farshore.store.store import Store
+from farshore.runs.plan.comparison import make_comparison, record_comparison
+from farshore.runs.store.ranking import rank
+from farshore.runs.store.store import Store
 
 
 def test_a_comparison_is_a_table(tmp_path: Path) -> None:

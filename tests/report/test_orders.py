@@ -10,9 +10,9 @@ import pytest
 from reporting import filled
 from sweeping import experiment
 
-from farshore.plan.plan import Planned
 from farshore.report.build import build_report
 from farshore.report.table import Row, Table
+from farshore.runs.plan.plan import Planned
 
 SOURCES = ("cleveland", "hungarian", "switzerland")
 PART = {"benchmarks": ["heart-hospitals"], "methods": ["er", "cl-coral"]}

@@ -10,10 +10,10 @@ import pytest
 from sweeping import EXPERIMENTS, experiment, swept
 
 from farshore.cli.app import main
-from farshore.plan.experiment import make_book
-from farshore.plan.record import record_experiment
 from farshore.report.figures.reading import read_runs
 from farshore.report.figures.runs import plain
+from farshore.runs.plan.experiment import make_book
+from farshore.runs.plan.record import record_experiment
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from importlib.resources import files
 import pytest
 from papers_own import printed_table
 
-from farshore import catalog
 from farshore.errors import FarshoreError
 from farshore.report.overlay import COMPARISON, NO_OVERLAY, Overlay
 from farshore.report.paper import PAPER, paper_methods
 from farshore.report.paper.numbers import SOURCES, SWAP_NOTE, TABLES, URM_NOTE
 from farshore.report.table import Over, Status
+from farshore.runs import catalog
 
 FILES = files("farshore.report.paper").joinpath("files")
 TEXT = FILES.joinpath("paper_averages.csv").read_text()

@@ -8,14 +8,14 @@ from pathlib import Path
 from reporting import VERSIONS, filled, result, write
 from sweeping import EXPERIMENTS, experiment, swept
 
-from farshore.plan.comparison import make_comparison
-from farshore.plan.experiment import make_book, read_experiment
-from farshore.plan.record import record_experiment
-from farshore.protocol import execute
 from farshore.report.build import build_report
 from farshore.report.compared import compare_commands
 from farshore.report.provenance import run_command
-from farshore.run import Run
+from farshore.runs.plan.comparison import make_comparison
+from farshore.runs.plan.experiment import make_book, read_experiment
+from farshore.runs.plan.record import record_experiment
+from farshore.runs.protocol import execute
+from farshore.runs.run import Run
 
 PART = {"benchmarks": ["cifar10-c", "heart-hospitals"], "methods": ["finetune", "er"]}
 

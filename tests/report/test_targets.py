@@ -8,10 +8,10 @@ import pytest
 from reporting import filled
 from sweeping import experiment
 
-from farshore.plan.plan import Planned
 from farshore.report.build import build_report
 from farshore.report.table import Row, Table
 from farshore.report.verdict import Outcome, judge
+from farshore.runs.plan.plan import Planned
 
 HOSPITALS = ("cleveland", "hungarian", "switzerland", "va")
 KEYS = [f"heart-hospitals {kind}" for kind in ("mean", "worst", "difference")]

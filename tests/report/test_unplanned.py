@@ -10,11 +10,11 @@ import pytest
 from reporting import BOTH, VERSIONS, filled, only, result, row, steady, write
 from sweeping import EXPERIMENTS, experiment
 
-from farshore.plan.experiment import make_book
-from farshore.plan.record import record_experiment
 from farshore.report.build import build_report
 from farshore.report.table import Status
-from farshore.run import Run
+from farshore.runs.plan.experiment import make_book
+from farshore.runs.plan.record import record_experiment
+from farshore.runs.run import Run
 
 
 def test_mixed_versions_are_a_problem(tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from farshore import catalog
 from farshore.benchmarks.benchmark import Benchmark
 from farshore.benchmarks.source import make_benchmark
 from farshore.errors import FarshoreError
-from farshore.search import space
-from farshore.search.optuna_search import Past, promising, propose, seen_scores
-from farshore.search.space import distributions, trial_settings
+from farshore.runs import catalog
+from farshore.runs.search import space
+from farshore.runs.search.optuna_search import Past, promising, propose, seen_scores
+from farshore.runs.search.space import distributions, trial_settings
 from farshore.settings import Choice, Power, Uniform, UniformInt
 
 MADE = [make_benchmark(name) for name in ("rotated-digits", "tinyimagenet-c")]

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from sweeping import experiment, swept
 
-from farshore.plan.plan import selected
-from farshore.protocol import execute
-from farshore.result import Result
-from farshore.run import Run
-from farshore.search.selection import Chosen, Trial, select, select_by_seed
-from farshore.store.store import Store
+from farshore.runs.plan.plan import selected
+from farshore.runs.protocol import execute
+from farshore.runs.result import Result
+from farshore.runs.run import Run
+from farshore.runs.search.selection import Chosen, Trial, select, select_by_seed
+from farshore.runs.store.store import Store
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from farshore.base.randomness import derive
 from farshore.benchmarks.source import make_benchmark
 from farshore.errors import FarshoreError
-from farshore.search.space import capped, distributions, grid, run_seed, trial_settings
+from farshore.runs.search.space import capped, distributions, grid, run_seed, trial_settings
 from farshore.settings import Choice, Power, Uniform, UniformInt
 
 DIGITS = make_benchmark("rotated-digits")

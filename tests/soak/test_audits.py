@@ -90,7 +90,7 @@ def test_the_audit_of_the_heart_table_is_quick_and_answers_everything(tmp_path: 
         str(heart), domain="hospital", label="num", runs=tmp_path / "runs", steps=100
     )
     spent = time.perf_counter() - began
-    from farshore.store.store import Store
+    from farshore.runs.store.store import Store
 
     results = [result for _, result, _ in Store(tmp_path / "runs").results()]
     assert len(results) == 4 * 2 * 9

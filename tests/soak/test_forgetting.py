@@ -6,16 +6,16 @@ import math
 
 import pytest
 
-from farshore import catalog
-from farshore.engines.carry_out import carry_out, open_runs
-from farshore.engines.local import LocalEngine
 from farshore.methods import METHODS, continual
-from farshore.plan.comparison import make_comparison
-from farshore.plan.experiment import make_book
-from farshore.plan.plan import make_plan
-from farshore.result import Result
-from farshore.store.ranking import Standing, rank
-from farshore.store.store import Store
+from farshore.runs import catalog
+from farshore.runs.engines.carry_out import carry_out, open_runs
+from farshore.runs.engines.local import LocalEngine
+from farshore.runs.plan.comparison import make_comparison
+from farshore.runs.plan.experiment import make_book
+from farshore.runs.plan.plan import make_plan
+from farshore.runs.result import Result
+from farshore.runs.store.ranking import Standing, rank
+from farshore.runs.store.store import Store
 
 pytestmark = pytest.mark.soak
 

@@ -26,7 +26,7 @@ from killing import HERE, WORKER_MOMENT, Ended, Killer, alive
 from farshore.base.state import MANIFEST, load_parts
 from farshore.deployment.familiarity import past_rows
 from farshore.learner.loading import load
-from farshore.store.store import Store
+from farshore.runs.store.store import Store
 from farshore.testing import differences
 
 pytestmark = [

@@ -20,9 +20,6 @@ from sweeping import EXPERIMENTS, experiment, swept
 
 import farshore
 from farshore.cli.demo import demo, plan_demo
-from farshore.plan.experiment import make_book, read_experiment
-from farshore.plan.record import record_experiment
-from farshore.plan.select import select_methods
 from farshore.report.build import build_report
 from farshore.report.conditions import conditions
 from farshore.report.figures import FIGURES, draw_all
@@ -34,6 +31,9 @@ from farshore.report.paper import PAPER
 from farshore.report.table import Provenance, Report
 from farshore.report.verdict import judge
 from farshore.report.write import write_report
+from farshore.runs.plan.experiment import make_book, read_experiment
+from farshore.runs.plan.record import record_experiment
+from farshore.runs.plan.select import select_methods
 
 __all__ = ["browser"]
 pytestmark = pytest.mark.soak

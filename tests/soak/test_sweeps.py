@@ -21,8 +21,8 @@ import pytest
 import yaml
 from sweeping import experiment, planned, swept
 
-from farshore.engines.ray_engine import RayEngine
-from farshore.store.store import MEASURED, Store, tidy_table
+from farshore.runs.engines.ray_engine import RayEngine
+from farshore.runs.store.store import MEASURED, Store, tidy_table
 
 pytestmark = pytest.mark.soak
 

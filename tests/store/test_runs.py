@@ -13,19 +13,19 @@ from pathlib import Path
 import pytest
 from sweeping import Here, experiment, planned, swept, table
 
-from farshore.engines.carry_out import open_runs
-from farshore.engines.work import Task, carry_out_task
 from farshore.errors import FarshoreError
 from farshore.learner.loading import load
 from farshore.observer import Observer
-from farshore.protocol import execute
-from farshore.resume import Resume
-from farshore.run import Run
-from farshore.store import claim as claims
-from farshore.store.claim import Claim, is_stale, newest, release, take
-from farshore.store.folder import RunFolder
-from farshore.store.identity import canonical, run_name
-from farshore.store.store import Store
+from farshore.runs.engines.carry_out import open_runs
+from farshore.runs.engines.work import Task, carry_out_task
+from farshore.runs.protocol import execute
+from farshore.runs.resume import Resume
+from farshore.runs.run import Run
+from farshore.runs.store import claim as claims
+from farshore.runs.store.claim import Claim, is_stale, newest, release, take
+from farshore.runs.store.folder import RunFolder
+from farshore.runs.store.identity import canonical, run_name
+from farshore.runs.store.store import Store
 
 RUN = Run(benchmark="heart-hospitals", method="cl-fishr", steps=3, settings={"batch_size": 8})
 
@@ -298,7 +298,7 @@ def test_only_one_gets_a_claim(tmp_path: Path) -> None:
 
 def test_the_claim_of_a_dead_process_is_taken_over_by_one(tmp_path: Path) -> None:
     code = (
-        "import sys, pathlib; from farshore.store.claim import take; "
+        "import sys, pathlib; from farshore.runs.store.claim import take; "
         "take(pathlib.Path(sys.argv[1]))"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "run")], check=True)
@@ -337,7 +337,7 @@ def test_an_owner_that_slept_finds_out_that_it_lost_the_run(
 def test_a_run_of_another_sweep_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("farshore.engines.carry_out.POLL_SECONDS", 0.05)
+    monkeypatch.setattr("farshore.runs.engines.carry_out.POLL_SECONDS", 0.05)
     found = experiment(search={"trials": 1, "seeds": 1})
     first = next(iter(planned(found, tmp_path).unique()))
     other = take(tmp_path / first)

@@ -125,9 +125,9 @@ def audit(
     from ..base.files import check_writable
     from ..benchmarks.source import make_benchmark
     from ..methods.optimization import choose_device
-    from ..plan.plan import Plan
-    from ..plan.select import select_methods
-    from ..store.store import Store
+    from ..runs.plan.plan import Plan
+    from ..runs.plan.select import select_methods
+    from ..runs.store.store import Store
     from .method_groups import method_groups
     from .run import split_names
     from .tables import make_console

@@ -67,9 +67,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from ..plan.plan import Plan
-    from ..result import Result
-    from ..store.ranking import Standing
+    from ..runs.plan.plan import Plan
+    from ..runs.result import Result
+    from ..runs.store.ranking import Standing
 
 
 def compare(
@@ -157,10 +157,10 @@ def compare(
     """
     arguments = locals()
     from ..methods.optimization import choose_device
-    from ..plan.comparison import make_comparison, plan_comparison
-    from ..plan.select import select_methods
+    from ..runs.plan.comparison import make_comparison, plan_comparison
+    from ..runs.plan.select import select_methods
+    from ..runs.store.store import Store
     from ..settings import parse_assignments
-    from ..store.store import Store
     from .method_groups import method_groups
     from .run import split_names
     from .tables import make_console
@@ -251,7 +251,7 @@ def _in_time(result: Result) -> bool:
 
 def _further(results: Sequence[Result]) -> dict[str, dict[str, str]]:
     """The columns that a narrow terminal leaves out, by method."""
-    from ..store.ranking import rank
+    from ..runs.store.ranking import rank
     from .run import percent
 
     standings = rank(results)
@@ -278,8 +278,8 @@ def write_page(runs: Path, name: str) -> str:
 
 def table_by_target(results: Sequence[Result]) -> Table:
     """A row per target with the scores of the best methods; a mean would hide a bad site."""
-    from ..evaluation.averages import mean
-    from ..store.ranking import rank, scores_by_target
+    from ..runs.averages import mean
+    from ..runs.store.ranking import rank, scores_by_target
     from .run import percent
     from .tables import plain_table
 
@@ -305,7 +305,7 @@ def table_by_target(results: Sequence[Result]) -> Table:
 
 def table_by_order(results: Sequence[Result]) -> Table:
     """The target score for each order of the sources; a mean would hide the order's effect."""
-    from ..store.ranking import rank, rank_by_order
+    from ..runs.store.ranking import rank, rank_by_order
     from .tables import plain_table
 
     by_order = rank_by_order(results)

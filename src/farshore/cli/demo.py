@@ -10,7 +10,7 @@ import typer
 from .engine_options import EngineOptions, RunsOption, WorkersOption, carry_out_plan, print_line
 
 if TYPE_CHECKING:
-    from ..plan.experiment import Experiment
+    from ..runs.plan.experiment import Experiment
 
 BENCHMARK, TARGETS, ORDERS = "rotated-digits", "each:75/0", "balanced:4"
 METHODS = ("finetune", "er", "naive-cl-vrex", "cl-vrex", "cl-coral", "best")
@@ -33,14 +33,14 @@ def demo(
 
     Example: farshore demo --runs demo-runs
     """
-    from ..plan.experiment import make_book
-    from ..plan.plan import make_plan
-    from ..plan.record import record_experiment
     from ..report.build import build_report
     from ..report.closing import closing
     from ..report.overlay import NO_OVERLAY
     from ..report.verdict import judge
-    from ..store.store import Store
+    from ..runs.plan.experiment import make_book
+    from ..runs.plan.plan import make_plan
+    from ..runs.plan.record import record_experiment
+    from ..runs.store.store import Store
     from .compare import write_page
     from .ranked import print_next, print_ranking
     from .tables import make_console
@@ -70,7 +70,7 @@ def demo(
 
 def plan_demo(steps: int = STEPS) -> Experiment:
     """The comparison behind the demo; joint sees all sources at once, so one order is enough."""
-    from ..plan.comparison import make_comparison
+    from ..runs.plan.comparison import make_comparison
 
     compared = make_comparison(
         {"benchmark": BENCHMARK}, METHODS, seeds=[0], orders=[ORDERS], target=TARGETS, steps=steps

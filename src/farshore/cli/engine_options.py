@@ -13,9 +13,9 @@ from ..errors import FarshoreError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..engines.engine import Engine
-    from ..plan.plan import Plan
-    from ..store.store import Store
+    from ..runs.engines.engine import Engine
+    from ..runs.plan.plan import Plan
+    from ..runs.store.store import Store
 
 SHOWN_FAILURES = 10
 
@@ -79,7 +79,7 @@ class EngineOptions:
         """Create the engine. Its workers start with the first run."""
         gpu = self.device == "cuda"
         if self.engine == "ray":
-            from ..engines.ray_engine import RayEngine
+            from ..runs.engines.ray_engine import RayEngine
 
             return RayEngine(
                 address=self.address,
@@ -90,8 +90,8 @@ class EngineOptions:
 
         import torch
 
-        from ..engines.local import LocalEngine
-        from ..engines.mps import packed
+        from ..runs.engines.local import LocalEngine
+        from ..runs.engines.mps import packed
 
         gpus = torch.cuda.device_count() if gpu else 0
         if gpu and gpus == 0:
@@ -115,8 +115,8 @@ def prepare_log(log: str | None, runs: Path) -> None:
     """Refuse a logger that cannot be used, and make what its processes share."""
     if log is None:
         return
-    from ..engines.work import log_folder
     from ..loggers import logger_class
+    from ..runs.engines.work import log_folder
 
     logger_class(log).prepare(log_folder(runs, log))
 
@@ -134,7 +134,7 @@ def carry_out_plan(
 
     Ctrl-C prints how many runs are done and exits with code 130.
     """
-    from ..engines.carry_out import Keep, carry_out, open_runs
+    from ..runs.engines.carry_out import Keep, carry_out, open_runs
     from .plan_progress import PlanProgress
 
     todo, damaged = open_runs(plan, store)

@@ -28,7 +28,7 @@ def methods(
     if name is None:
         _list(console)
         return
-    from .. import catalog
+    from ..runs import catalog
     from ..training.profiles import PROFILES
 
     kind = catalog.find(name)

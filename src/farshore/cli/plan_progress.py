@@ -10,15 +10,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from ..engines.carry_out import Progress
-from ..engines.work import Outcome
-from ..plan.plan import Plan, Planned
 from ..report.names import several
+from ..runs.engines.carry_out import Progress
+from ..runs.engines.work import Outcome
+from ..runs.plan.plan import Plan, Planned
 from .tables import printable
 
 if TYPE_CHECKING:
-    from ..run import Run
-    from ..store.store import Store
+    from ..runs.run import Run
+    from ..runs.store.store import Store
 
 # How many runs in progress the live view names.
 MOST_RUNS = 4

@@ -28,7 +28,7 @@ def results(
 
     from ..base.files import write_output
     from ..data.tables.spreadsheet import as_csv_text
-    from ..store.store import Store, tidy_table
+    from ..runs.store.store import Store, tidy_table
     from .tables import make_console
 
     path = out if out is not None else runs / "tables" / "runs.csv"

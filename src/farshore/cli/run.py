@@ -47,11 +47,11 @@ from .prepare import use_root
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..engines.carry_out import Keep, Progress
-    from ..engines.work import Outcome
-    from ..plan.plan import Plan, Planned
-    from ..result import Result
-    from ..store.store import Store
+    from ..runs.engines.carry_out import Keep, Progress
+    from ..runs.engines.work import Outcome
+    from ..runs.plan.plan import Plan, Planned
+    from ..runs.result import Result
+    from ..runs.store.store import Store
 
 
 # How much of the target a system saw.
@@ -153,12 +153,12 @@ def run(
     arguments = locals()
     from tempfile import TemporaryDirectory
 
-    from ..engines.carry_out import Keep
-    from ..plan.plan import plan_run
-    from ..plan.select import in_turn
-    from ..run import Run
+    from ..runs.engines.carry_out import Keep
+    from ..runs.plan.plan import plan_run
+    from ..runs.plan.select import in_turn
+    from ..runs.run import Run
+    from ..runs.store.store import Store
     from ..settings import parse_assignments
-    from ..store.store import Store
     from .tables import make_console
 
     use_root(root)
@@ -210,8 +210,8 @@ def run(
 
 def _carry_out(console: Console, plan: Plan, store: Store, keep: Keep) -> Result:
     """Carry out the plan's only run unless it is finished; show and return its result."""
-    from ..engines.carry_out import carry_out, open_runs
-    from ..engines.inline import InlineEngine
+    from ..runs.engines.carry_out import carry_out, open_runs
+    from ..runs.engines.inline import InlineEngine
     from .progress import ProgressObserver
 
     folder = store.folder(plan.runs[0].name)

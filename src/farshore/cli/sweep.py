@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
-    from ..plan.experiment import Experiment
-    from ..plan.plan import Plan
-    from ..store.store import Store
+    from ..runs.plan.experiment import Experiment
+    from ..runs.plan.plan import Plan
+    from ..runs.store.store import Store
 
 
 def sweep(
@@ -95,13 +95,19 @@ def sweep(
     """
     from ..base.files import check_writable
     from ..methods.optimization import choose_device
-    from ..plan.experiment import check_search, make_book, read_experiment, search_by, start_from
-    from ..plan.narrow import narrow
-    from ..plan.plan import make_plan
-    from ..plan.record import OPTUNA, TINY, record_experiment
-    from ..plan.tables import derived, summary
-    from ..plan.tiny import tiny
-    from ..store.store import Store
+    from ..runs.plan.experiment import (
+        check_search,
+        make_book,
+        read_experiment,
+        search_by,
+        start_from,
+    )
+    from ..runs.plan.narrow import narrow
+    from ..runs.plan.plan import make_plan
+    from ..runs.plan.record import OPTUNA, TINY, record_experiment
+    from ..runs.plan.tables import derived, summary
+    from ..runs.plan.tiny import tiny
+    from ..runs.store.store import Store
     from .method_groups import method_groups
     from .run import split_names
     from .tables import make_console
@@ -156,8 +162,8 @@ def sweep(
 
 def _dry_run(console: Console, plan: Plan, store: Store, workers: int | None) -> None:
 
-    from ..engines.carry_out import open_runs
-    from ..plan.estimate import estimate
+    from ..runs.engines.carry_out import open_runs
+    from ..runs.plan.estimate import estimate
     from .plan_progress import duration
 
     todo, damaged = open_runs(plan, store, discard=False)
@@ -185,7 +191,7 @@ def _dry_run(console: Console, plan: Plan, store: Store, workers: int | None) ->
 
 def _show(console: Console, experiment: Experiment, frame: pd.DataFrame, runs: Path) -> bool:
     """Save the table and print where; return whether it could be saved."""
-    from ..plan.tables import save_table
+    from ..runs.plan.tables import save_table
 
     try:
         print_line(console, f"saved in {save_table(frame, runs, experiment.name)}")
@@ -235,12 +241,12 @@ def _cell(value: object, error: object = None, scale: float = 1) -> str:
 
 def _print_scores(console: Console, plan: Plan, store: Store, runs: Path) -> bool:
     """Print the ranking and the verdict; return False if it varies settings or nothing has run."""
-    from ..plan.plan import Missing, selected
     from ..report.contest import Observed, make_contest
     from ..report.names import several
     from ..report.next_step import next_step
     from ..report.overlay import NO_OVERLAY
     from ..report.verdict import judge
+    from ..runs.plan.plan import Missing, selected
     from .ranked import print_datasets, print_ranking, print_verdict
 
     experiment = plan.experiment

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..benchmarks.benchmark import Benchmark
-from ..catalog import find
 from ..learner.trained_part import ON_FEATURES, train_by_settings
-from ..plan.comparison import make_comparison
-from ..plan.experiment import Experiment
-from ..plan.select import EACH
+from ..runs.catalog import find
+from ..runs.plan.comparison import make_comparison
+from ..runs.plan.experiment import Experiment
+from ..runs.plan.select import EACH
 
 # The method that is chosen unless another one is clearly better, except on frozen features.
 RECOMMENDED = "best"

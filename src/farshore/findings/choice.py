@@ -17,7 +17,7 @@ import numpy as np
 
 from ..base.randomness import derive
 from ..evaluation.over_units import Scores, paired_difference
-from ..result import Result
+from ..runs.result import Result
 
 RESAMPLES = 1000
 # Method -> (site,) -> run -> score.

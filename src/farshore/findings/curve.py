@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.randomness import derive
-from ..result import Result
+from ..runs.result import Result
 
 RESAMPLES = 1000
 LEVEL = 0.9

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..catalog import find
-from ..evaluation.averages import mean
 from ..evaluation.over_units import Difference, over_units, paired_difference
-from ..result import Result
-from ..store.ranking import scores_by_target
+from ..runs.averages import mean
+from ..runs.catalog import find
+from ..runs.result import Result
+from ..runs.store.ranking import scores_by_target
 from .candidates import JOINT, MAJORITY, RECOMMENDED
 from .choice import Choice, early_scores, make_choice
 from .curve import Curve, fit_curve, points

@@ -12,7 +12,7 @@ from torch import Tensor
 from ..observer import Observer
 
 if TYPE_CHECKING:
-    from ..result import Result
+    from ..runs.result import Result
 
 # Reading a loss waits for the device, so it is not done in every step.
 EVERY = 10

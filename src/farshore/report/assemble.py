@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..catalog import KINDS
 from ..evaluation.ranks import places, rank_methods
+from ..runs.catalog import KINDS
 from .conclusions import judge
 from .contest import Contest
 from .names import method_group, methods_in_order

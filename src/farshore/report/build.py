@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .. import catalog
 from ..benchmarks import BENCHMARKS
 from ..errors import FarshoreError
+from ..runs import catalog
 from .names import several
 from .next_step import next_step
 from .opening import find_runs

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-from ..plan.comparison import EXTENDED
-from ..plan.experiment import Experiment, Part
-from ..run import Run
+from ..runs.plan.comparison import EXTENDED
+from ..runs.plan.experiment import Experiment, Part
+from ..runs.run import Run
 from .overlay import COMPARISON
 
 COMPARED = "All methods ran with their defaults or the given settings, without a search."

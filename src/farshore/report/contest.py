@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from ..evaluation.averages import mean
 from ..evaluation.over_units import FEWEST_UNITS, Unit
-from ..result import Result
+from ..runs.averages import mean
+from ..runs.result import Result
 from .names import method_group
 from .overlay import Overlay
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..evaluation.averages import mean, standard_error
-from ..plan.tables import Reader
-from ..result import Result
-from ..search.selection import Rule, Trial, select
+from ..runs.averages import mean, standard_error
+from ..runs.plan.tables import Reader
+from ..runs.result import Result
+from ..runs.search.selection import Rule, Trial, select
 from .overlay import Overlay
 from .table import Cell
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .. import catalog
 from ..errors import FarshoreError
+from ..runs import catalog
 
 _GROUPS: dict[str, tuple[str, str]] = {}
 

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from ..benchmarks import BENCHMARKS
-from ..plan.experiment import Experiment
+from ..runs.plan.experiment import Experiment
 from .compared import compare_commands
 from .contest import Contest
 from .verdict import Outcome, Verdict

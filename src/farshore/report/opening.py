@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import FarshoreError
-from ..store.folder import is_run_folder
+from ..runs.store.folder import is_run_folder
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from .. import catalog
 from ..benchmarks import BENCHMARKS
+from ..runs import catalog
 from .names import in_order
 
 # The method that the others are compared with: training without protection against forgetting.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ..evaluation.averages import mean, standard_error
-from ..plan.experiment import Book, Experiment, Part
-from ..plan.plan import Condition, Plan, Planned, make_plan
-from ..plan.select import DRAWN
-from ..search.selection import Trial
+from ..runs.averages import mean, standard_error
+from ..runs.plan.experiment import Book, Experiment, Part
+from ..runs.plan.plan import Condition, Plan, Planned, make_plan
+from ..runs.plan.select import DRAWN
+from ..runs.search.selection import Trial
 from .measures import Measure, Seed, data_notes, make_cell
 from .overlay import Overlay
 from .reading import ReadingStore

@@ -11,10 +11,10 @@ from typing import Any
 
 from ..benchmarks import BENCHMARKS
 from ..errors import install
-from ..plan.bounded_yaml import write_yaml
-from ..plan.experiment import Experiment
-from ..result import Result
-from ..run import Run
+from ..runs.plan.bounded_yaml import write_yaml
+from ..runs.plan.experiment import Experiment
+from ..runs.result import Result
+from ..runs.run import Run
 from .compared import compare_commands, run_options
 from .names import several
 from .table import Provenance

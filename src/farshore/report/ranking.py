@@ -14,7 +14,7 @@ from ..evaluation.over_units import (
     over_units,
     paired_difference,
 )
-from ..store.ranking import choose_reference
+from ..runs.store.ranking import choose_reference
 from .contest import METRICS, Contest, Entrant, Metric, average, by_unit
 from .verdict import Verdict
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import FarshoreError, StateError
-from ..result import Result
-from ..store.folder import RunFolder, run_folders
-from ..store.store import Store, checked_config
+from ..runs.result import Result
+from ..runs.store.folder import RunFolder, run_folders
+from ..runs.store.store import Store, checked_config
 
 
 class _ReadOnce(RunFolder):

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from ..benchmarks import BENCHMARKS
 from ..errors import FarshoreError
-from ..plan.experiment import Book, Experiment, Part
-from ..plan.record import TINY, recorded_experiments
-from ..plan.select import DRAWN, in_turn, select_methods
-from ..search.selection import select
+from ..runs.plan.experiment import Book, Experiment, Part
+from ..runs.plan.record import TINY, recorded_experiments
+from ..runs.plan.select import DRAWN, in_turn, select_methods
+from ..runs.search.selection import select
 from .assemble import Frame, assemble
 from .compared import COMPARED, paper_name
 from .contest import Contest, Observed, make_contest

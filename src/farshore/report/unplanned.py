@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..benchmarks import BENCHMARKS
-from ..result import Result
-from ..run import Run
-from ..search.selection import Trial, select
+from ..runs.result import Result
+from ..runs.run import Run
+from ..runs.search.selection import Trial, select
 from .assemble import Frame, assemble
 from .contest import Observed, make_contest
 from .measures import TARGET, Seed, column_generated, data_notes, make_cell

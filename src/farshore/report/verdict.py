@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..catalog import KINDS
-from ..evaluation.averages import mean
+from ..runs.averages import mean
+from ..runs.catalog import KINDS
 from .contest import BALANCED, Contest, Entrant, Place, average, names_of
 from .verdict_tests import NAMED, PairedTests, RankTests
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor, nn
 
-from .. import catalog
 from ..data.domain import Domain
 from ..entry import Entry
 from ..errors import FarshoreError
@@ -22,9 +21,10 @@ from ..learner.learner import Learner
 from ..learner.loading import load
 from ..methods import METHODS, Method
 from ..observer import Observer
-from ..protocol import execute
-from ..result import TargetScores
-from ..run import Run
+from ..runs import catalog
+from ..runs.protocol import execute
+from ..runs.result import TargetScores
+from ..runs.run import Run
 from ..settings import RunSettings
 from ..training.trainer import Trainer
 from .battery import Battery, Check, ensure, not_for

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import FarshoreError
-from ...plan.experiment import Book, Experiment
-from ...plan.plan import make_plan
-from ...plan.record import recorded_experiments
+from ...runs.plan.experiment import Book, Experiment
+from ...runs.plan.plan import make_plan
+from ...runs.plan.record import recorded_experiments
 from ..opening import find_runs
 from ..reading import ReadingStore
 from .runs import Shown, shown

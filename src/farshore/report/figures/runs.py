@@ -13,10 +13,10 @@ from typing import Any
 from ...benchmarks import BENCHMARKS
 from ...benchmarks.source import make_benchmark
 from ...errors import FarshoreError
-from ...evaluation.averages import mean, standard_error
-from ...result import Result
-from ...search.selection import Rule, Trial, select
-from ...store.folder import FEATURES
+from ...runs.averages import mean, standard_error
+from ...runs.result import Result
+from ...runs.search.selection import Rule, Trial, select
+from ...runs.store.folder import FEATURES
 from ..names import method_group
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
-from ...evaluation.averages import mean
+from ...runs.averages import mean
 from ..contest import Contest, Place, UnitKind, average, unit_kind
 from ..overlay import Overlay
 from ..ranking import RankedRow, Ranking

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ... import catalog
+from ...runs import catalog
 
 # The paper's framework without penalty and alignment, a baseline that users expect, ours, and
 # references.

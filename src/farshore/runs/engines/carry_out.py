@@ -1,0 +1,248 @@
+"""Carry out a plan. Every command that trains for measurement comes through here.
+
+Finished runs are left alone, damaged ones are repeated, and runs of other processes are awaited.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from ...base.origin import commit, versions
+from ...errors import StateError
+from ..plan.plan import Plan, Planned
+from ..store.claim import is_stale, remove_litter
+from ..store.store import Store
+from .engine import Engine
+from .work import Outcome, Task, tidy
+
+POLL_SECONDS = 1.0
+
+
+@dataclass
+class Progress:
+    """The progress of a plan.
+
+    total: the most runs there can be; equal trials of a study turn out to be one run.
+    already_done: results that existed at the start.
+    done: all results, including those of diverged and pruned runs.
+    """
+
+    total: int
+    already_done: int = 0
+    done: int = 0
+    diverged: int = 0
+    pruned: int = 0
+    running: int = 0
+    slots: int = 1
+    # The runs in progress, and whether others are carried out by another process.
+    current: list[Planned] = field(default_factory=list)
+    elsewhere: bool = False
+    failures: list[str] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The estimate by the pace so far; None until the first run has ended."""
+        finished = self.done - self.already_done
+        if not finished:
+            return None
+        remaining = self.total - self.done - len(self.failures)
+        return (time.monotonic() - self.began) / finished * remaining
+
+
+# Called after every run with its outcome; with None when runs start, and regularly while waiting.
+Report = Callable[[Planned | None, Outcome | None, Progress], None]
+
+
+def open_runs(
+    plan: Plan, store: Store, *, discard: bool = True
+) -> tuple[dict[str, Planned], list[str]]:
+    """The runs without a valid result, and error messages for damaged results.
+
+    discard: delete damaged results, so that their runs are repeated.
+    """
+    todo: dict[str, Planned] = {}
+    damaged: list[str] = []
+    for name, planned in plan.unique().items():
+        if _is_open(planned, store, damaged, discard):
+            todo[name] = planned
+    return todo, damaged
+
+
+def _is_open(planned: Planned, store: Store, damaged: list[str], discard: bool) -> bool:
+    folder = store.folder(planned.name)
+    if not folder.finished(features=planned.features):
+        return True
+    try:
+        folder.read()
+    except StateError as error:
+        damaged.append(str(error))
+        if discard:
+            folder.discard_result()
+        return True
+    if discard:
+        tidy(folder)
+        remove_litter(folder.path)
+    return False
+
+
+@dataclass(frozen=True)
+class Keep:
+    """What is kept of a run in addition to its result.
+
+    states: the state after every domain.
+    model: the trained model.
+    resumable: save the state between domains while the run is in progress.
+    log: the name of a logger, which writes into RUNS/logs.
+    """
+
+    states: bool = False
+    model: bool = False
+    resumable: bool = True
+    log: str | None = None
+
+
+RESULT_ONLY = Keep()
+
+
+def carry_out(
+    plan: Plan,
+    store: Store,
+    engine: Engine,
+    *,
+    todo: Mapping[str, Planned],
+    keep: Keep = RESULT_ONLY,
+    report: Report | None = None,
+) -> Progress:
+    """Carry out `todo`, the open runs of the plan, and the runs that follow from them.
+
+    A run that fails is counted and reported; the others continue.
+    """
+    names = set(plan.unique())
+    known = dict(todo)
+    done = len(names) - len(todo)
+    progress = Progress(len(names) + plan.ahead, already_done=done, done=done, slots=engine.slots)
+    config = {"commit": commit(), "versions": versions()}
+    queue = deque(_task(planned, store, keep, config, plan.name) for planned in todo.values())
+    elsewhere: deque[Task] = deque()  # claimed by another process
+    running: dict[str, Task] = {}
+    last_check = time.monotonic()
+    while queue or elsewhere or running:
+        started = False
+        while queue and engine.free > 0:
+            task = queue.popleft()
+            running[task.name] = task
+            engine.submit(task)
+            started = True
+        progress.running, progress.elsewhere = len(running), bool(elsewhere)
+        progress.current = [known[name] for name in running]
+        if started and report is not None:
+            report(None, None, progress)
+        outcome = engine.next(POLL_SECONDS) if running else None
+        if outcome is not None:
+            task = running.pop(outcome.name)
+            outcome = _written(outcome, task)
+            if outcome.status == "claimed":
+                elsewhere.append(task)
+            else:
+                _count(progress, outcome, task, len(running))
+                for planned in _follow(plan, store, outcome, names, progress):
+                    known[planned.name] = planned
+                    queue.append(_task(planned, store, keep, config, plan.name))
+                if report is not None:
+                    report(known[outcome.name], outcome, progress)
+        elif not running and elsewhere:
+            time.sleep(POLL_SECONDS)
+        if elsewhere and time.monotonic() - last_check >= POLL_SECONDS:
+            last_check = time.monotonic()
+            _requeue(elsewhere, queue)
+            if report is not None:
+                report(None, None, progress)
+    return progress
+
+
+def _task(
+    planned: Planned, store: Store, keep: Keep, config: Mapping[str, object], experiment: str
+) -> Task:
+    position = {
+        "experiment": experiment,
+        "seed": planned.seed,
+        "trial": planned.trial,
+        "held_out": planned.held_out,
+    }
+    return Task(
+        planned.name,
+        planned.run,
+        str(store.runs.resolve()),
+        features=planned.features,
+        keep_states=keep.states,
+        save_model=keep.model,
+        resumable=keep.resumable,
+        config={**config, "planned": position if experiment else {}},
+        earlier=planned.earlier,
+        log=keep.log,
+    )
+
+
+def _written(outcome: Outcome, task: Task) -> Outcome:
+    """Try once more to write a result that the worker could not write.
+
+    Its folder may have space again, because other files were deleted in the meantime.
+    """
+    if outcome.unwritten is None:
+        return outcome
+    try:
+        task.folder.write(outcome.unwritten)
+    except StateError:
+        return outcome
+    tidy(task.folder)
+    return Outcome(
+        outcome.name, outcome.unwritten.status, outcome.unwritten.message, outcome.seconds
+    )
+
+
+def _count(progress: Progress, outcome: Outcome, task: Task, running: int) -> None:
+    progress.running = running
+    if outcome.status == "failed":
+        what = f"{task.run.method} on {task.run.benchmark}"
+        progress.failures.append(f"run {task.name} ({what}): {outcome.message}")
+    else:
+        progress.done += 1
+        progress.diverged += outcome.status == "diverged"
+        progress.pruned += outcome.status == "pruned"
+
+
+def _follow(
+    plan: Plan, store: Store, outcome: Outcome, names: set[str], progress: Progress
+) -> list[Planned]:
+    """The open runs that studies add after this outcome.
+
+    After a failure the study waits until the command is run again.
+    """
+    new_runs = plan.follow(outcome.name, store) if outcome.status != "failed" else []
+    to_do = []
+    for planned in new_runs:
+        if planned.name in names:
+            continue
+        names.add(planned.name)
+        if _is_open(planned, store, [], discard=True):
+            to_do.append(planned)
+        else:
+            progress.already_done += 1
+            progress.done += 1
+    progress.total = len(names) + plan.ahead
+    return to_do
+
+
+def _requeue(elsewhere: deque[Task], queue: deque[Task]) -> None:
+    """Return runs of other processes to the queue once they are finished or abandoned.
+
+    A worker then finds out which of the two it is.
+    """
+    for _ in range(len(elsewhere)):
+        task = elsewhere.popleft()
+        released = task.folder.finished(features=task.features) or is_stale(task.folder.path)
+        (queue if released else elsewhere).append(task)

@@ -1,0 +1,59 @@
+"""Save features of sources and target for figures, from the frozen model, after scoring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from safetensors.torch import save
+from torch import Tensor
+
+from ...base.files import reason, write_atomic
+from ...base.randomness import generator
+from ...data.domain import Domain, Rows
+from ...data.scenario import Scenario
+from ...errors import StateError
+from ...learner.learner import Learner
+
+ROWS_PER_DOMAIN = 500
+
+
+def feature_saver(path: Path) -> Callable[[Learner, Scenario, Domain], None]:
+    """A callback for the protocol that saves features once the target is open.
+
+    It takes at most 500 rows of each source's validation split and of the target.
+    """
+
+    def save_features(learner: Learner, scenario: Scenario, target: Domain) -> None:
+        tensors: dict[str, Tensor] = {}
+        for number, domain in enumerate(scenario.sources, start=1):
+            tensors |= _features(
+                learner,
+                domain.split("validation"),
+                f"source {number} {domain.name}",
+                scenario.seed,
+            )
+        tensors |= _features(learner, target.split("all"), f"target {target.name}", scenario.seed)
+        try:
+            write_atomic(path, save(tensors))
+        except OSError as error:
+            raise StateError(f"could not write {path}: {reason(error)}") from error
+
+    return save_features
+
+
+def _features(learner: Learner, rows: Rows, name: str, seed: int) -> dict[str, Tensor]:
+    """`NAME features` and `NAME labels`.
+
+    The choice of rows depends on the scenario's seed only, not on the method.
+    """
+    chosen = torch.randperm(len(rows), generator=generator(seed, "shown features", name))[
+        :ROWS_PER_DOMAIN
+    ]
+    inputs, labels = rows.take(chosen.to(rows.index.device))
+    features = learner.system.features(inputs)
+    return {
+        f"{name} features": features.cpu().clone().contiguous(),
+        f"{name} labels": labels.cpu().clone().contiguous(),
+    }

@@ -1,0 +1,109 @@
+"""The Ray engine: the same tasks on any number of machines that share a folder.
+
+Needs the extra `cluster`. Ray schedules the tasks, starts and stops processes, and repeats a task
+if its node is lost; the run then resumes from the last finished domain in the shared folder.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import FarshoreError, needs
+from ...training.execution.execution import warm_up
+from .engine import ATTEMPTS, Engine
+from .work import Outcome, Task, carry_out_task
+
+
+def _in_one_thread(task: Task) -> Outcome:
+    """Carry out a task on a node of the cluster."""
+    import torch
+
+    torch.set_num_threads(1)
+    warm_up("cpu")
+    return carry_out_task(task)
+
+
+class RayEngine(Engine):
+    """Runs tasks on a Ray cluster.
+
+    slots: how many runs at a time; by default one per core, or `runs_per_gpu` per GPU.
+    """
+
+    def __init__(
+        self,
+        *,
+        address: str | None = None,
+        slots: int | None = None,
+        gpu: bool = False,
+        runs_per_gpu: int = 1,
+    ) -> None:
+        try:
+            import ray
+        except ImportError as error:
+            raise needs("cluster", f"--engine ray needs Ray ({error})") from None
+        self.ray: Any = ray
+        self._owns_cluster = not ray.is_initialized()
+        if self._owns_cluster:
+            try:
+                # Without an address Ray would join any cluster that runs on this machine.
+                ray.init(
+                    address=address or "local",
+                    num_cpus=None if address else slots,
+                    log_to_driver=False,
+                    include_dashboard=False,
+                )
+            except (ConnectionError, ValueError) as error:
+                raise FarshoreError(
+                    f"--address {address}: no Ray cluster answers there ({error})"
+                ) from None
+        resources = ray.cluster_resources()
+        available = (
+            int(resources.get("GPU", 0) * runs_per_gpu) if gpu else int(resources.get("CPU", 1))
+        )
+        if gpu and available == 0:
+            raise FarshoreError("--device cuda: the Ray cluster has no GPU")
+        # Nodes may join later: `slots` may exceed what the cluster has now.
+        self.slots = slots or max(1, available)
+        options = {
+            "num_cpus": 0 if gpu else 1,
+            "num_gpus": 1 / runs_per_gpu if gpu else 0,
+            "max_retries": ATTEMPTS - 1,
+        }
+        self._remote = self.ray.remote(**options)(_in_one_thread)
+        self._tasks: dict[Any, Task] = {}
+
+    @property
+    def free(self) -> int:
+        """Free positions in the queue."""
+        return self.slots - len(self._tasks)
+
+    def submit(self, task: Task) -> None:
+        """Hand the task to Ray."""
+        self._tasks[self._remote.remote(task)] = task
+
+    def next(self, seconds: float) -> Outcome | None:
+        """Wait at most this long for an outcome."""
+        ready, _ = (
+            self.ray.wait(list(self._tasks), num_returns=1, timeout=seconds)
+            if self._tasks
+            else ([], [])
+        )
+        if not ready:
+            return None
+        task = self._tasks.pop(ready[0])
+        try:
+            outcome: Outcome = self.ray.get(ready[0])
+        except self.ray.exceptions.RayError as error:
+            first_line = (
+                str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            )
+            return Outcome(task.name, "failed", first_line)
+        return outcome
+
+    def close(self) -> None:
+        """Cancel unfinished tasks and disconnect from the cluster."""
+        for reference in self._tasks:
+            self.ray.cancel(reference, force=True)
+        self._tasks = {}
+        if self._owns_cluster:
+            self.ray.shutdown()

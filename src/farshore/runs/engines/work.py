@@ -1,0 +1,239 @@
+"""How a worker carries out one run: claim it, start or resume it, write the result, release it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from torch import Tensor
+
+from ...base.files import append_line, reason, write_atomic
+from ...errors import FarshoreError, StateError
+from ...loggers import make_logger
+from ...observer import Observer
+from ..protocol import execute
+from ..result import Result
+from ..resume import Resume, is_litter
+from ..run import Run
+from ..search.optuna_search import promising, seen_scores
+from ..store.claim import Claim, ClaimLostError, take
+from ..store.folder import RunFolder
+from ..store.identity import description
+from .features import feature_saver
+
+# Domains that took less time than this in total are learned again rather than saved, because
+# writing their state would cost more. The environment sets another value for worker processes.
+LEAST_SECONDS = float(os.environ.get("FARSHORE_STATE_SECONDS", "1"))
+Status = Literal["done", "diverged", "pruned", "claimed", "failed"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run to carry out, and the folder of runs to write to.
+
+    resumable: whether the state is saved between domains; a temporary store does not need it.
+    config: recorded next to the run, without influence on it.
+    earlier: in a search by successive halving, the scores of the previous trials, which this one
+        must keep up with.
+    """
+
+    name: str
+    run: Run
+    runs: str
+    features: bool = False
+    keep_states: bool = False
+    save_model: bool = False
+    resumable: bool = True
+    config: Mapping[str, Any] = field(default_factory=dict)
+    earlier: tuple[tuple[float, ...], ...] = ()
+    # The name of a logger, which writes into RUNS/logs.
+    log: str | None = None
+
+    @property
+    def folder(self) -> RunFolder:
+        """The folder of the run."""
+        return RunFolder(Path(self.runs) / self.name)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a task ended.
+
+    `claimed`: another process has claimed the run. `failed`: the message gives the reason; running
+    the same command again retries it.
+    """
+
+    name: str
+    status: Status
+    message: str = ""
+    seconds: float = 0.0
+    # The traceback of an unexpected error.
+    trace: str = ""
+    # The result of a finished run that could not be written, for example because the disk is full.
+    unwritten: Result | None = None
+
+
+class UnwrittenError(StateError):
+    """A run is finished, but its result could not be written."""
+
+    def __init__(self, message: str, result: Result) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+class Lines(Observer):
+    """Writes one line per finished domain, and stops a run that another process took over."""
+
+    def __init__(self, folder: RunFolder, claim: Claim) -> None:
+        self.folder = folder
+        self.claim = claim
+
+    def note(self, text: str) -> None:
+        """Write a note."""
+        self._write({"note": text})
+
+    def step(self, domain: str, step: int, terms: Mapping[str, Tensor]) -> None:
+        """Stop between two steps if the claim is lost."""
+        self.claim.check()
+
+    def domain(self, domain: str, scores: Mapping[str, float]) -> None:
+        """Write the scores after a domain."""
+        self.claim.check()
+        self._write({"learned": domain, "scores": dict(scores)})
+
+    def _write(self, line: dict[str, Any]) -> None:
+        # These lines are for people: a full disk must not cost the run.
+        with suppress(OSError):
+            append_line(self.folder.progress, json.dumps({"at": round(time.time(), 3), **line}))
+
+
+class Together(Observer):
+    """Several observers as one; each receives every event, in this order."""
+
+    def __init__(self, *observers: Observer) -> None:
+        self.observers = observers
+
+    def note(self, text: str) -> None:
+        """Forward to all observers."""
+        for observer in self.observers:
+            observer.note(text)
+
+    def start(self, domain: str, steps: int) -> None:
+        """Forward to all observers."""
+        for observer in self.observers:
+            observer.start(domain, steps)
+
+    def step(self, domain: str, step: int, terms: Mapping[str, Tensor]) -> None:
+        """Forward to all observers."""
+        for observer in self.observers:
+            observer.step(domain, step, terms)
+
+    def domain(self, domain: str, scores: Mapping[str, float]) -> None:
+        """Forward to all observers."""
+        for observer in self.observers:
+            observer.domain(domain, scores)
+
+
+def carry_out_task(task: Task, observer: Observer | None = None) -> Outcome:
+    """Carry out one run, watched live by `observer`.
+
+    Every error becomes an outcome, so that one failed run does not stop the others. Ctrl-C
+    propagates.
+    """
+    began = time.perf_counter()
+    folder = task.folder
+    try:
+        claim = take(folder.path)
+        if claim is None:
+            return Outcome(task.name, "claimed")
+        with claim:
+            status, message = _finish(task, folder, claim, observer)
+    except UnwrittenError as error:
+        return replace(_failed(task, str(error), began), unwritten=error.result)
+    except ClaimLostError:
+        return Outcome(task.name, "claimed")
+    except FarshoreError as error:
+        return _failed(task, str(error), began)
+    except OSError as error:
+        return _failed(task, f"{error.filename or folder.path}: {reason(error)}", began)
+    except Exception as error:
+        return _failed(task, f"{type(error).__name__}: {error}", began, traceback.format_exc())
+    return Outcome(task.name, status, message, time.perf_counter() - began)
+
+
+def _finish(
+    task: Task, folder: RunFolder, claim: Claim, observer: Observer | None
+) -> tuple[Status, str]:
+    """The status of a claimed run, which is carried out unless it has a result."""
+    # Another process may have finished it since the plan was made.
+    if folder.finished(features=task.features):
+        existing = folder.read()
+        tidy(folder)
+        return existing.status, existing.message
+    folder.write_config(
+        {"run": task.run.model_dump(mode="json"), "named_by": description(task.run), **task.config}
+    )
+    resume = (
+        Resume(folder.stages, keep=task.keep_states, least_seconds=LEAST_SECONDS)
+        if task.resumable
+        else None
+    )
+    opened = feature_saver(folder.features) if task.features else None
+    is_promising = (
+        (lambda matrix: promising(task.earlier, seen_scores(matrix))) if task.run.halving else None
+    )
+    watching: list[Observer] = [Lines(folder, claim), *([observer] if observer is not None else [])]
+    logger = make_logger(task.log, log_folder(task.runs, task.log), task.name) if task.log else None
+    try:
+        result = execute(
+            task.run,
+            observer=Together(*watching, *([logger] if logger is not None else [])),
+            save_model=folder.model if task.save_model else None,
+            resume=resume,
+            opened=opened,
+            promising=is_promising,
+        )
+    except BaseException:
+        if logger is not None:
+            logger.close()
+        raise
+    claim.check()
+    try:
+        folder.write(result)
+    except StateError as error:
+        raise UnwrittenError(str(error), result) from error
+    tidy(folder)
+    if resume is not None:
+        resume.clear()
+    if logger is not None:  # at the end: a log that cannot be written must not cost the result
+        logger.finish(result)
+    return result.status, result.message
+
+
+def log_folder(runs: str | Path, log: str) -> Path:
+    """The folder into which a logger writes the runs of a store."""
+    return Path(runs) / "logs" / log
+
+
+def tidy(folder: RunFolder) -> None:
+    """Delete what a finished run no longer needs, also what killed attempts left of it."""
+    with suppress(OSError):
+        folder.failure.unlink(missing_ok=True)
+    folder.remove_temporary()
+    if folder.stages.is_dir() and is_litter(folder.stages):
+        shutil.rmtree(folder.stages, ignore_errors=True)
+
+
+def _failed(task: Task, message: str, began: float, trace: str = "") -> Outcome:
+    """Record a failure in the run's folder if the disk permits; it does not count as a result."""
+    with suppress(OSError):
+        write_atomic(task.folder.failure, f"{message}\n{trace}".encode())
+    return Outcome(task.name, "failed", message, time.perf_counter() - began, trace)

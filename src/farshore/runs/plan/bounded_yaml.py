@@ -1,0 +1,73 @@
+"""Read YAML from anybody: safe types only, and bounds on size, depth and aliases.
+
+Aliases are refused: a few lines of them describe more than any memory holds, or a value that
+contains itself.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ...errors import FarshoreError
+
+LARGEST_FILE = 1 << 20
+MOST_EVENTS = 20_000
+DEEPEST = 50
+
+
+def read_yaml(path: Path) -> Any:
+    """The contents of a YAML file; errors are one line that names it."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise FarshoreError(f"{path} cannot be read: {reason}") from None
+    if len(data) > LARGEST_FILE:
+        raise FarshoreError(
+            f"{path} is larger than {LARGEST_FILE:,} bytes: it is not an experiment"
+        )
+    try:
+        text = data.decode()
+        _check_events(text)
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        raise FarshoreError(f"{path} is not YAML: {' '.join(str(error).split())[:300]}") from None
+    except FarshoreError as error:
+        raise FarshoreError(f"{path}: {error}") from None
+
+
+def write_yaml(contents: Any) -> str:
+    """Plain values as YAML, in their order and without aliases."""
+    return str(
+        yaml.dump(contents, Dumper=_WithoutAliases, sort_keys=False, allow_unicode=True, width=120)
+    )
+
+
+class _WithoutAliases(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        """Write every value in full: the reader refuses aliases."""
+        return True
+
+
+def _check_events(text: str) -> None:
+    """Refuse what would take long or recurse, before anything is built from it."""
+    depth = 0
+    for count, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
+        if isinstance(event, yaml.AliasEvent):
+            raise FarshoreError(
+                f"{_line(event)}: aliases (*{event.anchor}) are not allowed: write the value out"
+            )
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise FarshoreError(f"{_line(event)}: more than {DEEPEST} levels of nesting")
+        if count > MOST_EVENTS:
+            raise FarshoreError(f"more than {MOST_EVENTS:,} values: it is not an experiment")
+
+
+def _line(event: yaml.Event) -> str:
+    return f"line {event.start_mark.line + 1}" if event.start_mark is not None else "a line"

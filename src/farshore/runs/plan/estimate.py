@@ -1,0 +1,113 @@
+"""Estimate the cost of a sweep from finished runs and short probes of the others."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+import torch
+
+from ...benchmarks.source import make_benchmark
+from ...errors import FarshoreError
+from ..protocol import execute
+from ..run import Run
+from ..store.store import Store
+from .plan import Plan, Planned
+
+PROBE_STEPS = 3
+PROBES_PER_BENCHMARK = 2
+PROBE_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Total seconds of the open runs, and the peak memory of one process in bytes."""
+
+    seconds: float
+    bytes: int
+    probed: int
+
+
+def estimate(plan: Plan, store: Store, todo: Mapping[str, Planned]) -> Estimate:
+    """Estimate the cost of the open runs.
+
+    Finished runs count with the time they took. A few open ones of each benchmark are started
+    with three steps per domain and extrapolated.
+    """
+    known = _known(plan, store, todo)
+    probes: dict[str, list[Run]] = {}
+    for planned in todo.values():
+        benchmark_probes = probes.setdefault(_pair(planned.run)[0], [])
+        is_new = planned.run.method not in {run.method for run in benchmark_probes}
+        if (
+            _pair(planned.run) not in known
+            and is_new
+            and len(benchmark_probes) < PROBES_PER_BENCHMARK
+        ):
+            benchmark_probes.append(planned.run)
+    probed, peak = _probe([run for runs in probes.values() for run in runs])
+    by_benchmark: dict[str, list[float]] = {}
+    for pair, seconds in {**known, **probed}.items():
+        by_benchmark.setdefault(pair[0], []).append(seconds)
+    total = 0.0
+    for planned in todo.values():
+        pair = _pair(planned.run)
+        others = (
+            by_benchmark.get(pair[0])
+            or [seconds for times in by_benchmark.values() for seconds in times]
+            or [0.0]
+        )
+        # Trials that a study has yet to draw count in full: how many will be stopped is unknown.
+        more = sum(study.ahead for study in plan.studies.values() if study.newest == planned.name)
+        total += (1 + more) * known.get(pair, probed.get(pair, sum(others) / len(others)))
+    return Estimate(total, peak, len(probed))
+
+
+def _known(plan: Plan, store: Store, todo: Mapping[str, Planned]) -> dict[tuple[str, str], float]:
+    """Seconds of one finished run per benchmark and method."""
+    known: dict[tuple[str, str], float] = {}
+    for name, planned in plan.unique().items():
+        pair = _pair(planned.run)
+        if name not in todo and pair not in known and (result := store.read(name)).status == "done":
+            known[pair] = result.seconds["total"]
+    return known
+
+
+def _pair(run: Run) -> tuple[str, str]:
+    """The title of the benchmark (the file name for own data) and the method."""
+    return make_benchmark(run.benchmark, run.options).title, run.method
+
+
+def _probe(runs: Sequence[Run]) -> tuple[dict[tuple[str, str], float], int]:
+    """Probe in a process of its own, so that its memory is that of a worker."""
+    if not runs:
+        return {}, 0
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(probe, list(runs)).result()
+
+
+def probe(runs: Sequence[Run]) -> tuple[dict[tuple[str, str], float], int]:
+    """Start each run with three steps per domain, for a minute at most.
+
+    Returns the extrapolated seconds of the whole runs, and the peak memory in bytes.
+    """
+    torch.set_num_threads(1)
+    start = time.monotonic()
+    seconds: dict[tuple[str, str], float] = {}
+    for run in runs:
+        if time.monotonic() - start > PROBE_SECONDS:
+            break
+        steps = run.steps or make_benchmark(run.benchmark, run.options).usual_steps()
+        try:
+            result = execute(run.model_copy(update={"steps": min(PROBE_STEPS, steps)}))
+        except FarshoreError:
+            continue  # the sweep itself will report it
+        whole = result.seconds["training"] * steps / min(PROBE_STEPS, steps)
+        seconds[_pair(run)] = result.seconds["total"] - result.seconds["training"] + whole
+    kilobyte = 1 if sys.platform == "darwin" else 1024
+    return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * kilobyte

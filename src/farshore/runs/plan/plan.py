@@ -1,0 +1,474 @@
+"""The plan: every run of an experiment, in the order in which they are carried out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...benchmarks import BENCHMARKS
+from ...benchmarks.benchmark import Benchmark
+from ...benchmarks.source import make_benchmark
+from ...data.scenario import arrange
+from ...errors import FarshoreError
+from ...networks import is_large
+from ..run import Run
+from ..search.selection import Chosen, Rule, Trial, select_by_seed
+from ..search.space import capped, distributions, grid, trial_settings
+from ..store.identity import canonical, run_name
+from ..store.store import Store
+from .experiment import Book, Data, Experiment, Part, Search, check_dependencies
+from .select import DRAWN, Aim, arrange_sources, draw_order, select_targets
+from .study import Scores, Study, begin_studies, part_run
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What is averaged over seeds: a method on a benchmark, in one order.
+
+    varied: the one setting that is varied, and its value; empty if there is none.
+    target: the name of the target if every domain is one in turn; otherwise empty.
+    """
+
+    part: int
+    benchmark: str
+    method: str
+    order: str = "listed"
+    varied: str = ""
+    target: str = ""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run and its position in the experiment.
+
+    held_out: the source that takes the place of the target, if any.
+    """
+
+    name: str
+    run: Run
+    condition: Condition
+    seed: int
+    trial: int
+    held_out: str | None = None
+    features: bool = False
+    # In a search by successive halving: the scores of the earlier trials of its study.
+    earlier: Scores = ()
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Why nothing can be selected: `runs` of the `planned` runs have no result.
+
+    unavailable: why their benchmark cannot be run here, if that is the reason.
+    """
+
+    runs: int
+    planned: int
+    unavailable: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The same in words."""
+        if self.unavailable:
+            return f"its benchmark is not available here ({self.unavailable})"
+        return f"{self.runs} of {self.planned} runs are missing"
+
+
+# By benchmark, method and target.
+Selections = dict[tuple[str, str, str], Chosen | Missing]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A method whose settings another experiment has yet to select."""
+
+    method: str
+    benchmark: str
+    experiment: str
+    missing: Missing
+
+    @property
+    def sentence(self) -> str:
+        """The same in words."""
+        return (
+            f"{self.method} on {self.benchmark} waits for {self.experiment}: "
+            f"{self.missing.sentence}"
+        )
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A benchmark that cannot be run here: why not, and how many runs are left out."""
+
+    why: str
+    runs: int
+
+
+@dataclass
+class Plan:
+    """The runs of an experiment, or a single run that belongs to none.
+
+    absent: benchmarks whose data are not available here.
+    waiting: methods whose settings another experiment has yet to select.
+    studies: searches in which earlier trials guide later ones. Each adds its next run when the
+        previous one has ended.
+    """
+
+    experiment: Experiment | None = None
+    runs: list[Planned] = field(default_factory=list)
+    absent: dict[str, Absent] = field(default_factory=dict)
+    waiting: list[Waiting] = field(default_factory=list)
+    studies: dict[tuple[Condition, int], Study] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The name of the experiment; empty for a single run."""
+        return self.experiment.name if self.experiment is not None else ""
+
+    @property
+    def selection(self) -> Rule:
+        """The rule by which trials are selected."""
+        return self.experiment.selection if self.experiment is not None else "source-validation"
+
+    def unique(self) -> dict[str, Planned]:
+        """Each run once, by name, because parts may share runs.
+
+        If one of them saves features, that one is returned.
+        """
+        by_name: dict[str, Planned] = {}
+        for planned in self.runs:
+            if planned.name not in by_name or planned.features:
+                by_name[planned.name] = planned
+        return by_name
+
+    def runs_at_once(self) -> int:
+        """How many runs this machine's CPU cores carry out at a time: one per core, unless the
+        runs use several threads each.
+        """
+        cores = os.cpu_count() or 1
+        threads = 1
+        for planned in self.runs:
+            run = planned.run
+            kind = BENCHMARKS.get(run.benchmark)
+            network = run.network or kind.usual_network()
+            # On a frozen backbone, what is trained is small.
+            train = run.settings.get("train") or kind.settings.get("train", "all")
+            large = is_large(network) and train in ("last-block", "all")
+            asked = int(run.settings.get("threads") or (cores if large else 1))
+            threads = max(threads, asked)
+        return max(1, cores // threads)
+
+    @property
+    def ahead(self) -> int:
+        """How many runs the studies may still add."""
+        return sum(study.ahead for study in self.studies.values())
+
+    def follow(self, ended: str, store: Store) -> list[Planned]:
+        """Add the runs that follow from the result of the run named `ended`, and return them."""
+        waiting = [key for key, study in self.studies.items() if study.newest == ended]
+        new_runs = [
+            planned for key in waiting for planned in _advance(self.studies[key], *key, store)
+        ]
+        self.runs += new_runs
+        return new_runs
+
+
+def plan_run(run: Run) -> Plan:
+    """The plan of a single run that belongs to no experiment."""
+    run = canonical(run)
+    condition = Condition(0, run.benchmark, run.method)
+    return Plan(None, [Planned(run_name(run), run, condition, seed=run.seed, trial=0)])
+
+
+def make_plan(
+    experiment: Experiment,
+    store: Store,
+    book: Book,
+    *,
+    device: str = "cpu",
+    available_only: bool = True,
+) -> Plan:
+    """Plan all runs of an experiment.
+
+    Target scores play no part: settings from another experiment were selected on the sources.
+
+    available_only: leave out benchmarks whose data are not on this machine. Without it they are
+        planned too: to read their runs, not to carry them out.
+    """
+    check_dependencies(experiment, book)
+    plan = Plan(experiment)
+    selections: dict[str, Selections] = {}
+
+    def select(name: str) -> Selections:
+        if name not in selections:
+            selections[name] = select_all(book(name), store, book, available_only=available_only)
+        return selections[name]
+
+    for number, part in enumerate(experiment.parts):
+        for data in part.data:
+            benchmark = make_benchmark(data.benchmark, part.options_of(data))
+            why = benchmark.missing(experiment.scenario_seed, plan_only=not available_only)
+            if why is None:
+                for aim in select_targets(benchmark, part.target):
+                    _plan_part(
+                        plan, experiment, number, data, aim, benchmark, store, select, device
+                    )
+            else:
+                before = plan.absent[data.title].runs if data.title in plan.absent else 0
+                count = _count(part, part.search or experiment.search, benchmark)
+                plan.absent[data.title] = Absent(why, before + count)
+    return plan
+
+
+def _plan_part(
+    plan: Plan,
+    experiment: Experiment,
+    number: int,
+    data: Data,
+    aim: Aim,
+    benchmark: Benchmark,
+    store: Store,
+    select: Callable[[str], Selections],
+    device: str,
+) -> None:
+    """Add the runs of part `number` on one benchmark with one target."""
+    part = experiment.parts[number]
+    search = part.search or experiment.search
+    orders = arrange_sources(benchmark, part.orders, aim, experiment.scenario_seed)
+    for method in part.systems:
+        if part.settings_from is not None:
+            taken = _selection(select(part.settings_from), part, data, aim, benchmark, method)
+            if isinstance(taken, Missing):
+                plan.waiting.append(Waiting(method, data.title, part.settings_from, taken))
+                continue
+            settings = _taken(part, search, benchmark, method, taken, experiment)
+        elif part.vary:
+            settings = _taken(part, search, benchmark, method, None, experiment)
+        elif search.by == "optuna":
+            for order, study in begin_studies(
+                experiment, part, search, data, aim, method, orders, device
+            ):
+                condition = Condition(number, data.title, method, order, target=aim.name)
+                plan.studies[condition, study.seed] = study
+                plan.runs += _advance(study, condition, study.seed, store)
+            continue
+        else:
+            settings = _searched(part, search, benchmark, method)
+        for varied, seed, run_number, trial, values in settings:
+            for order, arranged in orders.items():
+                if order == DRAWN:
+                    arranged = draw_order(
+                        benchmark, aim.target, search_seed=search.seed, seed=seed, trial=trial
+                    )
+                condition = Condition(number, data.title, method, order, varied, aim.name)
+                run = part_run(
+                    experiment,
+                    part,
+                    data,
+                    aim,
+                    method=method,
+                    seed=run_number,
+                    order=arranged,
+                    device=device,
+                    settings=values,
+                )
+                plan.runs += _with_held_out(
+                    canonical(run), condition, seed, trial, experiment, part
+                )
+
+
+def select_all(
+    experiment: Experiment, store: Store, book: Book, *, available_only: bool = True
+) -> Selections:
+    """The selected runs by benchmark, method and target, or what is missing.
+
+    They are those in the listed order, or in the orders that were drawn with their settings. The
+    target is empty unless every domain is one in turn.
+    """
+    plan = make_plan(experiment, store, book, available_only=available_only)
+    choices: Selections = {}
+    for condition, chosen in selected(plan, store).items():
+        if condition.order in ("listed", DRAWN) and not condition.varied:
+            key = condition.benchmark, condition.method, condition.target
+            choices.setdefault(key, chosen)
+    for benchmark, absent in plan.absent.items():
+        missing = Missing(absent.runs, absent.runs, absent.why)
+        for part in experiment.parts:
+            if benchmark in [data.title for data in part.data]:
+                choices.update({(benchmark, method, ""): missing for method in part.systems})
+    return choices
+
+
+def _selection(
+    selections: Selections, part: Part, data: Data, aim: Aim, benchmark: Benchmark, method: str
+) -> Chosen | Missing | None:
+    """What another experiment selected for this method with this target; None if nothing.
+
+    Settings that were selected for another target saw this one as a source.
+    """
+    only = selections.get((data.title, method, ""))
+    if only is not None and aim.in_turn and not isinstance(only, Missing):
+        raise FarshoreError(
+            f"settings_from: {part.settings_from} selected settings for one target, and its "
+            "sources are targets here: give it target: each too"
+        )
+    if only is not None:
+        return only
+    return selections.get((data.title, method, benchmark.choose_target(aim.target)))
+
+
+def selected(plan: Plan, store: Store) -> dict[Condition, Chosen | Missing]:
+    """The selected runs of every condition of a plan, or how many of its runs are missing."""
+    conditions: dict[Condition, list[Planned]] = {}
+    for planned in plan.runs:
+        conditions.setdefault(planned.condition, []).append(planned)
+    choices: dict[Condition, Chosen | Missing] = {}
+    for condition, runs in conditions.items():
+        ahead = sum(study.ahead for (key, _), study in plan.studies.items() if key == condition)
+        missing = ahead + sum(not store.folder(planned.name).finished() for planned in runs)
+        choices[condition] = (
+            Missing(missing, len(runs) + ahead)
+            if missing
+            else select_by_seed(_trials(runs, store), plan.selection)
+        )
+    return choices
+
+
+def _trials(runs: list[Planned], store: Store) -> dict[int, list[Trial]]:
+    held_out: dict[tuple[int, int], dict[str, Any]] = {}
+    for planned in runs:
+        if planned.held_out is not None:
+            held_out.setdefault((planned.seed, planned.trial), {})[planned.held_out] = store.read(
+                planned.name
+            )
+    trials: dict[int, list[Trial]] = {}
+    for planned in runs:
+        if planned.held_out is None:
+            trial = Trial(
+                planned.trial,
+                store.read(planned.name),
+                held_out.get((planned.seed, planned.trial), {}),
+            )
+            trials.setdefault(planned.seed, []).append(trial)
+    return trials
+
+
+# (varied setting, seed number, run seed, trial, settings)
+Settings = Iterator[tuple[str, int, int, int, dict[str, Any]]]
+
+
+def _searched(part: Part, search: Search, benchmark: Benchmark, method: str) -> Settings:
+    """The settings of all trials of all seeds."""
+    for seed, number in search.run_seeds.items():
+        for trial in range(search.trials):
+            values = trial_settings(
+                method,
+                benchmark,
+                search_seed=search.seed,
+                number=seed,
+                trial=trial,
+                fixed=part.settings,
+            )
+            yield (
+                "",
+                seed,
+                number,
+                trial,
+                capped(method, benchmark, values, part.at_most),
+            )
+
+
+def _advance(study: Study, condition: Condition, seed: int, store: Store) -> list[Planned]:
+    return [
+        Planned(run_name(run), canonical(run), condition, seed, trial, earlier=earlier)
+        for trial, run, earlier in study.advance(store)
+    ]
+
+
+def _taken(
+    part: Part,
+    search: Search,
+    benchmark: Benchmark,
+    method: str,
+    chosen: Chosen | None,
+    experiment: Experiment,
+) -> Settings:
+    """The selected settings of another experiment: of each seed, or of the best seed only.
+
+    The defaults if there are none. If the part varies settings, each of them in turn takes the
+    values of its grid.
+    """
+    if chosen is None:  # no experiment is named, or it does not include this method
+        bases = [(seed, number, 0, dict[str, Any]()) for seed, number in search.run_seeds.items()]
+    else:
+        best = chosen.best_seed(experiment.selection)
+        seeds = [seed for seed in sorted(chosen.trials) if not part.best_seed or seed == best]
+        bases = [
+            (
+                seed,
+                (run := chosen.trials[seed].result.run).seed,
+                chosen.trials[seed].number,
+                dict(run.settings),
+            )
+            for seed in seeds
+        ]
+    for seed, number, trial, settings in bases:
+        base = capped(method, benchmark, {**settings, **part.settings}, part.at_most)
+        if not part.vary:
+            yield "", seed, number, trial, base
+        for name in part.vary:
+            for value in grid(_distribution(method, benchmark, name), part.values):
+                yield f"{name} = {value:.6g}", seed, number, trial, {**base, name: value}
+
+
+def _distribution(method: str, benchmark: Benchmark, name: str) -> Any:
+    search = distributions(method, benchmark).get(name)
+    if search is None:
+        raise FarshoreError(f"vary: {name!r} is not a searched setting of {method}")
+    return search
+
+
+def _with_held_out(
+    run: Run, condition: Condition, seed: int, trial: int, experiment: Experiment, part: Part
+) -> list[Planned]:
+    """The run and, for selection by leaving sources out, one more run per source.
+
+    In those the source takes the place of the target. The real target is left out: it is neither
+    learned nor measured.
+    """
+    planned = [Planned(run_name(run), run, condition, seed, trial, features=part.features)]
+    if experiment.selection != "leave-one-source-out":
+        return planned
+    benchmark = make_benchmark(run.benchmark, run.options)
+    target = benchmark.choose_target(run.target)
+    names = [name for name in benchmark.domain_names() if name not in run.left_out]
+    for source in arrange(names, target, run.order):
+        order = (
+            tuple(name for name in run.order if name != source) if run.order is not None else None
+        )
+        inner = run.model_copy(
+            update={
+                "target": source,
+                "left_out": (target, *run.left_out),
+                "held_out": True,
+                "order": order,
+            }
+        )
+        planned.append(Planned(run_name(inner), inner, condition, seed, trial, held_out=source))
+    return planned
+
+
+def _count(part: Part, search: Search, benchmark: Benchmark) -> int:
+    """How many runs a part has on one benchmark.
+
+    Runs that leave a source out are not counted, and own data that are missing count as one target,
+    because their domains are not known.
+    """
+    targets = 1 if benchmark.own_data else len(select_targets(benchmark, part.target))
+    seeds = len(search.run_seeds)
+    per_method = seeds * search.trials
+    if part.settings_from is not None or part.vary:
+        per_method = (1 if part.best_seed else seeds) * (len(part.vary) * part.values or 1)
+    return targets * len(part.systems) * len(part.orders) * per_method

@@ -1,0 +1,177 @@
+"""A study: the trials of one method under one condition with one seed.
+
+Each trial is drawn when the previous ones have ended. A study is not stored anywhere: replayed from
+its first trial, it draws the same settings, gets the same run names and finds the existing results.
+A sweep that was killed therefore continues where it stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from ...base.randomness import derive
+from ...benchmarks.benchmark import Benchmark
+from ...benchmarks.source import make_benchmark
+from ...errors import StateError
+from ..transfer import average
+from ..run import Run
+from ..search.optuna_search import RANDOM_TRIALS, Past, find_optuna, propose, seen_scores
+from ..search.space import capped, defaults, distributions, trial_settings
+from ..store.identity import run_name
+from ..store.store import Store
+from .experiment import Data, Experiment, Part, Search
+from .select import Aim
+
+# The scores of each earlier trial, one per source learned.
+Scores = tuple[tuple[float, ...], ...]
+
+
+@dataclass
+class Study:
+    """A sequence of trials in which earlier trials guide later ones.
+
+    run: the run of every trial, without its settings.
+    fixed: settings that are the same in all trials; `at_most` gives upper bounds.
+    """
+
+    run: Run
+    seed: int
+    trials: int
+    search_seed: int
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    at_most: Mapping[str, float] = field(default_factory=dict)
+    _past: list[Past] = field(default_factory=list, init=False)
+    _drawn: dict[str, Any] | None = field(default=None, init=False)
+    # The run name of the trial that was drawn last.
+    newest: str = field(default="", init=False)
+    _known: int = field(default=0, init=False)
+
+    @property
+    def ahead(self) -> int:
+        """How many trials are not drawn yet."""
+        return self.trials - self._known
+
+    def advance(self, store: Store) -> Iterator[tuple[int, Run, Scores]]:
+        """Draw further trials, up to the first one without a result.
+
+        Yields the trial number, the run, and the scores of all previous trials.
+        """
+        while self.ahead and (self._drawn is None or self._ended(store)):
+            self._drawn = self._draw()
+            settings = capped(
+                self.run.method, self._benchmark, {**self._drawn, **self.fixed}, self.at_most
+            )
+            # Nothing precedes the defaults: they run to the end, as in every other search.
+            run = self.run.model_copy(update={"settings": settings, "halving": self._known > 0})
+            self.newest = run_name(run)
+            self._known += 1
+            yield self._known - 1, run, tuple(past.scores for past in self._past)
+
+    def _ended(self, store: Store) -> bool:
+        """Record the scores of the newest trial; False while it has no complete result."""
+        assert self._drawn is not None
+        try:
+            result = store.read(self.newest)
+        except StateError:
+            return False
+        matrix = result.matrices["validation"]
+        self._past.append(
+            Past(
+                self._full_settings(self._drawn),
+                seen_scores(matrix),
+                average(matrix) if result.status == "done" else None,
+            )
+        )
+        return True
+
+    def _draw(self) -> dict[str, Any]:
+        method, benchmark, trial = self.run.method, self._benchmark, len(self._past)
+        searched = {
+            name: search
+            for name, search in distributions(method, benchmark).items()
+            if name not in self.fixed
+        }
+        if trial < RANDOM_TRIALS or not searched:
+            return trial_settings(
+                method,
+                benchmark,
+                search_seed=self.search_seed,
+                number=self.seed,
+                trial=trial,
+                fixed=self.fixed,
+            )
+        condition = (benchmark.name, method, self.run.target or "", ",".join(self.run.order or ()))
+        return propose(
+            searched,
+            self._past,
+            seed=derive(self.search_seed, "optuna", *condition, self.seed, trial),
+        )
+
+    def _full_settings(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
+        """The drawn settings over the defaults, which are all that the first trial has."""
+        return {**defaults(self.run.method, self._benchmark), **drawn}
+
+    @property
+    def _benchmark(self) -> Benchmark:
+        return make_benchmark(self.run.benchmark, self.run.options)
+
+
+def part_run(
+    experiment: Experiment,
+    part: Part,
+    data: Data,
+    aim: Aim,
+    *,
+    method: str,
+    seed: int,
+    order: tuple[str, ...] | None,
+    device: str,
+    settings: Mapping[str, Any] = MappingProxyType({}),
+) -> Run:
+    """A run under the conditions of a part."""
+    return Run.build(
+        benchmark=data.benchmark,
+        options={**part.options_of(data), **dict(aim.settled)},
+        network=part.network,
+        network_settings=part.network_settings,
+        method=method,
+        seed=seed,
+        scenario_seed=experiment.scenario_seed,
+        target=aim.target,
+        left_out=aim.left_out,
+        order=order,
+        steps=part.steps,
+        memory=part.memory,
+        settings=dict(settings),
+        device=device,
+    )
+
+
+def begin_studies(
+    experiment: Experiment,
+    part: Part,
+    search: Search,
+    data: Data,
+    aim: Aim,
+    method: str,
+    orders: Mapping[str, tuple[str, ...] | None],
+    device: str,
+) -> Iterator[tuple[str, Study]]:
+    """A study per seed and order, for one target."""
+    find_optuna()  # reports a missing Optuna before anything runs
+    for seed, number in search.run_seeds.items():
+        for order, arranged in orders.items():
+            run = part_run(
+                experiment,
+                part,
+                data,
+                aim,
+                method=method,
+                seed=number,
+                order=arranged,
+                device=device,
+            )
+            yield order, Study(run, seed, search.trials, search.seed, part.settings, part.at_most)

@@ -1,0 +1,431 @@
+"""The protocol: train on the sources in turn, freeze, open the target, measure.
+
+It turns one Run into one Result.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from . import catalog
+from ..base.origin import hardware, versions
+from ..base.randomness import generator
+from ..benchmarks import BENCHMARKS
+from ..benchmarks.own.own_images import OwnImages
+from ..benchmarks.source import make_scenario
+from ..data.domain import Domain
+from ..data.inputs import Inputs
+from ..data.progress import following
+from ..data.scenario import Scenario
+from ..data.seal import FrozenModel, training
+from ..entry import AtTarget, Entry, SourceTraining
+from ..errors import DivergedError, FarshoreError, StateError
+from ..learner.feature_cache import FeatureCache
+from ..learner.learner import Learner
+from ..learner.trained_part import train_by_settings, usual_profile
+from ..networks.network import Network
+from ..observer import Observer, follow
+from .result import SPLITS, Result, Status, TargetScores
+from .resume import Resume
+from .run import Run
+from ..settings import MethodSettings, RunSettings, divide
+from ..tasks.scores import all_scores, confusion_matrix
+from ..training.batches import ALL_SOURCES
+from ..training.execution.execution import cpu_threads, usual_threads, warm_up
+from ..training.profiles import PROFILES
+
+# Called with the frozen learner once the target is open and measured, for figures.
+Opened = Callable[[Learner, Scenario, Domain], None]
+# Called ahead of each domain but the first with the validation scores so far.
+Promising = Callable[[list[list[float]]], bool]
+
+
+def execute(
+    run: Run,
+    *,
+    observer: Observer | None = None,
+    save_model: str | Path | None = None,
+    resume: Resume | None = None,
+    opened: Opened | None = None,
+    promising: Promising | None = None,
+) -> Result:
+    """Carry out a run.
+
+    Errors in the run are reported before the first step; the target is opened after the last one.
+
+    resume: where the state is saved at the end of each domain. If it contains one, the run
+        continues from there.
+    opened: called with the frozen learner and the open target once the scores are measured.
+    promising: if it returns False between two domains, the run is pruned.
+    """
+    entry = catalog.find(run.method)
+    run = run.normal()
+    warm_up(run.device)
+    began = time.perf_counter()  # after the imports: times exclude the start of the interpreter
+    ready = _set_up(run, entry, observer)
+    learner, adaptation = ready.learner, ready.adaptation
+    seconds = {"preparation": time.perf_counter() - began}
+    record = _Record()
+    status: Status = "done"
+    message, target = "", None
+    try:
+        _train(ready, record, resume, promising)
+        opening = time.perf_counter()
+        target = _measure_target(learner, ready.scenario, adaptation, opened)
+        seconds["target"] = time.perf_counter() - opening
+        for note in adaptation.notes if adaptation is not None else ():
+            learner.observer.note(note)
+    except DivergedError as error:
+        status, message = "diverged", str(error)
+    except _Pruned as stop:
+        status, message = "pruned", str(stop)
+    unsaved: list[str] = []
+    if save_model is not None and target is not None:
+        unsaved = _save(learner, save_model)
+    seconds |= {
+        "training": sum(record.step_seconds),
+        "closing": record.closing,
+        "evaluation": record.evaluation,
+        "total": time.perf_counter() - began,
+    }
+    return _result(ready, record, status, message, target, seconds, unsaved)
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A run that is ready for its first step. The target is still sealed."""
+
+    run: Run
+    entry: type[Entry]
+    settings: MethodSettings
+    scenario: Scenario  # as the learner sees it
+    source: SourceTraining
+    adaptation: AtTarget | None
+    learner: Learner
+    # Which weights the network starts from, in words; empty if they are random.
+    origin: str
+    steps: int
+
+
+def _set_up(run: Run, entry: type[Entry], observer: Observer | None) -> _Ready:
+    """Make the scenario and the learner of a run."""
+    with following(follow(observer or Observer())):
+        scenario = make_scenario(
+            run.benchmark,
+            run.options,
+            target=run.target,
+            order=run.order,
+            left_out=run.left_out,
+            held_out=run.held_out,
+            seed=run.scenario_seed,
+            network=run.network,
+        )
+    scenario = replace(scenario, profile=_profile(run, scenario))
+    for note in scenario.notes:
+        (observer or Observer()).note(note)
+    settings = _entry_settings(run, entry, scenario)
+    adaptation = entry.at_target(settings)
+    source = entry.source_training({**scenario.settings, **run.settings})
+    learner = _make_learner(run, scenario, source, observer)
+    origin = learner.backbone.settled().origin
+    return _Ready(
+        run=run,
+        entry=entry,
+        settings=settings,
+        scenario=_prepare(learner, scenario),
+        source=source,
+        adaptation=adaptation,
+        learner=learner,
+        origin=origin,
+        steps=run.steps or scenario.steps,
+    )
+
+
+def _save(learner: Learner, folder: str | Path) -> list[str]:
+    """Save the learner. Returns why it was not saved: a full disk must not cost the result."""
+    try:
+        learner.save(folder)
+    except StateError as error:
+        note = f"the model was not saved: {error}"
+        learner.observer.note(note)
+        return [note]
+    return []
+
+
+def _result(
+    ready: _Ready,
+    record: _Record,
+    status: Status,
+    message: str,
+    target: TargetScores | None,
+    seconds: dict[str, float],
+    unsaved: list[str],
+) -> Result:
+    """Everything that was chosen and measured, as one result."""
+    run, scenario, learner, adaptation = ready.run, ready.scenario, ready.learner, ready.adaptation
+    usage = learner.system.usage()
+    return Result(
+        run=run,
+        title=scenario.name,
+        kind=ready.entry.kind,
+        status=status,
+        message=message,
+        metric=scenario.metric,
+        classes=list(scenario.classes),
+        sources=[domain.name for domain in scenario.sources],
+        settings=ready.settings.model_dump(),
+        run_settings=learner.run.model_dump(),
+        network={
+            "name": run.network or scenario.network,
+            **_network_settings(run, scenario),
+            **({"origin": ready.origin} if ready.origin else {}),
+        },
+        execution=usage.execution,
+        precision=usage.precision,
+        steps=ready.steps,
+        memory=learner.capacity,
+        rows_per_step=record.rows_per_step,
+        matrices=record.matrices,
+        stages=record.stages,
+        source_scores=record.source_scores,
+        target=target,
+        seconds=seconds,
+        step_milliseconds=[
+            1000 * seconds_spent / count
+            for seconds_spent, count in zip(record.step_seconds, record.steps, strict=True)
+        ],
+        memory_bytes=usage.memory_bytes,
+        memory_items=usage.memory_items,
+        method_bytes=usage.method_bytes,
+        notes=[
+            *scenario.notes,
+            *learner.system.notes,
+            *(adaptation.notes if adaptation is not None else []),
+            *unsaved,
+        ],
+        versions=versions(),
+        hardware=hardware(learner.device),
+        data=dict(scenario.data),
+    )
+
+
+def _entry_settings(run: Run, entry: type[Entry], scenario: Scenario) -> MethodSettings:
+    """The settings of the run's method: the scenario's defaults, overridden by the run's."""
+    values, _ = divide({**scenario.settings, **run.settings}, entry.Settings)
+    return entry.Settings.build(values, PROFILES.get(scenario.profile), entry.name)
+
+
+def _make_learner(
+    run: Run, scenario: Scenario, source: SourceTraining, observer: Observer | None
+) -> Learner:
+    """The learner that is trained on the sources of a run. It never sees the target."""
+    capacity = run.memory if run.memory is not None else scenario.memory
+    if capacity < len(scenario.sources):
+        raise FarshoreError(
+            f"memory = {capacity} is smaller than the number of domains "
+            f"({len(scenario.sources)}): give at least one row per domain"
+        )
+    learner = Learner(
+        network=run.network or scenario.network,
+        method=source.method,
+        memory=capacity,
+        settings={
+            "replay_budget": RunSettings().replay_budget,
+            "train": RunSettings().train,
+            **source.settings,
+        },
+        network_settings=_network_settings(run, scenario),
+        classes=scenario.classes,
+        metric=scenario.metric,
+        seed=run.seed,
+        device=run.device,
+        profile=scenario.profile,
+        observer=observer,
+    )
+    learner.preprocessing = scenario.preprocessing
+    return learner
+
+
+def _network_settings(run: Run, scenario: Scenario) -> dict[str, Any]:
+    """The network settings of the run, over those of the scenario if its network is used."""
+    if run.network is not None:
+        return dict(run.network_settings)
+    return {**scenario.network_settings, **run.network_settings}
+
+
+def _profile(run: Run, scenario: Scenario) -> str:
+    """The settings profile: the benchmark's own, unless only a classifier is trained.
+
+    For own images it also depends on whether the network is pretrained.
+    """
+    network, of_network = run.network or scenario.network, _network_settings(run, scenario)
+    train = train_by_settings({**scenario.settings, **run.settings}, network, of_network)
+    own = issubclass(BENCHMARKS.get(run.benchmark), OwnImages)
+    if train != "head" and not own:
+        return scenario.profile
+    shape = tuple(scenario.sources[0].inputs.shape[1:])
+    return usual_profile(shape, train, network, of_network)
+
+
+def _prepare(learner: Learner, scenario: Scenario) -> Scenario:
+    """The scenario as the learner sees it: on its device, with a frozen backbone as features.
+
+    The target's features are computed when it is opened, not earlier.
+    """
+    if learner.backbone.train != "all":
+        cache = FeatureCache()
+        scenario = replace(
+            scenario,
+            sources=tuple(learner.prepared(domain, cache) for domain in scenario.sources),
+            target=scenario.target.then(lambda target: learner.prepared(target, cache)),
+        )
+    return replace(
+        scenario, sources=tuple(domain.to(learner.device) for domain in scenario.sources)
+    )
+
+
+class _Pruned(Exception):
+    """The run was stopped between two domains by its scores on the sources."""
+
+
+class _Record:
+    """What is measured while the sources are learned."""
+
+    def __init__(self) -> None:
+        self.stages: list[str] = []
+        self.matrices: dict[str, list[list[float]]] = {split: [] for split in SPLITS}
+        self.source_scores: dict[str, list[dict[str, float | None]]] = {}
+        self.steps: list[int] = []
+        self.step_seconds: list[float] = []
+        self.rows_per_step: list[int] = []
+        self.closing = 0.0
+        self.evaluation = 0.0
+
+
+def _train(
+    ready: _Ready, record: _Record, resume: Resume | None, promising: Promising | None
+) -> None:
+    """Learn the sources; after each one, score all of them on both splits.
+
+    Sources learned before an interruption are skipped.
+    """
+    learner, scenario, steps = ready.learner, ready.scenario, ready.steps
+    sources = ready.source.sources
+    if sources == "jointly":
+        total = learner.learn_jointly(scenario.sources, steps=steps)
+        _score(learner, scenario, ALL_SOURCES, total, record)
+        _score_finally(learner, scenario, record)
+        return
+    learned, saved = resume.restore(learner) if resume is not None else (0, {})
+    vars(record).update(saved)
+    to_learn = scenario.sources[: 1 if sources == "first" else None]
+    for domain in to_learn[learned:]:
+        scores = record.matrices["validation"]
+        if promising is not None and record.stages and not promising(scores):
+            raise _Pruned(
+                f"stopped after {record.stages[-1]}: earlier trials scored better on the sources' "
+                "validation rows"
+            )
+        learner.learn_domain(domain, steps=steps)
+        _score(learner, scenario, domain.name, steps, record)
+        if domain is to_learn[-1]:
+            _score_finally(learner, scenario, record)
+        if resume is not None:
+            resume.save(learner, vars(record))
+
+
+def _score(learner: Learner, scenario: Scenario, stage: str, steps: int, record: _Record) -> None:
+    """Add a row to the matrices, and the cost of the stage."""
+    system = learner.system
+    record.stages.append(stage)
+    record.steps.append(steps)
+    record.step_seconds.append(system.seconds["steps"])
+    record.closing += system.seconds["closing"]
+    record.rows_per_step.append(system.rows_per_step)
+    began = time.perf_counter()
+    for split in SPLITS:
+        scores = [learner.score(source.split(split)) for source in scenario.sources]
+        record.matrices[split].append(scores)
+    record.evaluation += time.perf_counter() - began
+    learner.observer.domain(
+        stage,
+        {
+            f"{source.name} {split} {scenario.metric}": value
+            for split in SPLITS
+            for source, value in zip(scenario.sources, record.matrices[split][-1], strict=True)
+        },
+    )
+
+
+def _score_finally(learner: Learner, scenario: Scenario, record: _Record) -> None:
+    """Add every score of the final model on each source; some are too slow for every stage."""
+    began = time.perf_counter()
+    record.source_scores = {
+        split: [all_scores(*learner.outputs(source.split(split))) for source in scenario.sources]
+        for split in SPLITS
+    }
+    record.evaluation += time.perf_counter() - began
+
+
+def _measure_target(
+    learner: Learner, scenario: Scenario, adaptation: AtTarget | None, opened: Opened | None
+) -> TargetScores:
+    """Freeze the model, open the target, score all its rows, and verify that no weight changed.
+
+    An adaptation gets a copy of the frozen model; the source model itself is frozen and checked.
+    """
+    predictor = learner.system.predictor()
+    if adaptation is not None:
+        learned = [source for source in scenario.sources if source.name in learner.system.domains]
+        validation = [
+            Inputs(source.inputs, source.validation, learner.device) for source in learned
+        ]
+        adaptation.prepare(cast(Network, predictor), validation)
+    frozen = FrozenModel(learner.predictor())
+    opened_at = datetime.now(UTC).isoformat(timespec="seconds")
+    target: Domain = scenario.target.open(frozen)
+    if adaptation is None:
+        logits, labels = learner.outputs(target.split("all"))
+    else:
+        logits, labels = _adapt(adaptation, learner, target, scenario.seed)
+    if opened is not None:
+        opened(learner, scenario, target)
+    frozen.check_unchanged()
+    return TargetScores(
+        name=target.name,
+        rows=len(target),
+        scores=all_scores(logits, labels),
+        confusion=confusion_matrix(logits, labels).tolist(),
+        opened_at=opened_at,
+        weights=frozen.checksum,
+    )
+
+
+def _adapt(
+    adaptation: AtTarget, learner: Learner, target: Domain, seed: int
+) -> tuple[Tensor, Tensor]:
+    """Logits and labels of the target's rows in the order in which the adaptation saw them.
+
+    The order is shuffled by the scenario's seed only. The adaptation receives no labels.
+    """
+    order = torch.randperm(len(target), generator=generator(seed, "target order"))
+    inputs = Inputs(target.inputs, order, learner.device)
+    draws = generator(learner.seed, "adaptation", device=learner.device)
+    network = cast(Network, deepcopy(learner.system.predictor()))
+    threads = learner.run.threads or usual_threads(network)
+    with training(f"the adaptation {adaptation.name!r}"), cpu_threads(threads):
+        logits = adaptation.adapt(network, inputs, draws).detach()
+    if not bool(torch.isfinite(logits).all()):
+        raise DivergedError(
+            f"the adaptation {adaptation.name!r} diverged on the target: lower adaptation_rate"
+        )
+    return logits, target.labels[order.to(target.labels.device)].to(learner.device)

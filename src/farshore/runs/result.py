@@ -1,0 +1,140 @@
+"""The result of a run: what was measured, and how it is saved, read and checked."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field, ValidationError, model_validator
+
+from ..base.files import write_atomic
+from ..entry import Kind
+from ..errors import StateError
+from .transfer import backward_transfer, forgetting, source_performance
+from .run import Run
+from ..settings import explain
+
+# How a run ended. `pruned`: stopped between two domains because of the sources' scores; the target
+# was never opened.
+Status = Literal["done", "diverged", "pruned"]
+SPLITS: tuple[Literal["train", "validation"], ...] = ("train", "validation")
+
+
+class TargetScores(BaseModel):
+    """The scores of the frozen model on the target, measured once on all of its rows."""
+
+    name: str
+    rows: int
+    scores: dict[str, float | None]
+    confusion: list[list[int]]
+    opened_at: str
+    weights: str
+
+
+class Result(BaseModel):
+    """The result of a run. Averages, BWT and forgetting are computed from the matrices."""
+
+    run: Run
+    # The name of the benchmark, or of the file or folder for own data.
+    title: str
+    # Only continual methods are ranked: offline methods saw all sources at once, adaptations saw
+    # the inputs of the target.
+    kind: Kind = "continual"
+    status: Status
+    message: str = ""
+    metric: str
+    classes: list[str]
+    sources: list[str]
+    settings: dict[str, Any]
+    run_settings: dict[str, Any]
+    network: dict[str, Any]
+    # How the steps of the last domain were carried out (eager, graph or compiled), and in which
+    # precision.
+    execution: str = "eager"
+    precision: str = "float32"
+    steps: int
+    memory: int
+    rows_per_step: list[int]
+    # By split: R[i][j], the score on source j after learning source i; one row if the sources were
+    # learned at once.
+    matrices: dict[str, list[list[float]]]
+    # What had been learned at each row of the matrices.
+    stages: list[str] = Field(default_factory=list)
+    # By split: all scores of the final model on each source; the matrices show only one.
+    source_scores: dict[str, list[dict[str, float | None]]] = Field(default_factory=dict)
+    target: TargetScores | None
+    seconds: dict[str, float]
+    step_milliseconds: list[float]
+    memory_bytes: int
+    memory_items: int
+    method_bytes: int
+    notes: list[str]
+    versions: dict[str, str]
+    # Processor and, if used, GPU; the exact data. Results of older versions lack both.
+    hardware: dict[str, str] = Field(default_factory=dict)
+    data: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check_parts(self) -> Result:
+        """Refuse results whose parts do not belong together: every reader relies on them."""
+        if self.target is not None and self.metric not in self.target.scores:
+            raise ValueError(f"one whose target has a score {self.metric!r}")
+        for key, names in {
+            "seconds": ("total", "training"),
+            "versions": ("torch", "farshore"),
+        }.items():
+            missing = [name for name in names if name not in getattr(self, key)]
+            if missing:
+                raise ValueError(f"one with {key}.{missing[0]}")
+        if not isinstance(self.network.get("name"), str):
+            raise ValueError("one with network.name")
+        for split in SPLITS:
+            rows = self.matrices.get(split)
+            if rows is None or (not rows and self.status == "done"):
+                raise ValueError(f"one with matrices.{split}")
+            widths = {len(row) for row in rows}
+            if len(widths) > 1 or any(not len(rows) <= n <= len(self.sources) for n in widths):
+                raise ValueError(f"one with a score per source in each row of matrices.{split}")
+        if not all(map(math.isfinite, self.seconds.values())):
+            raise ValueError("one with finite seconds")
+        return self
+
+    @property
+    def target_score(self) -> float | None:
+        """The main score: the scenario's metric on the unseen target."""
+        return self.target.scores[self.metric] if self.target is not None else None
+
+    def source_score(self, option: int = 2) -> float | None:
+        """Mean source score of the final model. Option 2, the paper's, uses the training split."""
+        return source_performance(dict(self.matrices), option) if self.status == "done" else None
+
+    def backward_transfer(self, split: str = "validation") -> float | None:
+        """BWT as Lopez-Paz and Ranzato defined it, on the named split."""
+        return backward_transfer(self.matrices[split]) if self.status == "done" else None
+
+    def forgetting(self, split: str = "validation") -> float | None:
+        """Mean drop from the best score that each source ever had, on the named split."""
+        return forgetting(self.matrices[split]) if self.status == "done" else None
+
+    def save(self, path: str | Path) -> None:
+        """Write the result as JSON, atomically."""
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, self.text().encode())
+
+    def text(self) -> str:
+        """The result as JSON."""
+        return json.dumps(self.model_dump(mode="json"), indent=1)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Result:
+        """Read a result written by `save`."""
+        try:
+            return cls.model_validate_json(Path(path).read_bytes())
+        except OSError as error:
+            raise StateError(f"{path} cannot be read: {error.strerror}") from error
+        except ValidationError as error:
+            reason = " ".join(explain(error, shown=60).split())
+            raise StateError(f"{path} is not a complete result: {reason}") from error

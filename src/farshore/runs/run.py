@@ -1,0 +1,110 @@
+"""A run: everything that determines a result, and its normal form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from . import catalog
+from ..benchmarks import BENCHMARKS
+from ..benchmarks.benchmark import Benchmark
+from ..benchmarks.own.own_images import OwnImages
+from ..errors import FarshoreError, unknown
+from ..methods.optimization import choose_device
+from ..networks.build import plain_network_settings, settle_network
+from ..settings import RunSettings, divide, explain
+
+
+class Run(BaseModel):
+    """Everything that determines a result: what is learned, how, and from which seeds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    benchmark: str
+    # Options of the benchmark, validated by its own model.
+    options: dict[str, Any] = Field(default_factory=dict)
+    method: str
+    # Settings of the method and of the run, by name.
+    settings: dict[str, Any] = Field(default_factory=dict)
+    # A network that replaces the scenario's own; settings of whichever is used.
+    network: str | None = None
+    network_settings: dict[str, Any] = Field(default_factory=dict)
+    seed: int = Field(0, ge=0, lt=2**63)
+    # scikit-learn, which makes domains of own data, takes 32-bit seeds.
+    scenario_seed: int = Field(0, ge=0, lt=2**32)
+    target: str | None = None
+    order: tuple[str, ...] | None = None
+    # Domains that this run uses neither as source nor as target: those later than the target if
+    # the domains are ordered by time, and the real target if a source takes its place.
+    left_out: tuple[str, ...] = ()
+    # Whether the target is a source that takes the place of the real target, in selection by
+    # leaving sources out. Its classes are known then.
+    held_out: bool = False
+    steps: int | None = Field(None, ge=1, lt=2**31)
+    memory: int | None = Field(None, ge=1, lt=2**31)
+    device: str = "cpu"
+    # A trial of a search by successive halving, which may be stopped between two domains. It is
+    # part of the run, so that other searches never get a run that was stopped.
+    halving: bool = False
+
+    @classmethod
+    def build(cls, **values: Any) -> Run:
+        """A run from plain values, in its normal form. Errors are reported in one line."""
+        for name in values:
+            if name not in cls.model_fields:
+                raise unknown("name", name, cls.model_fields)
+        try:
+            return cls(**values).normal()
+        except ValidationError as error:
+            raise FarshoreError(explain(error)) from None
+
+    def normal(self) -> Run:
+        """The same run with validated options and settings.
+
+        Two ways of writing a value therefore give the same run. Options at their defaults are left
+        out, and the device `auto` becomes the one that is used. Unknown names and invalid values
+        are refused.
+        """
+        kind = BENCHMARKS.get(self.benchmark)
+        entry = catalog.find(self.method)
+        network, network_settings, options = _normal_network(self, kind)
+        try:
+            for_method, for_run = divide(self.settings, entry.Settings)
+            plain = entry.Settings.plain(for_method) | RunSettings.plain(for_run)
+        except FarshoreError as error:
+            raise FarshoreError(f"{self.method}: {error}") from None
+        return self.model_copy(
+            update={
+                "device": choose_device(self.device),
+                "options": kind.Options.build(options, self.benchmark).plain(),
+                "settings": {name: plain[name] for name in self.settings},
+                "network": network,
+                "network_settings": network_settings,
+            }
+        )
+
+
+def _normal_network(
+    run: Run, kind: type[Benchmark]
+) -> tuple[str | None, dict[str, Any], dict[str, Any]]:
+    """The run's network, its settings, and the benchmark's options.
+
+    For own images, all of it is stated explicitly: the default network depends on the weights that
+    are available, and the size of the images depends on the network.
+    """
+    options = dict(run.options)
+    if not issubclass(kind, OwnImages):
+        name = run.network or kind.usual_network()
+        return run.network, plain_network_settings(name, run.network_settings), options
+    network = run.network
+    if network is None:
+        network = "resnet18" if "weights" in run.network_settings else kind.usual_network()
+    settings = plain_network_settings(network, run.network_settings)
+    wanted = kind.Options.build(options, kind.name)
+    if wanted.size is None or wanted.interpolation is None:  # type: ignore[attr-defined]
+        form = settle_network(network, settings).form
+        options = {"size": form.size, "interpolation": form.interpolation} | {
+            name: value for name, value in options.items() if value is not None
+        }
+    return network, settings, options

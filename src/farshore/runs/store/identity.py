@@ -1,0 +1,105 @@
+"""The name of a run: a hash of everything that determines its numbers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from .. import catalog
+from ...benchmarks import BENCHMARKS
+from ...benchmarks.source import make_benchmark
+from ...data.scenario import arrange
+from ...networks.build import network_origin
+from ...networks.pretrained.own_module import is_own_module
+from ..run import Run
+from ...settings import RunSettings
+
+
+def canonical(run: Run) -> Run:
+    """The run in its canonical form, however it was written.
+
+    The usual target and the listed order are left out, and options and settings have the types of
+    their fields (a command line gives strings). A target or an order that the benchmark does not
+    have is refused.
+    """
+    run = run.normal()
+    benchmark = make_benchmark(run.benchmark, run.options)
+    usual = benchmark.usual_target()
+    if run.order is None and (run.target is None or benchmark.own_data):
+        return run if run.target != usual else run.model_copy(update={"target": None})
+    target = benchmark.choose_target(run.target)
+    names = [name for name in benchmark.domain_names() if name not in run.left_out]
+    sources = arrange(names, target, run.order)
+    listed = [name for name in benchmark.listed(target) if name not in run.left_out]
+    return run.model_copy(
+        update={
+            "target": None if target == usual else target,
+            "order": None if sources == listed else run.order,
+        }
+    )
+
+
+def description(run: Run) -> dict[str, Any]:
+    """What the name is made of: scenario, method, settings, seeds and the two results versions.
+
+    Device, commit and the way the run was written do not count. Default values are left out, so
+    that a new field does not rename old runs. Own data are described by the contents of the files,
+    not by their location.
+    """
+    run = canonical(run)
+    benchmark = make_benchmark(run.benchmark, run.options)
+    described = run.model_dump(mode="json", exclude_defaults=True, exclude={"device", "options"})
+    options = {
+        name: value for name, value in run.options.items() if name not in benchmark.path_options
+    }
+    digest = benchmark.data_digest()
+    described |= _weights(run)
+    return (
+        described
+        | ({"options": options} if options else {})
+        | ({"data": digest} if digest else {})
+        | {
+            "results_versions": {
+                "method": catalog.find(run.method).results_version,
+                "benchmark": benchmark.results_version,
+            }
+        }
+    )
+
+
+def _weights(run: Run) -> dict[str, Any]:
+    """The fields of the network, in which files count by their contents, not by their location."""
+    if run.network is None and "weights" not in run.network_settings:
+        return {}
+    name = run.network or BENCHMARKS.get(run.benchmark).usual_network()
+    origin = network_origin(name, run.network_settings)
+    if origin is None:
+        return {}
+    settings = {key: value for key, value in run.network_settings.items() if key != "weights"}
+    named = {} if is_own_module(name) else {"network": name}
+    return {"network": "own", **named, "network_settings": settings, "weights": origin}
+
+
+def run_name(run: Run) -> str:
+    """The name of a run: sixteen hexadecimal digits."""
+    return hashlib.sha256(json.dumps(description(run), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def typed_settings(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with the types of their fields.
+
+    Values that are not valid stay as they are and are refused when the run starts.
+    """
+    typed = dict(settings)
+    for model in (catalog.find(method).Settings, RunSettings):
+        values = {name: value for name, value in settings.items() if name in model.model_fields}
+        try:
+            validated = model.model_validate(values)
+        except ValidationError:
+            continue
+        typed |= {name: getattr(validated, name) for name in values}
+    return typed
