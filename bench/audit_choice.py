@@ -15,7 +15,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from farshore.evaluation.over_units import Difference, paired_difference
+from farshore.results.over_units import Difference, paired_difference
 
 
 def main() -> None:

@@ -34,7 +34,7 @@ from farshore.data.seal import FrozenModel
 from farshore.data.tables import columns
 from farshore.data.tables.cells import as_numbers
 from farshore.data.tables.table import TablePreprocessing
-from farshore.evaluation.over_units import Scores, paired_difference
+from farshore.results.over_units import Scores, paired_difference
 from farshore.runs.store.ranking import scores_by_target
 
 METHODS = ("er", "cl-coral", "finetune", "ridge")

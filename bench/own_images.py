@@ -25,7 +25,7 @@ from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 from farshore.benchmarks.cifar10_c import read_batches
 from farshore.benchmarks.tinyimagenet_c import open_images
-from farshore.evaluation.over_units import paired_difference
+from farshore.results.over_units import paired_difference
 from farshore.runs.protocol import execute
 from farshore.runs.run import Run
 

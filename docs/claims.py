@@ -13,14 +13,14 @@ from paper_scores import paper_numbers
 from sensitivity_tables import ALMOST_EQUAL, GREAT_HARM, changes_by_weight
 from tidy_tables import AS_IT_IS, SCORE, interval, markdown, rows_of, scores, signed
 
-from farshore.evaluation.over_units import (
+from farshore.report.paper.methods import paper_methods
+from farshore.results.over_units import (
     FEWEST_UNITS,
     Difference,
     Scores,
     over_units,
     paired_difference,
 )
-from farshore.report.paper.methods import paper_methods
 from farshore.runs import catalog
 
 BENCHMARKS = ("rotated-mnist", "covertype")

@@ -15,7 +15,7 @@ from pathlib import Path
 from scipy import stats
 from write_recommended import measured
 
-from farshore.evaluation.over_units import Scores, over_units
+from farshore.results.over_units import Scores, over_units
 
 FOLDER = Path(__file__).parent / "figures"
 INK, QUIET, PAPER = "#1f2933", "#7b8794", "#ffffff"

@@ -10,7 +10,7 @@ from paper_scores import paper_numbers, papers_scores
 from protocol_tables import ABLATIONS, Ablation
 from tidy_tables import listed, rows_of, scores, signed
 
-from farshore.evaluation.over_units import paired_difference
+from farshore.results.over_units import paired_difference
 
 # The groups of baselines that the paper compares with, each with the lead that it states.
 GROUPS = {

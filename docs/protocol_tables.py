@@ -11,7 +11,7 @@ from claims import pooled
 from paper_scores import papers_scores, printed
 from tidy_tables import SCORE, interval, markdown, means, rows_of
 
-from farshore.evaluation.over_units import Difference, Scores, paired_difference
+from farshore.results.over_units import Difference, Scores, paired_difference
 from farshore.runs import catalog
 
 # Trials of the paper's search.

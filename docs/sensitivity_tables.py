@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tidy_tables import interval, markdown, rows_of, scores
 
 from farshore.benchmarks.source import make_benchmark
-from farshore.evaluation.over_units import Difference, paired_difference
+from farshore.results.over_units import Difference, paired_difference
 from farshore.runs.search.space import defaults
 
 # The paper calls its methods robust: changes are often less than this many points.

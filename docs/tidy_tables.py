@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from covertype_rows import score_as_it_is
 
-from farshore.evaluation.over_units import Difference, Scores, Unit
+from farshore.results.over_units import Difference, Scores, Unit
 from farshore.runs.plan.experiment import make_book, read_experiment
 from farshore.runs.plan.plan import Planned, make_plan
 from farshore.runs.store.store import Store, row

@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 from tidy_tables import collect, filled, interval, markdown, rows_of, scores, table
 
-from farshore.evaluation.over_units import (
+from farshore.results.over_units import (
     FEWEST_UNITS,
     Difference,
     Scores,

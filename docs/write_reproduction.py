@@ -42,7 +42,7 @@ from tidy_tables import (
 )
 
 from farshore.benchmarks.source import make_benchmark
-from farshore.evaluation.over_units import FEWEST_UNITS, over_units, paired_difference
+from farshore.results.over_units import FEWEST_UNITS, over_units, paired_difference
 from farshore.runs import catalog
 
 HERE = Path(__file__).parent

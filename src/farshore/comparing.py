@@ -23,9 +23,9 @@ from .benchmarks import BENCHMARKS
 from .benchmarks.own.image_folder import ImageFolder
 from .benchmarks.own.table import Table
 from .errors import FarshoreError, unknown
-from .evaluation.over_units import Scores, over_units, paired_difference
 from .methods.optimization import choose_device
 from .report.write import write_report
+from .results.over_units import Scores, over_units, paired_difference
 from .runs.engines.carry_out import Progress, carry_out, open_runs
 from .runs.engines.engine import Engine
 from .runs.engines.inline import InlineEngine

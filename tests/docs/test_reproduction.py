@@ -22,7 +22,7 @@ import sensitivity_tables
 import tidy_tables
 
 from farshore.errors import FarshoreError
-from farshore.evaluation.over_units import Difference
+from farshore.results.over_units import Difference
 from farshore.runs.plan.plan import Plan
 from farshore.runs.store.store import Store
 from farshore.runs.transfer import backward_transfer

@@ -22,7 +22,7 @@ from protocol_tables import ABLATIONS, by_trial, selected, whole
 from tidy_tables import AS_IT_IS, SCORE, means, rows_of, scores, table
 from write_reproduction import best_replay
 
-from farshore.evaluation.over_units import Difference, Scores, over_units, paired_difference
+from farshore.results.over_units import Difference, Scores, over_units, paired_difference
 
 OPEN = {"sarl", "shot++"}  # have not run in enough orders of rotated-mnist
 ABOUT_EIGHT = {

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from farshore.evaluation.over_units import over_units, paired_difference
+from farshore.results.over_units import over_units, paired_difference
 
 FIRST = {("a", "b"): {0: 0.9, 1: 0.7}, ("b", "a"): {0: 0.5}, ("c",): {0: 0.6, 1: 0.8}}
 SECOND = {("a", "b"): {0: 0.6, 1: 0.6, 2: 0.0}, ("b", "a"): {0: 0.6}, ("c",): {1: 0.5}}

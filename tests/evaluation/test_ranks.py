@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from farshore.errors import FarshoreError
-from farshore.evaluation.ranks import places, rank_methods
+from farshore.results.ranks import places, rank_methods
 
 TABLES = arrays(
     np.float64,

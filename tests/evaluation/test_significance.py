@@ -13,8 +13,8 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from farshore.errors import FarshoreError
-from farshore.evaluation.ranks import rank_methods
-from farshore.evaluation.significance import (
+from farshore.results.ranks import rank_methods
+from farshore.results.significance import (
     bootstrap_averages,
     cliques,
     critical_difference,

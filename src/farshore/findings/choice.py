@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.randomness import derive
-from ..evaluation.over_units import Scores, paired_difference
+from ..results.over_units import Scores, paired_difference
 from ..runs.result import Result
 
 RESAMPLES = 1000

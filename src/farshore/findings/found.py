@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..evaluation.over_units import Difference, over_units, paired_difference
+from ..results.over_units import Difference, over_units, paired_difference
 from ..runs.averages import mean
 from ..runs.catalog import find
 from ..runs.result import Result

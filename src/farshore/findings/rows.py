@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.randomness import derive
-from ..evaluation.over_units import Difference, paired_difference
+from ..results.over_units import Difference, paired_difference
 from .unlike import SiteRows
 
 HALVES = 4

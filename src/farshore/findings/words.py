@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..evaluation.over_units import Difference
+from ..results.over_units import Difference
 from .found import Findings, TooFew
 
 # Below these, a difference is not worth a warning.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..evaluation.ranks import places, rank_methods
+from ..results.ranks import places, rank_methods
 from ..runs.catalog import KINDS
 from .conclusions import judge
 from .contest import Contest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..evaluation.over_units import Difference, paired_difference
+from ..results.over_units import Difference, paired_difference
 from .contest import Contest, Entrant, average, by_unit
 from .verdict import Verdict
 

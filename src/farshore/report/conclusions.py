@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..evaluation.ranks import rank_methods
-from ..evaluation.significance import (
+from ..results.ranks import rank_methods
+from ..results.significance import (
     Friedman,
     Pair,
     bootstrap_averages,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from ..evaluation.over_units import FEWEST_UNITS, Unit
+from ..results.over_units import FEWEST_UNITS, Unit
 from ..runs.averages import mean
 from ..runs.result import Result
 from .names import method_group

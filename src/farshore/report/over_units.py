@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..evaluation.over_units import FEWEST_UNITS, Scores, Unit, over_units, paired_difference
+from ..results.over_units import FEWEST_UNITS, Scores, Unit, over_units, paired_difference
 from ..runs.search.selection import select
 from ..runs.store.ranking import choose_reference
 from .measures import Measure, column_generated, make_cell

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..evaluation.over_units import FEWEST_UNITS, Difference, Unit, paired_difference
-from ..evaluation.ranks import rank_methods
-from ..evaluation.significance import critical_difference, friedman, holm, wilcoxon
+from ..results.over_units import FEWEST_UNITS, Difference, Unit, paired_difference
+from ..results.ranks import rank_methods
+from ..results.significance import critical_difference, friedman, holm, wilcoxon
 from .contest import Contest, Entrant, UnitKind, by_unit, unit_kind
 from .names import several
 

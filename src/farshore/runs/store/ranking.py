@@ -11,7 +11,7 @@ import numpy as np
 from .. import catalog
 from ...entry import Kind
 from ..averages import mean, standard_error
-from ...evaluation.over_units import over_units
+from ...results.over_units import over_units
 from ..result import Result
 
 

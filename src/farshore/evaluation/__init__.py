@@ -1,1 +1,0 @@
-"""Scores of predictions, and transfer measures of an accuracy matrix: pure functions."""

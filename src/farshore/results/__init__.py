@@ -1,0 +1,1 @@
+"""Answers: pure functions of the results of runs."""
