@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from .base.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from .auditing import audit as audit
+    from .auditing.audit import audit as audit
     from .benchmarks.benchmark import Benchmark as Benchmark
     from .benchmarks.options import BenchmarkOptions as BenchmarkOptions
     from .comparing import Comparison as Comparison
@@ -51,7 +51,7 @@ EXPORTS = {
     "Result": "runs.result",
     "Run": "runs.run",
     "Scenario": "data.scenario",
-    "audit": "auditing",
+    "audit": "auditing.audit",
     "compare": "comparing",
     "execute": "runs.protocol",
     "load": "learner.loading",

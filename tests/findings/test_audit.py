@@ -12,10 +12,10 @@ from made_sites import Made, make_sites
 from PIL import Image
 
 import farshore
+from farshore.auditing.candidates import recommended, usual_methods
+from farshore.auditing.found import Findings
 from farshore.benchmarks.source import make_benchmark
 from farshore.errors import FarshoreError
-from farshore.findings.candidates import recommended, usual_methods
-from farshore.findings.found import Findings
 
 QUICK = {"methods": ["slda", "ncm"], "steps": 2}
 
@@ -33,7 +33,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def done(table: pd.DataFrame, runs: Path) -> farshore.auditing.Audit:
+def done(table: pd.DataFrame, runs: Path) -> farshore.auditing.audit.Audit:
     return farshore.audit(table, domain="site", label="ill", runs=runs, orders=["listed"], **QUICK)
 
 

@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from farshore.findings.choice import choose, make_choice
-from farshore.findings.curve import Point, fit_curve
-from farshore.findings.expectation import expect
-from farshore.findings.found import check_enough
-from farshore.findings.rows import gain_of_rows
-from farshore.findings.unlike import SiteRows, compare_sites
+from farshore.auditing.choice import choose, make_choice
+from farshore.auditing.curve import Point, fit_curve
+from farshore.auditing.expectation import expect
+from farshore.auditing.found import check_enough
+from farshore.auditing.rows import gain_of_rows
+from farshore.auditing.unlike import SiteRows, compare_sites
 
 SITES = [(name,) for name in "abcdef"]
 

@@ -139,7 +139,7 @@ def opened(browser, file: Path) -> Iterator:
 
 
 @pytest.fixture(scope="module")
-def audited(tmp_path_factory: pytest.TempPathFactory) -> farshore.auditing.Audit:
+def audited(tmp_path_factory: pytest.TempPathFactory) -> farshore.auditing.audit.Audit:
     """An audit of made sites with a hostile name."""
     table = make_sites(Made(sites=5, rows=60), seed=1).replace({"site": {"s3": HOSTILE}})
     runs = tmp_path_factory.mktemp("audited")

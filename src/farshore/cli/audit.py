@@ -49,7 +49,7 @@ from .prepare import use_root
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..auditing import Audit
+    from ..auditing.audit import Audit
 
 # Options of the other commands that an audit does not have.
 NOT_GIVEN = dict.fromkeys(("domain_by", "domains", "severity"))
@@ -121,7 +121,7 @@ def audit(
     Example: farshore audit heart.csv --domain hospital --label num
     """
     arguments = locals() | NOT_GIVEN
-    from ..auditing import carry_out_audit
+    from ..auditing.audit import carry_out_audit
     from ..base.files import check_writable
     from ..benchmarks.source import make_benchmark
     from ..methods.optimization import choose_device

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from scipy import stats
 
-from ..findings.unlike import chance_error
+from ..auditing.unlike import chance_error
 from ..tasks.scores import auroc, score
 from .held_out import Outputs
 

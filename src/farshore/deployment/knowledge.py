@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..auditing.unlike import as_numbers
 from ..data.domain import Rows
-from ..findings.unlike import as_numbers
 from ..learner.learner import Learner
 from ..tasks.calibration import confidences, probabilities
 from .estimate import Arrival, Estimate, NoEstimate, Signals, estimate, read_signals

@@ -25,8 +25,8 @@ import numpy as np
 from scipy import stats
 from torch import Tensor
 
+from ..auditing.unlike import as_numbers, chance_error, separation
 from ..base.randomness import derive
-from ..findings.unlike import as_numbers, chance_error, separation
 from .familiarity import Moments, nearest_distance
 
 # With fewer rows, a site cannot be judged as a whole.

@@ -16,20 +16,20 @@ from typing import Any
 
 import pandas as pd
 
-from .base.files import write_output
-from .benchmarks.own.own import OwnBenchmark
-from .benchmarks.source import make_benchmark
-from .comparing import carry_out_quietly, find_data
-from .errors import FarshoreError
-from .findings.candidates import plan_audit, recommended, usual_methods
-from .findings.found import Findings, TooFew, check_enough, find_all
-from .findings.unlike import read_sites
-from .findings.words import answers, too_few, verdict
-from .methods.optimization import choose_device
-from .runs.plan.comparison import plan_comparison
-from .runs.plan.plan import Plan
-from .runs.plan.select import select_methods
-from .runs.store.store import Store
+from ..base.files import write_output
+from ..benchmarks.own.own import OwnBenchmark
+from ..benchmarks.source import make_benchmark
+from ..comparing import carry_out_quietly, find_data
+from ..errors import FarshoreError
+from ..methods.optimization import choose_device
+from ..runs.plan.comparison import plan_comparison
+from ..runs.plan.plan import Plan
+from ..runs.plan.select import select_methods
+from ..runs.store.store import Store
+from .candidates import plan_audit, recommended, usual_methods
+from .found import Findings, TooFew, check_enough, find_all
+from .unlike import read_sites
+from .words import answers, too_few, verdict
 
 FORMS = (".html", ".json")
 
@@ -64,7 +64,7 @@ class Audit:
         elif isinstance(self.findings, TooFew):
             raise FarshoreError(f"there is no page to write: {self.verdict}")
         else:
-            from .report.audit_page import audit_page
+            from .page import audit_page
 
             text = audit_page(self.findings)
         write_output(out, text.encode())

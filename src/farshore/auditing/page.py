@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from .. import __version__
-from ..findings.found import Findings
-from ..findings.words import answers, percent, verdict
-from .names import several
-from .page import drawn, figure_data, needed, page_file, page_templates, plotly_script
+from ..report.names import several
+from ..report.page import drawn, figure_data, needed, page_file, page_templates, plotly_script
+from .found import Findings
+from .words import answers, percent, verdict
 
 if TYPE_CHECKING:
-    from .figures.shape import Drawing
+    from ..report.figures.shape import Drawing
 
 ACCENT, OTHER, REFERENCE = "#0072b2", "#80868c", "#d55e00"
 
@@ -157,7 +157,7 @@ def _site_table(findings: Findings) -> PlainTable:
 
 
 def _sites(findings: Findings) -> Drawing:
-    from .figures.shape import Drawing, View, canvas, text, transparent
+    from ..report.figures.shape import Drawing, View, canvas, text, transparent
 
     ordered = sorted(findings.scores, key=lambda site: findings.scores[site])
     figure = canvas(
@@ -199,7 +199,7 @@ def _sites(findings: Findings) -> Drawing:
 
 
 def _methods(findings: Findings) -> Drawing:
-    from .figures.shape import Drawing, View, canvas, text
+    from ..report.figures.shape import Drawing, View, canvas, text
 
     methods = list(reversed(findings.methods))
     figure = canvas(
@@ -243,7 +243,7 @@ def _methods(findings: Findings) -> Drawing:
 
 
 def _curve(findings: Findings) -> Drawing | None:
-    from .figures.shape import Drawing, View, calm, canvas
+    from ..report.figures.shape import Drawing, View, calm, canvas
 
     curve = findings.curve
     if curve is None:
@@ -271,7 +271,7 @@ def _curve(findings: Findings) -> Drawing | None:
 
 
 def _shifts(findings: Findings) -> Drawing | None:
-    from .figures.shape import Drawing, View, canvas, text
+    from ..report.figures.shape import Drawing, View, canvas, text
 
     if not findings.shifts:
         return None
