@@ -11,8 +11,8 @@ from torch import Tensor
 
 from farshore.base.state import undo
 from farshore.data.domain import Domain
+from farshore.deployment.export import export_model
 from farshore.errors import FarshoreError
-from farshore.export import export_model
 from farshore.learner.learner import Learner
 from farshore.learner.loading import load
 from farshore.observer import Observer

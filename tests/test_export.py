@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 import farshore
+from farshore.deployment.export import encode, export_model
 from farshore.errors import FarshoreError
-from farshore.export import encode, export_model
 from farshore.learner.learner import Learner
 
 onnxruntime = pytest.importorskip("onnxruntime")

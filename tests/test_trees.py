@@ -15,8 +15,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 import farshore
 from farshore import Run, execute
 from farshore.data.domain import Domain
+from farshore.deployment.export import export_model
 from farshore.errors import FarshoreError, StateError
-from farshore.export import export_model
 from farshore.systems.trees.boosted import fit_lightgbm
 from farshore.systems.trees.compiled import CompiledTrees
 from farshore.systems.trees.ensemble import ABSENT, constant, from_parts, from_sklearn

@@ -16,8 +16,8 @@ from torch.nn.functional import cross_entropy, one_hot
 
 import farshore
 from farshore.data.domain import Domain
+from farshore.deployment.export import export_model
 from farshore.errors import FarshoreError
-from farshore.export import export_model
 from farshore.learner.learner import Learner
 from farshore.learner.loading import from_state_dict, load
 from farshore.runs.store.ranking import rank

@@ -12,7 +12,7 @@ import torch
 
 from farshore import FarshoreError, Learner, load
 from farshore.data.domain import Domain
-from farshore.export import export_model
+from farshore.deployment.export import export_model
 from farshore.observer import Observer
 from farshore.systems.committee.system import (
     TEMPERATURES,

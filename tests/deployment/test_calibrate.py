@@ -18,7 +18,7 @@ from farshore.testing import differences
 
 
 def test_a_calibration_is_undone_exported_and_dropped_by_learn(work: Path) -> None:
-    from farshore.export import Exported, TableInputs, encode
+    from farshore.deployment.export import Exported, TableInputs, encode
 
     model = work / "model"
     # The classes are swapped at the new site for a third of the rows: the model is too certain.

@@ -21,8 +21,8 @@ def export(
 
     Example: farshore export model/ model.onnx
     """
+    from ..deployment.export import export_model
     from ..deployment.model import Model
-    from ..export import export_model
     from .tables import printable
 
     opened = Model.open(model, network=network)

@@ -21,13 +21,13 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from . import __version__
-from .base.files import write_output
-from .data.tables.dates import expand
-from .data.tables.table import LIMIT, TablePreprocessing
-from .errors import FarshoreError, needs
-from .learner.learner import Learner
-from .tasks.calibration import Calibration, unchanged
+from .. import __version__
+from ..base.files import write_output
+from ..data.tables.dates import expand
+from ..data.tables.table import LIMIT, TablePreprocessing
+from ..errors import FarshoreError, needs
+from ..learner.learner import Learner
+from ..tasks.calibration import Calibration, unchanged
 
 MISSING = -1
 TOLERANCE = 1e-5
