@@ -35,7 +35,7 @@ from farshore.data.tables import columns
 from farshore.data.tables.cells import as_numbers
 from farshore.data.tables.table import TablePreprocessing
 from farshore.results.over_units import Scores, paired_difference
-from farshore.runs.store.ranking import scores_by_target
+from farshore.results.ranking import scores_by_target
 
 METHODS = ("er", "cl-coral", "finetune", "ridge")
 MEASURED = 10

@@ -26,6 +26,7 @@ from .errors import FarshoreError, unknown
 from .methods.optimization import choose_device
 from .report.write import write_report
 from .results.over_units import Scores, over_units, paired_difference
+from .results.ranking import choose_reference, rank, scores_by_order, scores_by_target
 from .runs.engines.carry_out import Progress, carry_out, open_runs
 from .runs.engines.engine import Engine
 from .runs.engines.inline import InlineEngine
@@ -35,7 +36,6 @@ from .runs.plan.comparison import make_comparison, plan_comparison
 from .runs.plan.plan import Plan, Planned
 from .runs.plan.select import select_methods
 from .runs.result import Result
-from .runs.store.ranking import choose_reference, rank, scores_by_order, scores_by_target
 from .runs.store.store import Store
 
 # Quick methods of different kinds: no replay, replay, an invariant method, a closed form.

@@ -11,8 +11,8 @@ import pytest
 
 import farshore
 from farshore.cli.app import main
+from farshore.results.ranking import rank
 from farshore.runs.store.folder import run_folders
-from farshore.runs.store.ranking import rank
 
 
 def typed(

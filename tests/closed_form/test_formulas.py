@@ -20,7 +20,7 @@ from farshore.deployment.export import export_model
 from farshore.errors import FarshoreError
 from farshore.learner.learner import Learner
 from farshore.learner.loading import from_state_dict, load
-from farshore.runs.store.ranking import rank
+from farshore.results.ranking import rank
 from farshore.systems.closed_form.head import MOST_FOLDS, Head, folds, score, solve, temperature
 from farshore.systems.closed_form.predictor import squares
 from farshore.systems.closed_form.ridge import STRENGTHS, Regression, Ridge, RidgeSettings

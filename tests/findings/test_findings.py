@@ -9,10 +9,10 @@ import pytest
 
 from farshore.auditing.choice import choose, make_choice
 from farshore.auditing.curve import Point, fit_curve
-from farshore.auditing.expectation import expect
 from farshore.auditing.found import check_enough
 from farshore.auditing.rows import gain_of_rows
-from farshore.auditing.unlike import SiteRows, compare_sites
+from farshore.deployment.unlike import SiteRows, compare_sites
+from farshore.results.expectation import expect
 
 SITES = [(name,) for name in "abcdef"]
 

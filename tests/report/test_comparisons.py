@@ -11,8 +11,8 @@ from sweeping import experiment, swept
 from farshore.errors import FarshoreError
 from farshore.report.build import build_report
 from farshore.report.table import Table
+from farshore.results.ranking import rank
 from farshore.runs.plan.comparison import make_comparison, record_comparison
-from farshore.runs.store.ranking import rank
 from farshore.runs.store.store import Store
 
 

@@ -12,9 +12,9 @@ import pytest
 from made_sites import Made, make_sites, without_new
 
 import farshore
-from farshore.auditing import unlike
 from farshore.auditing.found import Findings
 from farshore.cli.app import main
+from farshore.deployment import unlike
 
 pytestmark = pytest.mark.soak
 

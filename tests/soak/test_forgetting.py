@@ -7,6 +7,7 @@ import math
 import pytest
 
 from farshore.methods import METHODS, continual
+from farshore.results.ranking import Standing, rank
 from farshore.runs import catalog
 from farshore.runs.engines.carry_out import carry_out, open_runs
 from farshore.runs.engines.local import LocalEngine
@@ -14,7 +15,6 @@ from farshore.runs.plan.comparison import make_comparison
 from farshore.runs.plan.experiment import make_book
 from farshore.runs.plan.plan import make_plan
 from farshore.runs.result import Result
-from farshore.runs.store.ranking import Standing, rank
 from farshore.runs.store.store import Store
 
 pytestmark = pytest.mark.soak

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from farshore.results.ranking import rank, rank_by_order
 from farshore.runs.protocol import execute
 from farshore.runs.run import Run
-from farshore.runs.store.ranking import rank, rank_by_order
 
 
 def test_diverged_runs_are_counted_and_never_ranked_first() -> None:

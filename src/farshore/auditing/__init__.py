@@ -1,1 +1,1 @@
-"""The audit: what a practitioner can expect at the next site, from runs with every site left out."""
+"""The audit: what to expect at the next site, from runs with every site left out."""

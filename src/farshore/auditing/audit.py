@@ -20,6 +20,7 @@ from ..base.files import write_output
 from ..benchmarks.own.own import OwnBenchmark
 from ..benchmarks.source import make_benchmark
 from ..comparing import carry_out_quietly, find_data
+from ..deployment.unlike import read_sites
 from ..errors import FarshoreError
 from ..methods.optimization import choose_device
 from ..runs.plan.comparison import plan_comparison
@@ -28,7 +29,6 @@ from ..runs.plan.select import select_methods
 from ..runs.store.store import Store
 from .candidates import plan_audit, recommended, usual_methods
 from .found import Findings, TooFew, check_enough, find_all
-from .unlike import read_sites
 from .words import answers, too_few, verdict
 
 FORMS = (".html", ".json")

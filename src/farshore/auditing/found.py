@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from ..deployment.unlike import SiteRows, SiteShift, compare_sites
+from ..results.expectation import FEWEST_SITES, Expectation, expect
 from ..results.over_units import Difference, over_units, paired_difference
+from ..results.ranking import scores_by_target
 from ..runs.averages import mean
 from ..runs.catalog import find
 from ..runs.result import Result
-from ..runs.store.ranking import scores_by_target
 from .candidates import JOINT, MAJORITY, RECOMMENDED
 from .choice import Choice, early_scores, make_choice
 from .curve import Curve, fit_curve, points
-from .expectation import FEWEST_SITES, Expectation, expect
 from .rows import gain_of_rows
-from .unlike import SiteRows, SiteShift, compare_sites
 
 # A score at a site with fewer rows is mostly chance.
 FEWEST_ROWS = 20

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.randomness import derive
+from ..deployment.unlike import SiteRows
 from ..results.over_units import Difference, paired_difference
-from .unlike import SiteRows
 
 HALVES = 4
 

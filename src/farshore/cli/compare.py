@@ -67,9 +67,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from ..results.ranking import Standing
     from ..runs.plan.plan import Plan
     from ..runs.result import Result
-    from ..runs.store.ranking import Standing
 
 
 def compare(
@@ -251,7 +251,7 @@ def _in_time(result: Result) -> bool:
 
 def _further(results: Sequence[Result]) -> dict[str, dict[str, str]]:
     """The columns that a narrow terminal leaves out, by method."""
-    from ..runs.store.ranking import rank
+    from ..results.ranking import rank
     from .run import percent
 
     standings = rank(results)
@@ -278,8 +278,8 @@ def write_page(runs: Path, name: str) -> str:
 
 def table_by_target(results: Sequence[Result]) -> Table:
     """A row per target with the scores of the best methods; a mean would hide a bad site."""
+    from ..results.ranking import rank, scores_by_target
     from ..runs.averages import mean
-    from ..runs.store.ranking import rank, scores_by_target
     from .run import percent
     from .tables import plain_table
 
@@ -305,7 +305,7 @@ def table_by_target(results: Sequence[Result]) -> Table:
 
 def table_by_order(results: Sequence[Result]) -> Table:
     """The target score for each order of the sources; a mean would hide the order's effect."""
-    from ..runs.store.ranking import rank, rank_by_order
+    from ..results.ranking import rank, rank_by_order
     from .tables import plain_table
 
     by_order = rank_by_order(results)

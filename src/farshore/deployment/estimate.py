@@ -8,7 +8,7 @@ There are four ways to an estimate: the mean accuracy of the left-out sites; the
 or ATC, each corrected by its mean error there; and a regression of the accuracy on the distance.
 Each way predicts every left-out site from the others, with the mean square error r². The estimate
 is the mean of the ways with weights 1 / r⁴, and the interval is value ± t(n - 1) · r over n sites,
-Student's, as in `farshore.auditing.expectation`, with the mean of r² under these weights. The
+Student's, as in `farshore.results.expectation`, with the mean of r² under these weights. The
 accuracy of a site varies by chance, and r² is never less than 1.2 times this variance: few sites
 may agree better by accident.
 """
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from ..auditing.expectation import FEWEST_SITES, LEVEL
+from ..results.expectation import FEWEST_SITES, LEVEL
 from ..tasks.calibration import atc, atc_threshold, confidences
 from .held_out import Outputs
 

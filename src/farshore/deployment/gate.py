@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from scipy import stats
 
-from ..auditing.unlike import chance_error
 from ..tasks.scores import auroc, score
 from .held_out import Outputs
+from .unlike import chance_error
 
 # A past site may lose this much, beyond what chance explains, unless --max-drop says otherwise.
 USUAL_DROP = 0.1

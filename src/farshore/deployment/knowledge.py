@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..auditing.unlike import as_numbers
 from ..data.domain import Rows
 from ..learner.learner import Learner
 from ..tasks.calibration import confidences, probabilities
@@ -19,6 +18,7 @@ from .estimate import Arrival, Estimate, NoEstimate, Signals, estimate, read_sig
 from .familiarity import Moments, known_sites, nearest_distance, past_rows, strangeness
 from .held_out import Outputs, Reliability, common_temperature, outputs_of
 from .neighbours import Neighbours
+from .unlike import as_numbers
 from .verdict import (
     FEWEST_ROWS,
     Profile,

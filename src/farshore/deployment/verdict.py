@@ -25,9 +25,9 @@ import numpy as np
 from scipy import stats
 from torch import Tensor
 
-from ..auditing.unlike import as_numbers, chance_error, separation
 from ..base.randomness import derive
 from .familiarity import Moments, nearest_distance
+from .unlike import as_numbers, chance_error, separation
 
 # With fewer rows, a site cannot be judged as a whole.
 FEWEST_ROWS = 20

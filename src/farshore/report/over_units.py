@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..results.over_units import FEWEST_UNITS, Scores, Unit, over_units, paired_difference
+from ..results.ranking import choose_reference
 from ..runs.search.selection import select
-from ..runs.store.ranking import choose_reference
 from .measures import Measure, column_generated, make_cell
 from .overlay import Overlay
 from .planned import Entries, Gathered, Group, add_cells

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from scipy import stats
 
 from ..results.over_units import FEWEST_UNITS, LEVEL, Difference, over_units, paired_difference
-from ..runs.store.ranking import choose_reference
+from ..results.ranking import choose_reference
 from .contest import METRICS, Contest, Entrant, Metric, average, by_unit
 from .verdict import Verdict
 

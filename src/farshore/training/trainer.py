@@ -1,8 +1,8 @@
 """Trainer: learns by gradient steps.
 
 It owns the training loop and decides how a step is carried out.
-Read `_train` from top to bottom: it is all of training. `farshore.training.batches` draws the rows of each
-step.
+Read `_train` from top to bottom: it is all of training. `batches` draws the rows
+of each step.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """How a step is carried out: `eager` (the reference), as one CUDA `graph`, or `compiled`.
 
 Which way is chosen, and the numbers, threads and memory format that belong to it.
-`farshore.training.execution.cuda_graphs` records and replays steps; `farshore.training.execution.extractor` computes their features.
+Beside this module, `cuda_graphs` records and replays steps, and `extractor` computes their
+features.
 """
 
 from __future__ import annotations

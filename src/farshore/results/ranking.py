@@ -8,11 +8,11 @@ from types import MappingProxyType
 
 import numpy as np
 
-from .. import catalog
-from ...entry import Kind
-from ..averages import mean, standard_error
-from ...results.over_units import over_units
-from ..result import Result
+from ..entry import Kind
+from ..runs import catalog
+from ..runs.averages import mean, standard_error
+from ..runs.result import Result
+from .over_units import over_units
 
 
 @dataclass(frozen=True)
