@@ -1,9 +1,9 @@
 """System: the minimal interface of something that learns domains.
 
 Learner, protocol and deployment know only this interface. The `Trainer` of `farshore.training`
-implements it for every method that learns by gradient steps. A learner without gradients (a closed form, trees)
-is another System, with another name in `SYSTEMS`. The `system` attribute of a catalog entry names
-the one that carries it out.
+implements it for every method that learns by gradient steps. A learner without gradients (a closed
+form, trees) is another System, with another name in `SYSTEMS`. The `system` attribute of a catalog
+entry names the one that carries it out.
 """
 
 from __future__ import annotations
