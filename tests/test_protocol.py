@@ -214,7 +214,7 @@ FIRST = """
 import sys
 from farshore.training.execution.execution import warm_up
 from farshore.runs.protocol import execute
-from farshore.run import Run
+from farshore.runs.run import Run
 warm_up("cpu")
 before = set(sys.modules)
 result = execute(Run(benchmark="heart-hospitals", method="cl-coral", steps=2))
