@@ -215,12 +215,12 @@ def test_a_log_has_one_line_per_run_with_its_order(tmp_path: Path) -> None:
 def test_run_ends_with_its_levels_and_the_next_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from farshore.cli.run import _show_levels
+    from farshore.cli.run_output import show_levels
     from farshore.runs.run import Run
 
     made = result(Run(benchmark="heart-hospitals", method="cl-coral"), 0.7)
     console = printed(80)
-    _show_levels(made, console)
+    show_levels(made, console)
     text = text_of(console)
     assert "chance 50.0%" in text
     assert text.splitlines()[-1].startswith(

@@ -41,7 +41,7 @@ def demo(
     from ..runs.plan.plan import make_plan
     from ..runs.plan.record import record_experiment
     from ..runs.store.store import Store
-    from .compare import write_page
+    from .compared_tables import write_page
     from .ranked import print_next, print_ranking
     from .tables import make_console
 

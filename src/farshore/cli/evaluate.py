@@ -33,7 +33,7 @@ def evaluate(
     from ..data.tables.read_table import TextForm
     from ..deployment.model import Model
     from ..tasks.scores import all_scores, confusion_matrix
-    from .run import percent
+    from .run_output import percent
     from .tables import make_console, plain_table
 
     opened = Model.open(model, network=network)

@@ -18,7 +18,8 @@ from .data_options import (
     WeightsFlag,
 )
 from .engine_options import print_line
-from .run import percent, split_names
+from .run import split_names
+from .run_output import percent
 
 
 def learn(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -43,6 +42,7 @@ from .data_options import (
 )
 from .engine_options import RootOption, check_log, prepare_log, print_line
 from .prepare import use_root
+from .run_output import show, show_levels
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -52,15 +52,6 @@ if TYPE_CHECKING:
     from ..runs.plan.plan import Plan, Planned
     from ..runs.result import Result
     from ..runs.store.store import Store
-
-
-# How much of the target a system saw.
-SEEN = {
-    "continual": "unseen",
-    "offline": "unseen",
-    "adaptation": "inputs seen, labels not",
-    "reference": "unseen",
-}
 
 
 def run(
@@ -232,7 +223,7 @@ def _carry_out(console: Console, plan: Plan, store: Store, keep: Keep) -> Result
     reporter.check()
     result = folder.read()
     show(result, console)
-    _show_levels(result, console)
+    show_levels(result, console)
     if keep.model:
         model = " and model" if folder.model.is_dir() else "; no model was kept"
         verb = "saved" if todo else "found"
@@ -244,24 +235,6 @@ def _carry_out(console: Console, plan: Plan, store: Store, keep: Keep) -> Result
                 "repeats the run"
             )
     return result
-
-
-def _show_levels(result: Result, console: Console) -> None:
-    """Print chance and majority level, whether the method is above them, and what to type next."""
-    from ..report.conditions import conditions
-    from ..report.contest import Observed, make_contest
-    from ..report.next_step import next_step
-    from ..report.overlay import NO_OVERLAY
-    from ..report.verdict import judge
-    from .ranked import print_next
-
-    contest = make_contest([Observed(result.run.method, "", result.run.seed, result)], NO_OVERLAY)
-    if contest is None:
-        return
-    print_line(console, conditions(contest))
-    if contest.at_chance(contest.entrants[0]):
-        print_line(console, "! balanced accuracy at the level of chance: no better than guessing")
-    print_next(console, *next_step(contest, judge(contest), None, Path("runs")))
 
 
 class _RunReporter:
@@ -294,84 +267,6 @@ class _RunReporter:
             message += "; the whole result is printed on the standard output instead"
         print(self.failed.trace, end="", file=sys.stderr)
         raise FarshoreError(message)
-
-
-def show(result: Result, console: Console) -> None:
-    """Print the accuracy matrix and the main scores."""
-    from .tables import plain_table
-
-    if result.status == "diverged":
-        console.print(f"diverged: {result.message}")
-        return
-    show_matrix(result, console)
-    assert result.target is not None
-    headline = [
-        [
-            f"target {result.target.name} ({SEEN[result.kind]}, {result.target.rows} rows)",
-            percent(result.target_score),
-        ],
-        ["sources (training rows)", percent(result.source_score(2))],
-        ["sources (validation rows)", percent(result.source_score(1))],
-        ["BWT (validation rows)", percent(result.backward_transfer(), sign=True)],
-    ]
-    title = (
-        f"{result.run.method}{' (offline)' if result.kind == 'offline' else ''} on "
-        f"{result.title}, seed {result.run.seed}"
-    )
-    console.print(plain_table(title, ["", f"{result.metric}, %"], headline))
-    console.print(
-        f"{result.steps} steps per domain, {' '.join(map(str, result.rows_per_step))} rows per "
-        f"step, memory {result.memory_items} rows "
-        f"({result.memory_bytes:,} bytes), {result.seconds['total']:.1f} s",
-    )
-
-
-def show_matrix(result: Result, console: Console) -> None:
-    """Print the accuracy matrix, or a summary of it where the terminal is too narrow."""
-    from .tables import plain_table
-
-    stages = result.stages or result.sources
-    matrix = result.matrices["validation"]
-    what = f"{result.metric} on each source's validation rows, %"
-    widths = [max(len(name), 6) + 2 for name in result.sources]
-    if max(map(len, stages)) + 8 + sum(widths) <= console.width:
-        rows = [
-            [f"after {name}", *(percent(value) for value in row)]
-            for name, row in zip(stages, matrix, strict=True)
-        ]
-        console.print(plain_table(what, ["", *result.sources], rows))
-        return
-    header = ["", "itself", "mean so far", "worst so far", "mean of the later ones"]
-    rows = [
-        [f"after {name}", *summary(row, index if name in result.sources else None)]
-        for index, (name, row) in enumerate(zip(stages, matrix, strict=True))
-    ]
-    console.print(plain_table(what, header, rows))
-    print_line(
-        console,
-        f"the scores on all {len(result.sources)} sources after each of them are in result.json, "
-        "under matrices (--out FOLDER saves it)",
-    )
-
-
-def summary(row: Sequence[float], index: int | None) -> list[str]:
-    """Cells about the scores after a source: on itself, on the ones so far, on later ones.
-
-    index: the source's place; None if all sources were learned at once.
-    """
-    learned = row if index is None else row[: index + 1]
-    later = row[len(learned) :]
-    return [
-        percent(row[index] if index is not None else None),
-        percent(sum(learned) / len(learned)),
-        percent(min(learned)),
-        percent(sum(later) / len(later) if later else None),
-    ]
-
-
-def percent(value: float | None, *, sign: bool = False) -> str:
-    """A fraction in percent with one decimal; a dash for None."""
-    return "-" if value is None else f"{100 * value:{'+' if sign else ''}.1f}"
 
 
 def split_names(text: str | None) -> list[str] | None:

@@ -40,7 +40,7 @@ def show(
     from ..deployment.familiarity import past_rows
     from ..deployment.model import Model
     from ..deployment.remains import what_is_stored
-    from .run import percent
+    from .run_output import percent
     from .tables import make_console, plain_table
 
     opened = Model.open(model, network=network)

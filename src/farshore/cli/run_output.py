@@ -1,0 +1,118 @@
+"""What `farshore run` prints: the accuracy matrix, the main scores, and what they are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .engine_options import print_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..runs.result import Result
+
+# How much of the target a system saw.
+SEEN = {
+    "continual": "unseen",
+    "offline": "unseen",
+    "adaptation": "inputs seen, labels not",
+    "reference": "unseen",
+}
+
+
+def show(result: Result, console: Console) -> None:
+    """Print the accuracy matrix and the main scores."""
+    from .tables import plain_table
+
+    if result.status == "diverged":
+        console.print(f"diverged: {result.message}")
+        return
+    show_matrix(result, console)
+    assert result.target is not None
+    headline = [
+        [
+            f"target {result.target.name} ({SEEN[result.kind]}, {result.target.rows} rows)",
+            percent(result.target_score),
+        ],
+        ["sources (training rows)", percent(result.source_score(2))],
+        ["sources (validation rows)", percent(result.source_score(1))],
+        ["BWT (validation rows)", percent(result.backward_transfer(), sign=True)],
+    ]
+    title = (
+        f"{result.run.method}{' (offline)' if result.kind == 'offline' else ''} on "
+        f"{result.title}, seed {result.run.seed}"
+    )
+    console.print(plain_table(title, ["", f"{result.metric}, %"], headline))
+    console.print(
+        f"{result.steps} steps per domain, {' '.join(map(str, result.rows_per_step))} rows per "
+        f"step, memory {result.memory_items} rows "
+        f"({result.memory_bytes:,} bytes), {result.seconds['total']:.1f} s",
+    )
+
+
+def show_matrix(result: Result, console: Console) -> None:
+    """Print the accuracy matrix, or a summary of it where the terminal is too narrow."""
+    from .tables import plain_table
+
+    stages = result.stages or result.sources
+    matrix = result.matrices["validation"]
+    what = f"{result.metric} on each source's validation rows, %"
+    widths = [max(len(name), 6) + 2 for name in result.sources]
+    if max(map(len, stages)) + 8 + sum(widths) <= console.width:
+        rows = [
+            [f"after {name}", *(percent(value) for value in row)]
+            for name, row in zip(stages, matrix, strict=True)
+        ]
+        console.print(plain_table(what, ["", *result.sources], rows))
+        return
+    header = ["", "itself", "mean so far", "worst so far", "mean of the later ones"]
+    rows = [
+        [f"after {name}", *summary(row, index if name in result.sources else None)]
+        for index, (name, row) in enumerate(zip(stages, matrix, strict=True))
+    ]
+    console.print(plain_table(what, header, rows))
+    print_line(
+        console,
+        f"the scores on all {len(result.sources)} sources after each of them are in result.json, "
+        "under matrices (--out FOLDER saves it)",
+    )
+
+
+def summary(row: Sequence[float], index: int | None) -> list[str]:
+    """Cells about the scores after a source: on itself, on the ones so far, on later ones.
+
+    index: the source's place; None if all sources were learned at once.
+    """
+    learned = row if index is None else row[: index + 1]
+    later = row[len(learned) :]
+    return [
+        percent(row[index] if index is not None else None),
+        percent(sum(learned) / len(learned)),
+        percent(min(learned)),
+        percent(sum(later) / len(later) if later else None),
+    ]
+
+
+def percent(value: float | None, *, sign: bool = False) -> str:
+    """A fraction in percent with one decimal; a dash for None."""
+    return "-" if value is None else f"{100 * value:{'+' if sign else ''}.1f}"
+
+
+def show_levels(result: Result, console: Console) -> None:
+    """Print chance and majority level, whether the method is above them, and what to type next."""
+    from ..report.conditions import conditions
+    from ..report.contest import Observed, make_contest
+    from ..report.next_step import next_step
+    from ..report.overlay import NO_OVERLAY
+    from ..report.verdict import judge
+    from .ranked import print_next
+
+    contest = make_contest([Observed(result.run.method, "", result.run.seed, result)], NO_OVERLAY)
+    if contest is None:
+        return
+    print_line(console, conditions(contest))
+    if contest.at_chance(contest.entrants[0]):
+        print_line(console, "! balanced accuracy at the level of chance: no better than guessing")
+    print_next(console, *next_step(contest, judge(contest), None, Path("runs")))
