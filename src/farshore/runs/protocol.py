@@ -16,7 +16,6 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from . import catalog
 from ..base.origin import hardware, versions
 from ..base.randomness import generator
 from ..benchmarks import BENCHMARKS
@@ -34,14 +33,15 @@ from ..learner.learner import Learner
 from ..learner.trained_part import train_by_settings, usual_profile
 from ..networks.network import Network
 from ..observer import Observer, follow
-from .result import SPLITS, Result, Status, TargetScores
-from .resume import Resume
-from .run import Run
 from ..settings import MethodSettings, RunSettings, divide
 from ..tasks.scores import all_scores, confusion_matrix
 from ..training.batches import ALL_SOURCES
 from ..training.execution.execution import cpu_threads, usual_threads, warm_up
 from ..training.profiles import PROFILES
+from . import catalog
+from .result import SPLITS, Result, Status, TargetScores
+from .resume import Resume
+from .run import Run
 
 # Called with the frozen learner once the target is open and measured, for figures.
 Opened = Callable[[Learner, Scenario, Domain], None]

@@ -12,9 +12,9 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from ..base.files import write_atomic
 from ..entry import Kind
 from ..errors import StateError
-from .transfer import backward_transfer, forgetting, source_performance
-from .run import Run
 from ..settings import explain
+from .run import Run
+from .transfer import backward_transfer, forgetting, source_performance
 
 # How a run ended. `pruned`: stopped between two domains because of the sources' scores; the target
 # was never opened.

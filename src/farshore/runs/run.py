@@ -6,7 +6,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from . import catalog
 from ..benchmarks import BENCHMARKS
 from ..benchmarks.benchmark import Benchmark
 from ..benchmarks.own.own_images import OwnImages
@@ -14,6 +13,7 @@ from ..errors import FarshoreError, unknown
 from ..methods.optimization import choose_device
 from ..networks.build import plain_network_settings, settle_network
 from ..settings import RunSettings, divide, explain
+from . import catalog
 
 
 class Run(BaseModel):

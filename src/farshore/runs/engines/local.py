@@ -19,8 +19,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from multiprocessing.resource_tracker import ensure_running
 
-from ..store.claim import die_with_parent, killed_with_parent, release
 from ...training.execution.execution import warm_up
+from ..store.claim import die_with_parent, killed_with_parent, release
 from .engine import ATTEMPTS, Engine
 from .mps import start_mps
 from .work import Outcome, Task, carry_out_task

@@ -20,15 +20,15 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from .. import catalog
 from ...base.names import find_problem
 from ...benchmarks import BENCHMARKS
 from ...benchmarks.source import make_benchmark
 from ...errors import FarshoreError, unknown
 from ...networks.build import plain_network_settings
+from ...settings import RunSettings, divide
+from .. import catalog
 from ..search.selection import Rule
 from ..search.space import run_seed
-from ...settings import RunSettings, divide
 from .bounded_yaml import read_yaml
 from .select import DRAWN, select_methods
 

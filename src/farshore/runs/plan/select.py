@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import catalog
 from ...base.randomness import derive
 from ...benchmarks.benchmark import Benchmark
 from ...data.scenario import arrange
 from ...errors import FarshoreError, unknown
+from .. import catalog
 
 # Separates the names of an order: neither a shell nor YAML interprets it, and no domain name
 # contains it.

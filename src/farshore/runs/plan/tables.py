@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from .. import catalog
 from ...base.files import write_output
 from ...data.tables.spreadsheet import as_csv_text
 from ...errors import FarshoreError
+from .. import catalog
 from ..averages import mean, standard_error
 from ..result import Result
 from ..search.selection import Chosen

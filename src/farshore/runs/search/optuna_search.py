@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import needs
-from ..transfer import Matrix
 from ...settings import Choice, Distribution, Power, UniformInt
+from ..transfer import Matrix
 
 # Optuna's default: with fewer trials TPE has too little to learn from.
 RANDOM_TRIALS = 10

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ..averages import mean, standard_error
-from ..transfer import average
 from ..result import Result
+from ..transfer import average
 
 Rule = Literal["source-validation", "leave-one-source-out", "oracle"]
 

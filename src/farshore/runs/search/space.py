@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import catalog
 from ...base.randomness import derive
 from ...benchmarks.benchmark import Benchmark
 from ...errors import FarshoreError
 from ...settings import Choice, Distribution, Power, UniformInt
 from ...training.profiles import PROFILES
+from .. import catalog
 
 
 def run_seed(search_seed: int, number: int) -> int:

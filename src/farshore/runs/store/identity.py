@@ -9,14 +9,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from .. import catalog
 from ...benchmarks import BENCHMARKS
 from ...benchmarks.source import make_benchmark
 from ...data.scenario import arrange
 from ...networks.build import network_origin
 from ...networks.pretrained.own_module import is_own_module
-from ..run import Run
 from ...settings import RunSettings
+from .. import catalog
+from ..run import Run
 
 
 def canonical(run: Run) -> Run:

@@ -10,10 +10,10 @@ from typing import Any
 import pandas as pd
 
 from ...errors import FarshoreError, StateError
-from ..averages import mean
-from ..transfer import average
-from ..result import Result
 from ...tasks.scores import SCORES
+from ..averages import mean
+from ..result import Result
+from ..transfer import average
 from .folder import RunFolder, run_folders
 
 # Columns that differ when the same run is carried out again.
