@@ -10,6 +10,7 @@ from torch.optim import SGD
 
 from farshore import Learner
 from farshore.data.batch import Batch, Draw
+from farshore.invariance.invariance import Priors, Statistic
 from farshore.methods import METHODS
 from farshore.networks.network import Network
 
@@ -91,3 +92,12 @@ def trained(
 def weights(learner: Learner) -> dict[str, Tensor]:
     """The trained weights."""
     return dict(learner.system.method.network.state_dict())
+
+
+def priors_by_domain(priors: Priors) -> dict[str, Statistic]:
+    """The prior of each domain, as used in a step."""
+    stacked = priors.stacked()
+    return {
+        domain: {name: value[index] for name, value in stacked.items()}
+        for index, domain in enumerate(priors.names)
+    }

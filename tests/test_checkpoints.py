@@ -215,7 +215,7 @@ def test_forgetting_a_domain_deletes_its_rows_and_prior(blobs) -> None:
         made.learn(*blobs(number), domain=f"d{number}", steps=4)
     made.forget("d0")
     assert list(made.system.memory.kept()) == ["d1"]
-    assert list(made.system.method.priors.by_domain) == ["d1"]
+    assert made.system.method.priors.names == ["d1"]
     made.learn(*blobs(0), domain="d0", steps=4)
     assert [domain["name"] for domain in made.domains] == ["d1", "d0"]
     with pytest.raises(FarshoreError, match="unknown domain"):

@@ -43,7 +43,7 @@ def test_it_learns_as_a_method(irm, blobs) -> None:
     made = toy_learned("cl-irm", steps=20)
     x, y = blobs(2)
     assert float(torch.from_numpy(made.predict(x) == y.numpy()).double().mean()) > 0.8
-    assert "scale_gradient" in made.system.method.priors.by_domain["d0"]
+    assert "scale_gradient" in made.system.method.priors.stacked()
 
 
 def test_it_imports_public_names_only(irm) -> None:

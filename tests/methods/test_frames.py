@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from attached import priors_by_domain
 from torch import nn
 
 import farshore
@@ -183,11 +184,12 @@ def test_static_priors_never_change_and_dynamic_ones_do(method: str, blobs) -> N
         made = toy_learner(method, settings={"priors": kind})
         made.learn(*blobs(0), domain="a", steps=8)
         before = {
-            name: value.clone() for name, value in made.system.method.priors.by_domain["a"].items()
+            name: value.clone()
+            for name, value in priors_by_domain(made.system.method.priors)["a"].items()
         }
         logits = made.system.memory.kept()["a"]["logits"].clone()
         made.learn(*blobs(1), domain="b", steps=8)
-        changed = differences(before, made.system.method.priors.by_domain["a"]) != []
+        changed = differences(before, priors_by_domain(made.system.method.priors)["a"]) != []
         assert changed is (kind == "dynamic")
         kept = made.system.memory.kept()["a"]
         assert torch.equal(kept["logits"], logits[: len(kept["logits"])]) is (kind == "static")
@@ -210,7 +212,7 @@ def test_annealing_sets_the_weight_and_resets_the_optimizer_when_it_ends(
 
     def watch(self, step: int, domain_step: int) -> None:
         real(self, step, domain_step)
-        seen[step] = (self.state.penalty_weight, len(self.opts[0].state))
+        seen[step] = (self.penalty_weight, len(self.opts[0].state))
 
     kind = made.method_type
     made.method_type = type("Watched", (kind,), {"before_step": watch})
@@ -245,14 +247,14 @@ def test_the_anneal_counter_is_saved_and_starts_again_without_past_domains(
     again = load(tmp_path)
     for learner in (made, again):
         learner.learn(*blobs(2), domain="c", steps=4)
-        assert learner.system.method.state.unpenalised_steps == 5
-        assert learner.system.method.state.penalty_weight == 7
+        assert learner.system.method.unpenalised_steps == 5
+        assert learner.system.method.penalty_weight == 7
     assert differences(made.state_dict()["system"], again.state_dict()["system"]) == []
     for domain in ("a", "b", "c"):
         made.forget(domain)
     made.learn(*blobs(3), domain="d", steps=4)
-    assert made.system.method.state.unpenalised_steps == 15
-    assert made.system.method.state.penalty_weight == made.method_type.weight_before_anneal
+    assert made.system.method.unpenalised_steps == 15
+    assert made.system.method.penalty_weight == made.method_type.weight_before_anneal
 
 
 def test_annealing_can_leave_the_optimizer_alone() -> None:
@@ -324,7 +326,7 @@ def test_unequal_numbers_of_rows_are_compared_per_domain(blobs) -> None:
         replay_rows=4,
         stored={"logits": torch.zeros(2, 4, 2)},
     )
-    made.system.method.state.penalty_weight = 1.0
+    made.system.method.penalty_weight = 1.0
     found = float(made.system.method.terms(batch)["penalty"].detach())
     logits = made.logits(x)
     risks = torch.stack(
@@ -339,7 +341,7 @@ def test_scope_domain_keeps_a_state_for_every_domain_and_resumes(blobs, tmp_path
         ("cl-fishr", {"variance_decay": 0.9}),
     ):
         made = toy_learned(method, settings=settings)
-        assert set(made.system.method.state.running) == {"d0", "d1", "d2"}
+        assert set(made.system.method.running) == {"d0", "d1", "d2"}
         assert made.system.method.invariance.scope == "domain"
         batchwise = toy_learned(
             method,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from attached import priors_by_domain
 from torch import Tensor, nn
 
 from farshore.data.batch import Batch
@@ -166,8 +167,8 @@ def test_one_notion_is_its_own_method_bit_for_bit(notion: str, level: str) -> No
     mixed = toy_learned("cl-mix", settings=chosen)
     alone = toy_learned(f"cl-{notion}", settings={**annealed, **levelled})
     assert differences(weights(mixed), weights(alone)) == []
-    for domain, prior in alone.system.method.priors.by_domain.items():
-        own = mixed.system.method.priors.by_domain[domain]
+    for domain, prior in priors_by_domain(alone.system.method.priors).items():
+        own = priors_by_domain(mixed.system.method.priors)[domain]
         assert differences({f"{notion}.{name}": value for name, value in prior.items()}, own) == []
 
 
@@ -185,7 +186,9 @@ def test_every_notion_is_at_work() -> None:
 def test_forgetting_removes_the_priors_of_every_notion(tmp_path) -> None:
     made = toy_learned("cl-mix", settings={"notions": ALL})
     priors = made.system.method.priors
-    assert {name.partition(".")[0] for name in priors.by_domain["d0"]} == set(ALL.split("+"))
+    assert {name.partition(".")[0] for name in priors_by_domain(priors)["d0"]} == set(
+        ALL.split("+")
+    )
     made.forget("d0")
     assert priors.names == ["d1", "d2"]
     made.save(tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from attached import priors_by_domain
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,13 +37,13 @@ def test_priors_are_those_that_were_set_in_the_order_of_learning(
     for name in gone:
         kept.forget(str(name))
         plain.pop(str(name), None)
-    assert list(kept.by_domain) == list(plain)
+    assert list(priors_by_domain(kept)) == list(plain)
     assert len(kept) == len(plain)
     for name, values in plain.items():
         for key, value in values.items():
             largest = float(value.abs().max())
             torch.testing.assert_close(
-                kept.by_domain[name][key],
+                priors_by_domain(kept)[name][key],
                 value,
                 rtol=0,
                 atol=0 if storage == "float32" else largest * 2**-11,
@@ -52,7 +53,9 @@ def test_priors_are_those_that_were_set_in_the_order_of_learning(
         for key, value in kept.stacked(numbers).items():
             assert torch.equal(
                 value,
-                torch.stack([list(kept.by_domain.values())[number][key] for number in numbers]),
+                torch.stack(
+                    [list(priors_by_domain(kept).values())[number][key] for number in numbers]
+                ),
             )
             torch.testing.assert_close(kept.mean()[key][0], kept.stacked()[key].mean(dim=0))
 
@@ -62,10 +65,10 @@ def test_half_precision_keeps_variances_that_lie_below_its_smallest_number() -> 
     tiny = {"variance": torch.tensor([3e-9, 1e-8, 2e-6, 0.0])}
     kept.set("a", tiny)
     torch.testing.assert_close(
-        kept.by_domain["a"]["variance"], tiny["variance"], rtol=0, atol=2e-6 * 2**-11
+        priors_by_domain(kept)["a"]["variance"], tiny["variance"], rtol=0, atol=2e-6 * 2**-11
     )
     kept.set("b", {"variance": torch.zeros(4)})
-    assert torch.equal(kept.by_domain["b"]["variance"], torch.zeros(4))
+    assert torch.equal(priors_by_domain(kept)["b"]["variance"], torch.zeros(4))
 
 
 def test_a_diagonal_prior_compares_means_and_variances_alone() -> None:

@@ -189,15 +189,6 @@ class Priors:
     def __len__(self) -> int:
         return len(self.names)
 
-    @property
-    def by_domain(self) -> dict[str, Statistic]:
-        """The prior of each domain, as used in a step."""
-        stacked = self.stacked()
-        return {
-            domain: {name: value[index] for name, value in stacked.items()}
-            for index, domain in enumerate(self.names)
-        }
-
     def set(self, domain: str, prior: Statistic) -> None:
         """Store or replace a domain's prior."""
         if domain not in self.names:

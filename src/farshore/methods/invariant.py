@@ -1,18 +1,20 @@
-"""Shared parts of the naive and the tailored frame: settings, and the state of an invariance."""
+"""The base of the naive and the tailored frame: a notion of invariance, its priors, and λ."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Hashable, Mapping
+from typing import Any, ClassVar, Literal
 
 import torch
-from torch.optim import Optimizer
+from torch import Tensor
 
-from ..base.forms import NAMES, Like, ListOf, MapOf, check_form
+from ..base.forms import NAMES, FormError, Like, ListOf, MapOf, check_form
 from ..data.domain import Rows
 from ..invariance.invariance import Invariance, Priors, Statistic
+from ..memory import Memory
 from ..networks.network import Network
 from ..settings import MethodSettings, Power, UniformInt, setting
+from .method import MakeOptimizer, Method
 from .optimization import reset_optimizers
 from .priors import compute_prior, domain_features
 
@@ -58,26 +60,46 @@ class AnnealedSettings(InvariantSettings):
     )
 
 
-class InvariantState:
-    """A notion of invariance with its priors, its running states, and the current λ.
+class InvariantMethod(Method):
+    """A method with a notion of invariance, a prior per finished domain, and a penalty of weight λ.
 
     Only notions of scope `domain` have running states.
 
     weight_before_anneal: λ before `anneal_steps`; 1 in DomainBed's V-REx, 0 in its Fishr.
     """
 
-    def __init__(
-        self, invariance: Invariance, settings: InvariantSettings, weight_before_anneal: float
+    Settings: ClassVar[type[InvariantSettings]] = InvariantSettings
+    settings: InvariantSettings
+    weighs_rows = True
+    grows = True
+    weight_before_anneal: ClassVar[float] = 0.0
+
+    def make_invariance(self) -> Invariance:
+        """Create the notion of invariance from the settings."""
+        raise NotImplementedError
+
+    def attach(
+        self,
+        network: Network,
+        memory: Memory | None,
+        generator: torch.Generator,
+        make: MakeOptimizer,
     ) -> None:
-        self.invariance = invariance
-        self.settings = settings
-        self.weight_before_anneal = weight_before_anneal
-        self.priors = Priors("float16" if settings.prior_storage == "float16" else "float32")
+        """Also create the notion of invariance."""
+        super().attach(network, memory, generator, make)
+        self.invariance = self.make_invariance()
+        # A notion may have further ways to store a prior, in float32: CORAL has `diagonal`.
+        half = self.settings.prior_storage == "float16"
+        self.priors = Priors("float16" if half else "float32")
         self.running: dict[str, Statistic] = {}
-        self.penalty_weight = settings.penalty_weight
+        self.penalty_weight = self.settings.penalty_weight
         self.unpenalised_steps = 0  # taken before there was a past domain to compare with
 
-    def before_step(self, step: int, domain_step: int, optimizers: Sequence[Optimizer]) -> None:
+    def weights(self) -> Mapping[str, float | Tensor]:
+        """λ for the penalty."""
+        return {"penalty": self.penalty_weight}
+
+    def before_step(self, step: int, domain_step: int) -> None:
         """Set λ; reset the optimisers when annealing ends."""
         settings = self.settings
         if not isinstance(settings, AnnealedSettings):
@@ -93,26 +115,30 @@ class InvariantState:
         annealing = count < settings.anneal_steps
         self.penalty_weight = self.weight_before_anneal if annealing else settings.penalty_weight
         if count == settings.anneal_steps > 0 and settings.anneal_resets_optimizer:
-            reset_optimizers(optimizers)
+            reset_optimizers(self.opts)
 
-    def close_domain(
-        self, domain: str, rows: Rows, network: Network, generator: torch.Generator
-    ) -> None:
+    def phase(self) -> Hashable:
+        """The current λ."""
+        return float(self.penalty_weight)
+
+    def after_domain(self, domain: str, rows: Rows) -> None:
         """Store Φ_s of the end-of-domain model; after the first domain, fit the notion first."""
         if len(self.priors) == 0:
-            self.invariance.fit(domain_features(network, rows), generator)
-        self.set_prior(domain, rows, network, generator)
+            self.invariance.fit(domain_features(self.network, rows), self.generator)
+        self.set_prior(domain, rows)
 
-    def set_prior(
-        self, domain: str, rows: Rows, network: Network, generator: torch.Generator
-    ) -> None:
+    def set_prior(self, domain: str, rows: Rows) -> None:
         """Store Φ of these rows by the current model."""
-        order = torch.randperm(len(rows), generator=generator, device=generator.device)
-        size = self.settings.batch_size
+        order = torch.randperm(len(rows), generator=self.generator, device=self.generator.device)
         prior = self.invariance.joined(
             {
                 name: compute_prior(
-                    notion, network, rows, order, level=self._prior_level(notion), batch_size=size
+                    notion,
+                    self.network,
+                    rows,
+                    order,
+                    level=self._prior_level(notion),
+                    batch_size=self.settings.batch_size,
                 )
                 for name, notion in self.invariance.notions().items()
             }
@@ -139,8 +165,8 @@ class InvariantState:
             "unpenalised_steps": self.unpenalised_steps,
         }
 
-    def grown(self, state: Mapping[str, Any], before: int, after: int) -> dict[str, Any]:
-        """A saved state of a classifier that had fewer classes, for one with more."""
+    def grown_state(self, state: Mapping[str, Any], before: int, after: int) -> Mapping[str, Any]:
+        """The priors and running states for additional classes."""
         stored = state["priors"]
         priors = [self.invariance.grown(prior, before, after) for prior in stored["priors"]]
         return {
@@ -164,12 +190,28 @@ class InvariantState:
             "unpenalised_steps": 0,
         }
 
-    def _check_statistics(
-        self, state: Mapping[str, Any], network: Network, device: torch.device
-    ) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore the state from `state_dict`."""
+        device, learned = self.device, state["priors"]["names"]
+        if learned not in ([], self.domains):
+            raise FormError("method.priors.names are not the domains that were learned")
+        if state["invariance"] or learned:
+            fitted = self.invariance.fitted_form(self.network.feature_dim)
+            check_form(state["invariance"], fitted, "method.invariance")
+        self.invariance.load_state_dict(state["invariance"], device)
+        if learned or state["running"]:
+            self._check_statistics(state, device)
+        self.priors.load_state_dict(state["priors"], device)
+        self.running = {
+            domain: {name: value.to(device) for name, value in running.items()}
+            for domain, running in state["running"].items()
+        }
+        self.unpenalised_steps = int(state["unpenalised_steps"])
+
+    def _check_statistics(self, state: Mapping[str, Any], device: torch.device) -> None:
         """Raise a FormError unless priors and running states are those of this notion."""
         priors = state["priors"]
-        form = self.invariance.forms(network.feature_dim, network.classes, device)
+        form = self.invariance.forms(self.network.feature_dim, self.network.classes, device)
         half = self.priors.storage == "float16"
         prior = {
             name: Like(tuple(value.shape[1:]), torch.float16 if half else torch.float32)
@@ -179,20 +221,3 @@ class InvariantState:
             if key in priors:
                 check_form(priors[key], [each] * len(priors["names"]), f"method.priors.{key}")
         check_form(state["running"], MapOf(form.running), "method.running")
-
-    def load_state_dict(
-        self, state: Mapping[str, Any], network: Network, device: torch.device
-    ) -> None:
-        """Restore the state from `state_dict`, for the features of this network."""
-        fitted = self.invariance.fitted_form(network.feature_dim)
-        if state["invariance"] or state["priors"]["names"]:
-            check_form(state["invariance"], fitted, "method.invariance")
-        self.invariance.load_state_dict(state["invariance"], device)
-        if state["priors"]["names"] or state["running"]:
-            self._check_statistics(state, network, device)
-        self.priors.load_state_dict(state["priors"], device)
-        self.running = {
-            domain: {name: value.to(device) for name, value in running.items()}
-            for domain, running in state["running"].items()
-        }
-        self.unpenalised_steps = int(state["unpenalised_steps"])

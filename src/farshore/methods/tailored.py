@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from ..base.forms import FormError
 from ..data.batch import Batch
 from ..data.domain import Rows
-from ..invariance.invariance import Invariance, Statistic
+from ..invariance.invariance import Statistic
 from ..invariance.risk import distillation
-from ..memory import Memory
-from ..networks.network import Network
 from ..settings import Power, setting
-from .invariant import InvariantSettings, InvariantState
-from .method import MakeOptimizer, Method, Replay, Terms
+from .invariant import InvariantMethod, InvariantSettings
+from .method import Replay, Terms
 
 Forward = Literal["joint", "per-domain"]
 
@@ -51,7 +48,7 @@ class TailoredSettings(InvariantSettings):
     )
 
 
-class Tailored(Method):
+class Tailored(InvariantMethod):
     """L = L_ERM^replay + λ · P_s^replay + β · L_align (the paper, Eq. 8).
 
     P compares the statistics of the current and every replayed domain within the same update;
@@ -63,30 +60,8 @@ class Tailored(Method):
     Settings: ClassVar[type[TailoredSettings]] = TailoredSettings
     settings: TailoredSettings
     group = "tailored"
-    weighs_rows = True
-    grows = True
     # If many domains share a budget: a statistic of fewer rows is noisy, and each one has a cost.
     replay = Replay(memory="partitions", stores=("logits",), worth_rows=16)
-
-    weight_before_anneal: ClassVar[float] = 0.0
-
-    def make_invariance(self) -> Invariance:
-        """Create the notion of invariance from the settings."""
-        raise NotImplementedError
-
-    def attach(
-        self,
-        network: Network,
-        memory: Memory | None,
-        generator: torch.Generator,
-        make: MakeOptimizer,
-    ) -> None:
-        """Also create the notion of invariance."""
-        super().attach(network, memory, generator, make)
-        self.state = InvariantState(
-            self.make_invariance(), self.settings, self.weight_before_anneal
-        )
-        self.invariance, self.priors = self.state.invariance, self.state.priors
 
     def uncaptured(self) -> str:
         """A notion of scope `domain` reads on the host which domains were drawn."""
@@ -99,7 +74,7 @@ class Tailored(Method):
     def weights(self) -> Mapping[str, float | Tensor]:
         """λ for the penalty, β for the alignment, α for the distillation."""
         return {
-            "penalty": self.state.penalty_weight,
+            **super().weights(),
             "alignment": self.settings.alignment_weight,
             "distillation": self.settings.distillation_weight,
         }
@@ -169,9 +144,9 @@ class Tailored(Method):
         summaries = []
         for name, *view in zip(names, *views, strict=True):
             state = self.invariance.absorb(
-                self.state.running.get(name), *(tensor[None] for tensor in view)
+                self.running.get(name), *(tensor[None] for tensor in view)
             )
-            self.state.running[name] = {key: value.detach() for key, value in state.items()}
+            self.running[name] = {key: value.detach() for key, value in state.items()}
             summaries.append(self.invariance.summary(state))
         return {key: torch.cat([summary[key] for summary in summaries]) for key in summaries[0]}
 
@@ -179,17 +154,9 @@ class Tailored(Method):
         """Remember which domain is current."""
         self.current = domain
 
-    def before_step(self, step: int, domain_step: int) -> None:
-        """Set λ."""
-        self.state.before_step(step, domain_step, self.opts)
-
-    def phase(self) -> Hashable:
-        """The current λ."""
-        return float(self.state.penalty_weight)
-
     def after_domain(self, domain: str, rows: Rows) -> None:
         """Store Φ_s; with dynamic priors, also recompute the earlier ones from the memory."""
-        self.state.close_domain(domain, rows, self.network, self.generator)
+        super().after_domain(domain, rows)
         if self.settings.priors == "dynamic" and self.memory is not None:
             for name, kept in self.memory.kept().items():
                 if name != domain:
@@ -199,28 +166,6 @@ class Tailored(Method):
         """Recompute Φ of the kept rows, and their stored logits, by the current model."""
         index = torch.arange(len(kept["labels"]), device=self.device)
         rows = Rows(kept["inputs"], kept["labels"], index)
-        self.state.set_prior(domain, rows, self.network, self.generator)
+        self.set_prior(domain, rows)
         with torch.no_grad():
             kept["logits"].copy_(self.network(kept["inputs"]))
-
-    def forget(self, domain: str) -> None:
-        """Remove the domain's prior and running state."""
-        self.state.forget(domain)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Priors, running states, and the fitted state of the notion."""
-        return self.state.state_dict()
-
-    def grown_state(self, state: Mapping[str, Any], before: int, after: int) -> Mapping[str, Any]:
-        """The priors and running states for additional classes."""
-        return self.state.grown(state, before, after)
-
-    def state_form(self) -> Any:
-        """Priors, running states and the fitted state of the notion, for the network's features."""
-        return self.state.state_form()
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the state from `state_dict`."""
-        if state["priors"]["names"] not in ([], self.domains):
-            raise FormError("method.priors.names are not the domains that were learned")
-        self.state.load_state_dict(state, self.network, self.device)
