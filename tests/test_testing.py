@@ -138,15 +138,13 @@ class Hoarder(Finetune):
     __doc__ = Finetune.__doc__
     name = "hoarder"
 
+    remembers = ("held",)
+
+    def setup(self) -> None:
+        self.held: list[Tensor] = []
+
     def after_domain(self, domain: str, rows: Any) -> None:
-        held = getattr(self, "held", [])
-        self.held = [*held, torch.zeros(100 * 2 ** len(self.domains))]
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"held": list(getattr(self, "held", []))}
-
-    def load_state_dict(self, state: Any) -> None:
-        self.held = list(state["held"])
+        self.held = [*self.held, torch.zeros(100 * 2 ** len(self.domains))]
 
 
 class Diverges(Finetune):
@@ -175,7 +173,7 @@ class NoReduction(ER):
         (Lazy, "the loss does not fall"),
         (Careless, "global generator"),
         (Waits, "waits for the device: _local_scalar_dense"),
-        (Forgetful, "belongs into state_dict"),
+        (Forgetful, "name everything it remembers"),
         (Hoarder, "grows faster from domain to domain"),
         (Diverges, "the term 'extra' is nan in step 0 of d0"),
         (NoReduction, "its weights are not those of 'finetune'"),

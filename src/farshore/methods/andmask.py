@@ -13,8 +13,6 @@ from ..data.batch import Batch
 from ..data.domain import Rows
 from ..invariance.risk import distillation
 from ..invariance.sign_agreement import SignAgreement, remove_conflict
-from ..memory import Memory
-from ..networks.network import Network
 from ..settings import MethodSettings, Uniform, setting
 from .gradient import (
     domain_gradients,
@@ -24,7 +22,7 @@ from .gradient import (
     trainable,
     write_gradients,
 )
-from .method import MakeOptimizer, Method, Replay, Terms
+from .method import Method, Replay, Terms
 from .tailored import Forward
 
 # Adaptation of τ: it decreases if the density of the hard mask is below the first value and
@@ -91,23 +89,14 @@ class NaiveCLANDMask(Method):
     Settings: ClassVar[type[MethodSettings]] = NaiveCLANDMaskSettings
     settings: NaiveCLANDMaskSettings
 
-    def attach(
-        self,
-        network: Network,
-        memory: Memory | None,
-        generator: torch.Generator,
-        make: MakeOptimizer,
-    ) -> None:
-        """Also set up the vote on gradient signs."""
-        super().attach(network, memory, generator, make)
+    def setup(self) -> None:
+        """Set up the vote on gradient signs."""
         self.vote = SignAgreement(self.settings.mask, self.settings.mask_temperature)
-        self.parameters: list[nn.Parameter] = trainable(network)
+        self.parameters: list[nn.Parameter] = trainable(self.network)
         self.sizes = [parameter.numel() for parameter in self.parameters]
         self.stored: dict[str, Tensor] = {}
         self._summed: tuple[list[str], Tensor, Tensor] | None = None
-        self.threshold = torch.tensor(
-            float(self.settings.agreement), device=self.parameters[0].device
-        )
+        self.threshold = torch.tensor(float(self.settings.agreement), device=self.device)
 
     def terms(self, batch: Batch) -> Terms:
         """L_ERM on the current rows."""
@@ -166,12 +155,11 @@ class NaiveCLANDMask(Method):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state from `state_dict`."""
-        device = self.threshold.device
         self.stored = {
-            name: gradient.to(device)
+            name: gradient.to(self.device)
             for name, gradient in zip(state["names"], state["gradients"], strict=True)
         }
-        self.threshold = state["threshold"].to(device)
+        self.threshold = state["threshold"].to(self.device)
 
 
 class CLANDMask(NaiveCLANDMask):

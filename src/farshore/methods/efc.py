@@ -14,11 +14,10 @@ from ..base.forms import Like, Maybe
 from ..data.batch import Batch
 from ..data.domain import Rows
 from ..errors import FarshoreError
-from ..memory import Memory
 from ..networks.network import Network
 from ..settings import MethodSettings, Uniform, setting
 from .gaussians import Gaussians
-from .method import MakeOptimizer, Method, Terms
+from .method import Method, Terms
 from .priors import domain_features
 from .snapshot import frozen_copy
 
@@ -98,15 +97,8 @@ class EFC(Method):
             )
         return network
 
-    def attach(
-        self,
-        network: Network,
-        memory: Memory | None,
-        generator: torch.Generator,
-        make: MakeOptimizer,
-    ) -> None:
-        """Also start with an empty past."""
-        super().attach(network, memory, generator, make)
+    def setup(self) -> None:
+        """Start with an empty past."""
         self.old: Network | None = None
         self.matrix: Tensor | None = None
         self.gaussians = Gaussians(full=self.settings.covariance == "full")
@@ -207,13 +199,12 @@ class EFC(Method):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state from `state_dict`."""
-        device = next(self.network.parameters()).device
         self.old = frozen_copy(self.network, state["old"]) if state["old"] is not None else None
-        self.matrix = state["matrix"].to(device) if state["matrix"] is not None else None
+        self.matrix = state["matrix"].to(self.device) if state["matrix"] is not None else None
         self.gaussians.check_state(
             state["gaussians"], self.network.feature_dim, self.network.classes
         )
-        self.gaussians.load_state_dict(state["gaussians"], device)
+        self.gaussians.load_state_dict(state["gaussians"], self.device)
 
 
 def drift_cost(drift: Tensor, matrix: Tensor, damping: float) -> Tensor:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from ..data.batch import Batch
-from ..memory import Memory
 from ..networks.cosine import CosineHead
 from ..networks.network import Network
 from ..settings import MethodSettings, setting
 from .finetune import Finetune
-from .method import MakeOptimizer, Replay, Terms
+from .method import Replay, Terms
 
 COSINE_SCALE = 10.0  # the official code's
 
@@ -61,6 +59,7 @@ class ERACE(Finetune):
     grows = False
     Settings: ClassVar[type[MethodSettings]] = ERACESettings
     settings: ERACESettings
+    remembers = ("highest",)
     replay = Replay(memory="reservoir", joined=False, draws=("replay",))
 
     def prepare(self, network: Network) -> Network:
@@ -71,16 +70,9 @@ class ERACE(Finetune):
             )
         return network
 
-    def attach(
-        self,
-        network: Network,
-        memory: Memory | None,
-        generator: torch.Generator,
-        make: MakeOptimizer,
-    ) -> None:
-        """Also start with no class seen."""
-        super().attach(network, memory, generator, make)
-        self.highest = torch.zeros((), dtype=torch.long, device=next(network.parameters()).device)
+    def setup(self) -> None:
+        """Start with no class seen."""
+        self.highest = torch.zeros((), dtype=torch.long, device=self.device)
 
     def terms(self, batch: Batch) -> Terms:
         """`erm` on the incoming rows, masked from the second domain on, and `replay`."""
@@ -95,14 +87,6 @@ class ERACE(Finetune):
             "erm": self.risk(masked, batch.labels),
             "replay": self.risk(self.network(draw.inputs), draw.labels),
         }
-
-    def state_dict(self) -> dict[str, Any]:
-        """The highest class seen so far."""
-        return {"highest": self.highest}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the state from `state_dict`."""
-        self.highest = state["highest"].to(self.highest.device)
 
 
 def mask_absent(logits: Tensor, labels: Tensor, spared_from: Tensor | None = None) -> Tensor:

@@ -12,12 +12,11 @@ from torch.func import functional_call, grad_and_value, vmap
 from ..base.forms import Maybe
 from ..data.batch import Batch
 from ..data.domain import Rows
-from ..memory import Memory
 from ..networks.network import Network
 from ..settings import Choice, MethodSettings, setting
 from .finetune import Finetune
 from .gradient import flat, trainable
-from .method import MakeOptimizer, Terms
+from .method import Terms
 
 FisherKind = Literal["weighted", "empirical"]
 # Per-row gradients are computed for as many rows at once as fit into this many numbers.
@@ -69,18 +68,12 @@ class EWC(Finetune):
     grows = False
     Settings: ClassVar[type[MethodSettings]] = EWCSettings
     settings: EWCSettings
+    remembers = ("fisher",)  # between two domains θ* is the current weights
     reduces_to = ("finetune", {"penalty_weight": 0})
 
-    def attach(
-        self,
-        network: Network,
-        memory: Memory | None,
-        generator: torch.Generator,
-        make: MakeOptimizer,
-    ) -> None:
-        """Also start without Fisher information."""
-        super().attach(network, memory, generator, make)
-        self.parameters = trainable(network)
+    def setup(self) -> None:
+        """Start without Fisher information."""
+        self.parameters = trainable(self.network)
         self.fisher: Tensor | None = None
 
     def before_domain(self, domain: str) -> None:
@@ -106,18 +99,9 @@ class EWC(Finetune):
         new = fisher_information(self.network, rows, order, self.settings.fisher)
         self.fisher = new if self.fisher is None else self.settings.decay * self.fisher + new
 
-    def state_dict(self) -> dict[str, Any]:
-        """F; between two domains θ* is the current weights."""
-        return {"fisher": self.fisher}
-
     def state_form(self) -> Any:
         """F has an entry per trainable weight."""
         return {"fisher": Maybe(flat(self.parameters).detach())}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the state from `state_dict`."""
-        fisher = state["fisher"]
-        self.fisher = fisher.to(self.parameters[0].device) if fisher is not None else None
 
 
 def spring(strength: Tensor, weights: Tensor, anchor: Tensor) -> Tensor:

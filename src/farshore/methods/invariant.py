@@ -11,10 +11,8 @@ from torch import Tensor
 from ..base.forms import NAMES, FormError, Like, ListOf, MapOf, check_form
 from ..data.domain import Rows
 from ..invariance.invariance import Invariance, Priors, Statistic
-from ..memory import Memory
-from ..networks.network import Network
 from ..settings import MethodSettings, Power, UniformInt, setting
-from .method import MakeOptimizer, Method
+from .method import Method
 from .optimization import reset_optimizers
 from .priors import compute_prior, domain_features
 
@@ -78,15 +76,8 @@ class InvariantMethod(Method):
         """Create the notion of invariance from the settings."""
         raise NotImplementedError
 
-    def attach(
-        self,
-        network: Network,
-        memory: Memory | None,
-        generator: torch.Generator,
-        make: MakeOptimizer,
-    ) -> None:
-        """Also create the notion of invariance."""
-        super().attach(network, memory, generator, make)
+    def setup(self) -> None:
+        """Create the notion of invariance."""
         self.invariance = self.make_invariance()
         # A notion may have further ways to store a prior, in float32: CORAL has `diagonal`.
         half = self.settings.prior_storage == "float16"

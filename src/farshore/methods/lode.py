@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from ..data.batch import Batch
 from ..data.domain import Rows
-from ..memory import Memory
-from ..networks.network import Network
 from ..settings import Choice, MethodSettings, setting
-from .method import MakeOptimizer, Method, Replay, Terms, weighted_mean
+from .method import Method, Replay, Terms, weighted_mean
 
 
 class LODESettings(MethodSettings):
@@ -61,19 +59,12 @@ class LODE(Method):
     reference = "Liang and Li, NeurIPS 2023"
     Settings: ClassVar[type[MethodSettings]] = LODESettings
     settings: LODESettings
+    remembers = ("earlier",)  # the classes of the finished domains
     replay = Replay(memory="reservoir", joined=False, draws=("replay",))
 
-    def attach(
-        self,
-        network: Network,
-        memory: Memory | None,
-        generator: torch.Generator,
-        make: MakeOptimizer,
-    ) -> None:
-        """Also start with no class seen."""
-        super().attach(network, memory, generator, make)
-        device = next(network.parameters()).device
-        self.earlier = torch.zeros(network.classes, dtype=torch.bool, device=device)
+    def setup(self) -> None:
+        """Start with no class seen."""
+        self.earlier = torch.zeros(self.network.classes, dtype=torch.bool, device=self.device)
         self.current = torch.zeros_like(self.earlier)
         self.inter_weight: float | Tensor = 0.0
 
@@ -115,14 +106,6 @@ class LODE(Method):
     def after_domain(self, domain: str, rows: Rows) -> None:
         """Mark the domain's classes as old."""
         self.earlier.index_fill_(0, rows.labels[rows.index], True)
-
-    def state_dict(self) -> dict[str, Any]:
-        """The classes of the finished domains."""
-        return {"earlier": self.earlier}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the state from `state_dict`."""
-        self.earlier = state["earlier"].to(self.earlier.device)
 
 
 def decoupled(logits: Tensor, labels: Tensor, new: Tensor) -> tuple[Tensor, Tensor]:

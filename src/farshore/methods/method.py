@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Any, ClassVar
 
 import torch
@@ -61,6 +62,9 @@ class Method(Entry):
     replay: Replay = Replay()
     # Why the feature extractor cannot be compiled in this method's step; empty if it can.
     uncompiled: ClassVar[str] = ""
+    # Names of the attributes that are saved; `setup` creates them. Each holds tensors and plain
+    # values, or modules or other objects with `state_dict` and `load_state_dict`.
+    remembers: ClassVar[tuple[str, ...]] = ()
     # (simpler method, settings of zero weight with which this method equals it bit for bit), if
     # there is one.
     reduces_to: ClassVar[tuple[str, Mapping[str, Any]] | None] = None
@@ -88,11 +92,18 @@ class Method(Entry):
         generator: torch.Generator,
         make: MakeOptimizer,
     ) -> None:
-        """Receive everything the method works on; called once by the learner, after `prepare`."""
+        """Receive everything the method works on; called once by the learner, after `prepare`.
+
+        A method that keeps something of its own creates it in `setup`.
+        """
         self.network = network
         self.memory = memory
         self.generator = generator
         self.opts = self.optimizers(network, make)
+        self.setup()
+
+    def setup(self) -> None:
+        """Create what the method keeps: network, memory, generator and optimisers are there."""
 
     @property
     def device(self) -> torch.device:
@@ -192,11 +203,13 @@ class Method(Entry):
         return self.network
 
     def state_dict(self) -> dict[str, Any]:
-        """The whole state of the method, as tensors and plain values."""
-        return {}
+        """The whole state of the method, as tensors and plain values: what it `remembers`."""
+        return {name: as_state(getattr(self, name)) for name in self.remembers}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state from `state_dict`."""
+        for name in self.remembers:
+            setattr(self, name, from_state(state[name], getattr(self, name), self.device))
 
     def grown_state(self, state: Mapping[str, Any], before: int, after: int) -> Mapping[str, Any]:
         """A saved state of a classifier with `before` classes, for one that has `after`."""
@@ -228,6 +241,28 @@ def tensor_bytes(node: Any) -> int:
         else ()
     )
     return sum(tensor_bytes(child) for child in children)
+
+
+def as_state(value: Any) -> Any:
+    """What is saved of a value: its state, if it is an object with one, or the value itself."""
+    if hasattr(value, "state_dict"):
+        return dict(value.state_dict())
+    return [as_state(part) for part in value] if isinstance(value, list) else value
+
+
+def from_state(saved: Any, fresh: Any, device: torch.device) -> Any:
+    """The value of which this was saved; a fresh object with a state takes it over."""
+    if hasattr(fresh, "load_state_dict"):
+        fresh.load_state_dict(saved)
+        return fresh
+    if isinstance(saved, Tensor):
+        return saved.to(device)
+    if isinstance(saved, Mapping):
+        return {name: from_state(part, None, device) for name, part in saved.items()}
+    if isinstance(saved, list):
+        owns = chain(fresh if isinstance(fresh, list) else (), repeat(None))
+        return [from_state(part, own, device) for part, own in zip(saved, owns, strict=False)]
+    return saved
 
 
 def unknown_parts(state: Any) -> Any:

@@ -12,12 +12,11 @@ from torch.nn.functional import mse_loss, normalize
 from ..base.forms import Maybe
 from ..data.batch import Batch, Draw
 from ..data.domain import Rows
-from ..memory import Memory
 from ..networks.network import Network
 from ..networks.winners import sparse
 from ..settings import Choice, MethodSettings, UniformInt, setting
 from .class_sums import class_sums
-from .method import MakeOptimizer, Method, Replay, Terms
+from .method import Method, Replay, Terms
 from .priors import domain_features
 from .snapshot import frozen_copy
 
@@ -95,6 +94,7 @@ class SARL(Method):
     reference = "Sarfraz, Arani, Zonooz, ICLR 2025"
     Settings: ClassVar[type[MethodSettings]] = SARLSettings
     settings: SARLSettings
+    remembers = ("sums", "counts")
     replay = Replay(memory="reservoir", joined=False, draws=("replay",), stores=("logits",))
 
     def prepare(self, network: Network) -> Network:
@@ -102,19 +102,12 @@ class SARL(Method):
         sparse(network.features, self.settings.winners)
         return network
 
-    def attach(
-        self,
-        network: Network,
-        memory: Memory | None,
-        generator: torch.Generator,
-        make: MakeOptimizer,
-    ) -> None:
-        """Also start without prototypes."""
-        super().attach(network, memory, generator, make)
-        first = next(network.parameters())
+    def setup(self) -> None:
+        """Start without prototypes."""
+        first = next(self.network.parameters())
         self.old: Network | None = None
-        self.sums = first.new_zeros(network.classes, network.feature_dim)
-        self.counts = first.new_zeros(network.classes)
+        self.sums = first.new_zeros(self.network.classes, self.network.feature_dim)
+        self.counts = first.new_zeros(self.network.classes)
 
     def before_domain(self, domain: str) -> None:
         """Start the domain with no features observed."""
@@ -224,7 +217,7 @@ class SARL(Method):
     def state_dict(self) -> dict[str, Any]:
         """The frozen model, and the sums and counts of the prototypes."""
         old = dict(self.old.state_dict()) if self.old is not None else None
-        return {"old": old, "sums": self.sums, "counts": self.counts}
+        return {"old": old, **super().state_dict()}
 
     def state_form(self) -> Any:
         """The frozen model is like the network; sums and counts do not grow."""
@@ -233,11 +226,8 @@ class SARL(Method):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state from `state_dict`."""
+        super().load_state_dict(state)
         self.old = frozen_copy(self.network, state["old"]) if state["old"] is not None else None
-        self.sums, self.counts = (
-            state["sums"].to(self.sums.device),
-            state["counts"].to(self.counts.device),
-        )
 
 
 def semantic_ratio(means: Tensor, references: Tensor, near: Tensor, far: Tensor) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -11,12 +10,10 @@ from torch import Tensor
 from ..base.forms import Maybe
 from ..data.batch import Batch
 from ..data.domain import Rows
-from ..memory import Memory
-from ..networks.network import Network
 from ..settings import MethodSettings, Uniform, setting
 from .finetune import Finetune
 from .gradient import flat, own_gradient, trainable, write_gradients
-from .method import MakeOptimizer, Terms
+from .method import Terms
 
 
 class SISettings(MethodSettings):
@@ -60,18 +57,13 @@ class SI(Finetune):
     grows = False
     Settings: ClassVar[type[MethodSettings]] = SISettings
     settings: SISettings
+    # Between two domains θ̃ is the current weights and ω is 0.
+    remembers = ("importance",)
     reduces_to = ("finetune", {"penalty_weight": 0})
 
-    def attach(
-        self,
-        network: Network,
-        memory: Memory | None,
-        generator: torch.Generator,
-        make: MakeOptimizer,
-    ) -> None:
-        """Also start without importances."""
-        super().attach(network, memory, generator, make)
-        self.parameters = trainable(network)
+    def setup(self) -> None:
+        """Start without importances."""
+        self.parameters = trainable(self.network)
         self.importance: Tensor | None = None
 
     def before_domain(self, domain: str) -> None:
@@ -107,17 +99,6 @@ class SI(Finetune):
             gained if self.importance is None else self.importance + gained
         ).clamp_min(0)
 
-    def state_dict(self) -> dict[str, Any]:
-        """Ω; between two domains θ̃ is the current weights and ω is 0."""
-        return {"importance": self.importance}
-
     def state_form(self) -> Any:
         """Ω has an entry per trainable weight."""
         return {"importance": Maybe(flat(self.parameters).detach())}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the state from `state_dict`."""
-        importance = state["importance"]
-        self.importance = (
-            importance.to(self.parameters[0].device) if importance is not None else None
-        )

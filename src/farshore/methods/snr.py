@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from ..data.batch import Batch
-from ..memory import Memory
-from ..networks.network import Network
 from ..settings import Choice, MethodSettings, setting
 from .finetune import Finetune
-from .method import MakeOptimizer, Terms
+from .method import Terms
 from .units import firing, resettable, restart
 
 # In batches: longer silences are counted as this one; it is also the largest threshold.
@@ -71,20 +69,14 @@ class SNR(Finetune):
     weighs_rows = False
     grows = False
     uncompiled = "the firing of units is recorded inside the feature extractor"
+    remembers = ("clocks",)
     Settings: ClassVar[type[MethodSettings]] = SNRSettings
     settings: SNRSettings
 
-    def attach(
-        self,
-        network: Network,
-        memory: Memory | None,
-        generator: torch.Generator,
-        make: MakeOptimizer,
-    ) -> None:
-        """Also start the clock of every unit."""
-        super().attach(network, memory, generator, make)
+    def setup(self) -> None:
+        """Start the clock of every unit."""
         settings = self.settings
-        self.layers = [layer for layer in network.hidden_units() if resettable(layer)]
+        self.layers = [layer for layer in self.network.hidden_units() if resettable(layer)]
         self.clocks = [
             Clocks(
                 len(layer.writer.weight),
@@ -111,15 +103,6 @@ class SNR(Finetune):
             restart(layer, overdue, self.opts, self.generator)
             terms["resets"] += overdue.sum()
         return terms
-
-    def state_dict(self) -> dict[str, Any]:
-        """The units' clocks, layer by layer."""
-        return {"clocks": [clocks.state_dict() for clocks in self.clocks]}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the state from `state_dict`."""
-        for clocks, saved in zip(self.clocks, state["clocks"], strict=True):
-            clocks.load_state_dict(saved)
 
 
 class Clocks:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
 from ..data.batch import Batch
-from ..memory import Memory
 from ..networks.network import Network
 from ..settings import Choice, MethodSettings, Power, Uniform, setting
 from .method import MakeOptimizer, Method, Terms
@@ -69,6 +67,7 @@ class URM(Method):
     name = "urm"
     group = "upper-bound"
     kind = "offline"
+    remembers = ("critic",)  # prediction does not use it
     reference = "Krishnamachari, Ng, Foo, TMLR 2024"
     Settings: ClassVar[type[MethodSettings]] = URMSettings
     settings: URMSettings
@@ -88,27 +87,17 @@ class URM(Method):
         self.critic = make_critic(network.feature_dim, self.settings.critic_layers)
         return network
 
-    def attach(
-        self,
-        network: Network,
-        memory: Memory | None,
-        generator: torch.Generator,
-        make: MakeOptimizer,
-    ) -> None:
-        """Also move the critic to the network's device."""
-        self.critic.to(next(network.parameters()).device)
-        super().attach(network, memory, generator, make)
-
     def optimizers(self, network: Network, make: MakeOptimizer) -> list[Optimizer]:
         """The run's optimiser for the network, and a separate Adam for the critic."""
         settings = self.settings
-        cuda = next(network.parameters()).device.type == "cuda"
+        device = next(network.parameters()).device
+        self.critic.to(device)
         critic = Adam(
             self.critic.parameters(),
             lr=settings.critic_rate,
             weight_decay=settings.weight_decay,
             fused=True,
-            capturable=cuda,
+            capturable=device.type == "cuda",
         )
         return [make(network.parameters()), critic]
 
@@ -142,14 +131,6 @@ class URM(Method):
             features.shape, generator=self.generator, device=features.device, dtype=features.dtype
         )
         return 2 * drawn - 1 if self.settings.feature_activation == "tanh" else drawn
-
-    def state_dict(self) -> dict[str, Any]:
-        """The critic, which prediction does not use."""
-        return {"critic": dict(self.critic.state_dict())}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the state from `state_dict`."""
-        self.critic.load_state_dict(state["critic"])
 
 
 def make_critic(features: int, layers: int) -> nn.Sequential:

@@ -282,7 +282,7 @@ def resuming_equals_never_stopping(case: MethodCase) -> None:
         straight.state_dict(),
         learner.state_dict(),
         "a learner that was saved and loaded between domains differs from one that was not; "
-        "everything it remembers belongs into state_dict()",
+        "name everything it remembers in `remembers`",
     )
 
 
