@@ -35,7 +35,7 @@ site: $(VENV)/installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # The runs behind docs/reproduction.md: make reproduce TABLE=rotated-mnist DEVICE=cuda
-# With MISSING=yes, only those that docs/tables does not have yet.
+# With MISSING=yes, only those that reproduction/tables does not have yet.
 TABLE ?= rotated-mnist
 DEVICE ?= cpu
 reproduce: $(VENV)/installed
@@ -47,8 +47,8 @@ bench: $(VENV)/installed
 	$(BIN)/python bench/growth.py
 
 lint: $(VENV)/installed
-	$(BIN)/ruff check src tests bench docs experiments
-	$(BIN)/ruff format --check src tests bench docs experiments
+	$(BIN)/ruff check src tests bench docs
+	$(BIN)/ruff format --check src tests bench docs
 	$(BIN)/lint-imports
 
 types: $(VENV)/installed

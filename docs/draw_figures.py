@@ -2,8 +2,8 @@
 
     python docs/draw_figures.py
 
-The results in them come from docs/tables. `make docs` draws them, and a test checks that they are
-up to date.
+The results in them come from reproduction/tables. `make docs` draws them, and a test checks that
+they are up to date.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ from farshore.runs.store.store import Store, row
 from farshore.runs.transfer import Matrix
 
 HERE = Path(__file__).parent
-TABLES = HERE / "tables"
-EXPERIMENTS = HERE.parent / "experiments"
+TABLES = HERE.parent / "reproduction" / "tables"
+EXPERIMENTS = HERE.parent / "reproduction" / "experiments"
 SCORE = "target_score_unseen"
 # On covertype: the score if the classes of the target were as frequent as in its area.
 AS_IT_IS = "target_score_as_it_is"

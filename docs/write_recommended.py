@@ -1,8 +1,8 @@
 """Generate docs/recommended.md: the recommended method beside others, over orders and targets.
 
 `python docs/write_recommended.py --collect RUNS` first copies the finished runs of the experiment
-`recommended` from a store into docs/tables/recommended.csv, which is committed; the page is made
-from that table alone. `make docs` writes the page, and a test checks that it is up to date.
+`recommended` from a store into reproduction/tables/recommended.csv, which is committed; the page is
+made from that table alone. `make docs` writes the page, and a test checks that it is up to date.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Generate docs/reproduction.md: our numbers beside the paper's, claim by claim.
 
 `python docs/write_reproduction.py --collect RUNS` first copies the finished runs of the experiments
-below from a store into docs/tables/*.csv, which are committed; the page is made from those
+below from a store into reproduction/tables/*.csv, which are committed; the page is made from those
 tables alone. `make docs` writes the page, and a test checks that it is up to date.
 """
 

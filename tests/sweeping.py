@@ -14,7 +14,7 @@ from farshore.runs.plan.experiment import Experiment, make_book
 from farshore.runs.plan.plan import Plan, make_plan
 from farshore.runs.store.store import MEASURED, Store, tidy_table
 
-EXPERIMENTS = Path(__file__).resolve().parents[1] / "experiments"
+EXPERIMENTS = Path(__file__).resolve().parents[1] / "reproduction" / "experiments"
 
 
 class Here(Engine):

@@ -110,7 +110,7 @@ def test_the_commands_of_a_page_run_nothing_from_a_result() -> None:
     assert not any(line.startswith("rm") for line in lines)
     assert all("\n" not in line for line in lines)
     swept = next(line for line in lines if line.startswith("farshore sweep"))
-    assert shlex.split(swept)[2] == "experiments/a; rm -rf ~.yaml"
+    assert shlex.split(swept)[2] == "reproduction/experiments/a; rm -rf ~.yaml"
 
 
 def test_a_page_escapes_names(tmp_path: Path) -> None:

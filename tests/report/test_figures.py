@@ -136,7 +136,9 @@ def test_without_an_overlay_groups_have_neutral_names_and_colours() -> None:
 
 
 def test_the_paper_names_an_experiment_for_a_figure_that_has_no_data() -> None:
-    with pytest.raises(FarshoreError, match=r"it needs .* \(experiments/orders.yaml\)$"):
+    with pytest.raises(
+        FarshoreError, match=r"it needs .* \(reproduction/experiments/orders.yaml\)$"
+    ):
         draw_one("orders", [], PAPER)
     with pytest.raises(FarshoreError, match=r"one order of the sources$"):
         draw_one("orders", [], NO_OVERLAY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -177,3 +178,12 @@ def test_selection_that_leaves_sources_out_needs_all_its_runs(tmp_path: Path) ->
     cell = row(only(build_report(tmp_path)), "er").cells["heart-hospitals"]
     assert cell.values == pytest.approx((40, 90))
     assert (cell.status, cell.trials) == (Status.PARTIAL, 1)
+
+
+def test_the_next_command_sweeps_the_file_that_is_recorded_with_the_runs(tmp_path: Path) -> None:
+    plan = filled(tmp_path, experiment(part=BOTH), steady)
+    (tmp_path / plan.runs[0].name / "result.json").unlink()
+    words = shlex.split(build_report(tmp_path).next_command)
+    assert words[:2] == ["farshore", "sweep"]
+    assert Path(words[2]).is_file()
+    assert words[3:] == ["--runs", str(tmp_path)]

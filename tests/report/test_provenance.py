@@ -102,8 +102,8 @@ def test_runs_without_a_recorded_experiment_name_it(tmp_path: Path) -> None:
     filled(tmp_path, experiment(part=PART), lambda planned: 0.5, record=False)
     commands = build_report(tmp_path).provenance.commands
     assert (
-        "farshore sweep experiments/toy.yaml --runs runs-again  # this file is not recorded with "
-        "the runs" in commands
+        "farshore sweep reproduction/experiments/toy.yaml --runs runs-again  # this file is not "
+        "recorded with the runs" in commands
     )
 
 

@@ -97,7 +97,8 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     drawings = draw_all(all_runs(folder), PAPER)
     assert [drawing.name for drawing in drawings] == list(FIGURES)
     provenance = Provenance(
-        (("version", "1"),), ("farshore sweep experiments/main.yaml", "farshore report runs")
+        (("version", "1"),),
+        ("farshore sweep reproduction/experiments/main.yaml", "farshore report runs"),
     )
     report = Report("The main table", (printed_table("main"),), provenance, (HOSTILE,))
     path = folder / "report.html"
@@ -387,7 +388,7 @@ def test_the_commands_can_be_copied(opened) -> None:
     assert until(lambda: tab.inner_text(".copy") == "Copied")
     assert (
         tab.evaluate("navigator.clipboard.readText()")
-        == "farshore sweep experiments/main.yaml\nfarshore report runs"
+        == "farshore sweep reproduction/experiments/main.yaml\nfarshore report runs"
     )
 
 
@@ -420,7 +421,7 @@ def test_umap_projects_the_same_features_the_same_way() -> None:
 def test_the_page_of_the_small_experiment_is_built_in_time_and_draws(
     opened, tmp_path: Path
 ) -> None:
-    """Every method of experiments/small.yaml with one step: the page has the same size and cost."""
+    """Every method of the experiment `small` with one step: the page has the same size and cost."""
     small = read_experiment(EXPERIMENTS / "small.yaml")
     shorter = small.model_copy(update={"parts": [small.parts[0].model_copy(update={"steps": 1})]})
     swept(shorter, tmp_path / "runs")

@@ -47,7 +47,9 @@ if TYPE_CHECKING:
 
 
 def sweep(
-    file: Annotated[Path, typer.Argument(help="experiment, for example experiments/small.yaml")],
+    file: Annotated[
+        Path, typer.Argument(help="experiment, for example reproduction/experiments/small.yaml")
+    ],
     runs: RunsOption = Path("runs"),
     engine: EngineOption = "local",
     address: AddressOption = None,
@@ -91,7 +93,7 @@ def sweep(
     may be killed at any time: the same command resumes it and repeats at most the domains that were
     in progress.
 
-    Example: farshore sweep experiments/small.yaml --workers 2
+    Example: farshore sweep reproduction/experiments/small.yaml --workers 2
     """
     from ..base.files import check_writable
     from ..methods.optimization import choose_device

@@ -25,7 +25,7 @@ def next_step(
         command = (
             compare_commands(experiment, folder)[0]
             if compared
-            else f"farshore sweep {shlex.quote(f'experiments/{experiment.name}.yaml')}{folder}"
+            else f"farshore sweep {_recorded(experiment, runs)}{folder}"
         )
         return command, "finish the runs that are missing"
     if experiment is None or not compared:
@@ -49,6 +49,11 @@ def next_step(
             "train the model that you deploy, one site after another",
         )
     return OWN_DATA, "ask the same question about your own data"
+
+
+def _recorded(experiment: Experiment, runs: Path) -> str:
+    """The file of the experiment that a sweep writes into the folder of runs."""
+    return shlex.quote(f"{runs}/experiments/{experiment.name}.yaml")
 
 
 def _again(experiment: Experiment, part: object, folder: str) -> str:

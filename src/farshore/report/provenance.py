@@ -94,8 +94,8 @@ def commands(used: Sequence[Used], experiments: Mapping[str, Experiment]) -> lis
     recorded = {experiment.name for experiment in experiments.values()}
     unrecorded = sorted(_unrecorded(used, recorded))
     lines += [
-        f"farshore sweep {quote(f'experiments/{name}.yaml')} --runs {AGAIN}{device}  # this file "
-        "is not recorded with the runs"
+        f"farshore sweep {quote(f'reproduction/experiments/{name}.yaml')} --runs {AGAIN}{device}"
+        "  # this file is not recorded with the runs"
         for name in unrecorded
     ]
     lines += [run_command(item.result.run) for item in used if item.alone]

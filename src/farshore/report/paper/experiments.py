@@ -36,9 +36,9 @@ BESIDE: dict[str, Beside] = {
 }
 # Experiments with the data for a figure.
 EXAMPLES: dict[str, str] = {
-    "naive-tailored": "experiments/naive_vs_tailored.yaml",
-    "memory": "experiments/memory_50.yaml",
-    "orders": "experiments/orders.yaml",
-    "sensitivity": "experiments/sensitivity.yaml",
-    "features": "experiments/feature_space.yaml",
+    "naive-tailored": "reproduction/experiments/naive_vs_tailored.yaml",
+    "memory": "reproduction/experiments/memory_50.yaml",
+    "orders": "reproduction/experiments/orders.yaml",
+    "sensitivity": "reproduction/experiments/sensitivity.yaml",
+    "features": "reproduction/experiments/feature_space.yaml",
 }
