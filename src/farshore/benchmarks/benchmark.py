@@ -14,6 +14,7 @@ from ..data.preprocessing import Preprocessing
 from ..data.scenario import Metric, Scenario, arrange
 from ..data.seal import SealedTarget
 from ..errors import FarshoreError, unknown
+from ..networks.build import plain_network_settings
 from .options import BenchmarkOptions
 from .own.hidden import hide_domains
 
@@ -43,6 +44,8 @@ class Benchmark(ABC):
     memory: ClassVar[int]
     # The name of the settings profile that provides the defaults of method settings.
     profile: ClassVar[str] = "default"
+    # Whether that profile is the one that suits the network of a run instead.
+    profile_follows_network: ClassVar[bool] = False
     settings: ClassVar[Mapping[str, Any]] = {}
     # The embedded benchmark with the same kind of inputs, used to run an experiment at tiny scale.
     stand_in: ClassVar[str] = "rotated-digits"
@@ -74,6 +77,17 @@ class Benchmark(ABC):
     def usual_network(cls) -> str:
         """Return the network that is used if no other is named."""
         return cls.network
+
+    @classmethod
+    def normal_network(
+        cls, network: str | None, settings: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> tuple[str | None, dict[str, Any], dict[str, Any]]:
+        """Return network, its settings and the options as a run in its normal form has them.
+
+        `network` is None if the benchmark's own is used.
+        """
+        plain = plain_network_settings(network or cls.usual_network(), settings)
+        return network, plain, dict(options)
 
     def domain_names(self) -> tuple[str, ...]:
         """Return all domains in their usual order."""

@@ -19,7 +19,6 @@ from torch import Tensor
 from ..base.origin import hardware, versions
 from ..base.randomness import generator
 from ..benchmarks import BENCHMARKS
-from ..benchmarks.own.own_images import OwnImages
 from ..benchmarks.source import make_scenario
 from ..data.domain import Domain
 from ..data.inputs import Inputs
@@ -263,14 +262,12 @@ def _network_settings(run: Run, scenario: Scenario) -> dict[str, Any]:
 
 
 def _profile(run: Run, scenario: Scenario) -> str:
-    """The settings profile: the benchmark's own, unless only a classifier is trained.
-
-    For own images it also depends on whether the network is pretrained.
+    """The settings profile: the benchmark's own, unless only a classifier is trained or the
+    network decides.
     """
     network, of_network = run.network or scenario.network, _network_settings(run, scenario)
     train = train_by_settings({**scenario.settings, **run.settings}, network, of_network)
-    own = issubclass(BENCHMARKS.get(run.benchmark), OwnImages)
-    if train != "head" and not own:
+    if train != "head" and not BENCHMARKS.get(run.benchmark).profile_follows_network:
         return scenario.profile
     shape = tuple(scenario.sources[0].inputs.shape[1:])
     return usual_profile(shape, train, network, of_network)

@@ -7,11 +7,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..benchmarks import BENCHMARKS
-from ..benchmarks.benchmark import Benchmark
-from ..benchmarks.own.own_images import OwnImages
 from ..errors import FarshoreError, unknown
 from ..methods.optimization import choose_device
-from ..networks.build import plain_network_settings, settle_network
 from ..settings import RunSettings, divide, explain
 from . import catalog
 
@@ -68,7 +65,9 @@ class Run(BaseModel):
         """
         kind = BENCHMARKS.get(self.benchmark)
         entry = catalog.find(self.method)
-        network, network_settings, options = _normal_network(self, kind)
+        network, network_settings, options = kind.normal_network(
+            self.network, self.network_settings, self.options
+        )
         try:
             for_method, for_run = divide(self.settings, entry.Settings)
             plain = entry.Settings.plain(for_method) | RunSettings.plain(for_run)
@@ -83,28 +82,3 @@ class Run(BaseModel):
                 "network_settings": network_settings,
             }
         )
-
-
-def _normal_network(
-    run: Run, kind: type[Benchmark]
-) -> tuple[str | None, dict[str, Any], dict[str, Any]]:
-    """The run's network, its settings, and the benchmark's options.
-
-    For own images, all of it is stated explicitly: the default network depends on the weights that
-    are available, and the size of the images depends on the network.
-    """
-    options = dict(run.options)
-    if not issubclass(kind, OwnImages):
-        name = run.network or kind.usual_network()
-        return run.network, plain_network_settings(name, run.network_settings), options
-    network = run.network
-    if network is None:
-        network = "resnet18" if "weights" in run.network_settings else kind.usual_network()
-    settings = plain_network_settings(network, run.network_settings)
-    wanted = kind.Options.build(options, kind.name)
-    if wanted.size is None or wanted.interpolation is None:  # type: ignore[attr-defined]
-        form = settle_network(network, settings).form
-        options = {"size": form.size, "interpolation": form.interpolation} | {
-            name: value for name, value in options.items() if value is not None
-        }
-    return network, settings, options

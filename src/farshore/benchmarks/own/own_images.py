@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import pandas as pd
@@ -13,6 +14,7 @@ from pydantic import BaseModel, Field
 from ...data.downloads.weights import usual_image_network
 from ...data.images.image_folder import ImageSource, broken_notes, find_broken
 from ...errors import FarshoreError
+from ...networks.build import settle_network
 from .own import OwnBenchmark
 from .own_rows import ImageRows
 
@@ -47,6 +49,7 @@ class OwnImages(OwnBenchmark):
     # The network that is used without ImageNet weights; see `usual_network`.
     network = "histogram"
     profile = "frozen-features"
+    profile_follows_network = True
     options: Any
     # Broken images by the checksum of all of them: found once per process.
     _broken: ClassVar[dict[str, dict[str, str]]] = {}
@@ -55,6 +58,27 @@ class OwnImages(OwnBenchmark):
     def usual_network(cls) -> str:
         """Return resnet18 if its ImageNet weights are available, otherwise `histogram`."""
         return usual_image_network()
+
+    @classmethod
+    def normal_network(
+        cls, network: str | None, settings: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> tuple[str | None, dict[str, Any], dict[str, Any]]:
+        """Return all of it, nothing left open.
+
+        The usual network depends on the weights that are available, and the size of the images on
+        the network.
+        """
+        if network is None:
+            network = "resnet18" if "weights" in settings else cls.usual_network()
+        network, plain, given = super().normal_network(network, settings, options)
+        assert network is not None
+        wanted = cls.Options.build(given, cls.name)
+        if wanted.size is None or wanted.interpolation is None:  # type: ignore[attr-defined]
+            form = settle_network(network, plain).form
+            given = {"size": form.size, "interpolation": form.interpolation} | {
+                name: value for name, value in given.items() if value is not None
+            }
+        return network, plain, given
 
     @abstractmethod
     def list_all(self) -> tuple[pd.DataFrame, list[ImageSource], list[str], list[str]]:
