@@ -25,10 +25,10 @@ soak: $(VENV)/installed
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m soak
 
 docs: $(VENV)/installed
-	$(BIN)/python docs/write_methods.py
-	$(BIN)/python docs/write_reproduction.py
-	$(BIN)/python docs/write_recommended.py
-	$(BIN)/python docs/draw_figures.py
+	$(BIN)/python -m reproduction.pages.methods
+	$(BIN)/python -m reproduction.pages.reproduction
+	$(BIN)/python -m reproduction.pages.recommended
+	$(BIN)/python -m reproduction.pages.figures
 
 # The documentation site, in build/site; every warning is an error.
 site: $(VENV)/installed
@@ -39,7 +39,7 @@ site: $(VENV)/installed
 TABLE ?= rotated-mnist
 DEVICE ?= cpu
 reproduce: $(VENV)/installed
-	$(BIN)/python docs/reproduce.py --table $(TABLE) --device $(DEVICE) $(if $(MISSING),--missing)
+	$(BIN)/python -m reproduction.run --table $(TABLE) --device $(DEVICE) $(if $(MISSING),--missing)
 
 bench: $(VENV)/installed
 	$(BIN)/python bench/step_cost.py
@@ -47,8 +47,8 @@ bench: $(VENV)/installed
 	$(BIN)/python bench/growth.py
 
 lint: $(VENV)/installed
-	$(BIN)/ruff check src tests bench docs
-	$(BIN)/ruff format --check src tests bench docs
+	$(BIN)/ruff check src tests bench docs reproduction
+	$(BIN)/ruff format --check src tests bench docs reproduction
 	$(BIN)/lint-imports
 
 types: $(VENV)/installed

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 
 import pytest
+
+from reproduction.pages import methods
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def test_the_page_of_methods_is_what_the_methods_say() -> None:
-    spec = importlib.util.spec_from_file_location(
-        "write_methods", ROOT / "docs" / "write_methods.py"
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert (ROOT / "docs" / "methods.md").read_text() == module.text(), "run `make docs`"
+    assert methods.PAGE.read_text() == methods.text(), "run `make docs`"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

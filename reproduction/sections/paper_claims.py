@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
-from claims import BENCHMARKS, REPLAY, TAILORED, between, group, pooled, verdict
-from paper_scores import paper_numbers, papers_scores
-from protocol_tables import ABLATIONS, Ablation
-from tidy_tables import listed, rows_of, scores, signed
-
 from farshore.results.over_units import paired_difference
+from reproduction.finished_runs import listed, rows_of, scores, signed
+from reproduction.paper_scores import paper_numbers, papers_scores
+from reproduction.sections.claims import (
+    BENCHMARKS,
+    REPLAY,
+    TAILORED,
+    between,
+    group,
+    pooled,
+    verdict,
+)
+from reproduction.sections.search import ABLATIONS, Ablation
 
 # The groups of baselines that the paper compares with, each with the lead that it states.
 GROUPS = {

@@ -1,6 +1,7 @@
 """What docs/reproduction.md says in words is what its tables show.
 
-Where new runs change a fact, the sentence in docs/reproduction-head.md must change, too.
+Where new runs change a fact, the sentence in
+reproduction/pages/reproduction-head.md must change, too.
 """
 
 from __future__ import annotations
@@ -8,21 +9,24 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-import claims
-import column_tables
-import covertype_tables
 import pandas as pd
-import paper_claims
 import pytest
-import sensitivity_tables
-from claims import BENCHMARKS, REPLAY, TAILORED, above_zero, group, pooled
-from covertype_tables import LEARNED, READINGS, SOURCES, close, close_on_target, in_order
-from paper_scores import near, papers_scores
-from protocol_tables import ABLATIONS, by_trial, selected, whole
-from tidy_tables import AS_IT_IS, SCORE, means, rows_of, scores, table
-from write_reproduction import best_replay
 
 from farshore.results.over_units import Difference, Scores, over_units, paired_difference
+from reproduction.finished_runs import AS_IT_IS, SCORE, means, rows_of, scores, table
+from reproduction.pages.reproduction import best_replay
+from reproduction.paper_scores import near, papers_scores
+from reproduction.sections import claims, covertype, paper_claims, rotated_mnist, sensitivity
+from reproduction.sections.claims import BENCHMARKS, REPLAY, TAILORED, above_zero, group, pooled
+from reproduction.sections.covertype import (
+    LEARNED,
+    READINGS,
+    SOURCES,
+    close,
+    close_on_target,
+    in_order,
+)
+from reproduction.sections.search import ABLATIONS, by_trial, selected, whole
 
 OPEN = {"sarl", "shot++"}  # have not run in enough orders of rotated-mnist
 ABOUT_EIGHT = {
@@ -139,7 +143,7 @@ def test_which_methods_have_not_run_in_enough_orders() -> None:
 
 
 def test_the_fitted_order_and_the_last_source() -> None:
-    paper = column_tables.papers_column()["finetune"]
+    paper = rotated_mnist.papers_column()["finetune"]
     plain = all_orders("rotated-mnist")["finetune"]
     distance = {
         order: abs(values[key] - paper[0]) for order, values in plain.items() for key in values
@@ -159,7 +163,7 @@ def test_the_fitted_order_and_the_last_source() -> None:
 def test_which_last_source_fits_which_methods() -> None:
     frame = rows_of("all_orders", "rotated-mnist")
     ends = frame["order"].map(last_source)
-    paper = column_tables.papers_column()
+    paper = rotated_mnist.papers_column()
     fits = {
         end: {
             name
@@ -178,7 +182,7 @@ def test_which_last_source_fits_which_methods() -> None:
 
 
 def test_what_the_search_in_the_fitted_order_leaves_open() -> None:
-    paper, defaults = column_tables.papers_column(), means(table("fitted_order"))
+    paper, defaults = rotated_mnist.papers_column(), means(table("fitted_order"))
     frame = whole(table("searched_order"))
     chosen = 100 * selected(frame).groupby("method")[SCORE].mean()
     assert {"cope", "sarl"}.isdisjoint(chosen.index)
@@ -190,7 +194,7 @@ def test_what_the_search_in_the_fitted_order_leaves_open() -> None:
         for name, score in found.items()
         if name in paper and near(score, paper[name])
     }
-    main = {name for name in paper if column_tables.in_main_table(name)}
+    main = {name for name in paper if rotated_mnist.in_main_table(name)}
     assert main - closed == {"cope", "sarl", "fdr"}
     assert len(main & closed) >= 15
 
@@ -202,7 +206,7 @@ def reading(method: str, benchmark: str, column: str = SCORE) -> dict[str, float
 
 
 def test_what_the_readings_show() -> None:
-    paper = column_tables.papers_column()
+    paper = rotated_mnist.papers_column()
     sarl = reading("sarl", "rotated-mnist")
     close = {name for name, score in sarl.items() if near(score, paper["sarl"])}
     assert close == {'{"stable_weight": 0.0}', '{"warmup_steps": 1000}'}
@@ -231,27 +235,27 @@ def test_which_methods_score_about_eight_percent_on_covertype() -> None:
     low = {
         each.name: [
             order
-            for order in covertype_tables.orders()
+            for order in covertype.orders()
             if means(in_order(each, order), each.target)["finetune"][0] < 10
         ]
         for each in READINGS
     }
     assert [len(found) for found in low.values()] == [0, 3, 4]
-    best = covertype_tables.fitted()
+    best = covertype.fitted()
     balanced, *others = READINGS
-    most = max(close_on_target(balanced, order) for order in covertype_tables.orders())
+    most = max(close_on_target(balanced, order) for order in covertype.orders())
     naive = ABOUT_EIGHT - {"finetune", "ewc"}
     for each in others:
         assert best in low[each.name]
         assert close_on_target(each, best) > most
         alike = [
             order
-            for order in covertype_tables.orders()
+            for order in covertype.orders()
             if all(means(in_order(each, order), each.target)[name][0] < 10 for name in naive)
         ]
         assert len(alike) == 3
         assert set(alike) <= set(low[each.name])
-        for order in covertype_tables.orders():
+        for order in covertype.orders():
             if last_source(order) == "comanche":
                 fewer = close_on_target(balanced, order) - close_on_target(each, order)
                 assert fewer >= 3
@@ -259,19 +263,19 @@ def test_which_methods_score_about_eight_percent_on_covertype() -> None:
     apart = {
         (each.name, order): abs(means(in_order(each, order), SOURCES)["finetune"][0] - theirs)
         for each in LEARNED
-        for order in covertype_tables.orders()
+        for order in covertype.orders()
     }
     assert apart["balanced", best] > apart["all natural", best]
     nearest = sorted(apart, key=lambda key: apart[key])[:2]
     assert [(name, last_source(order)) for name, order in nearest] == [("balanced", "comanche")] * 2
-    known = set(covertype_tables.shared(SOURCES))
-    for order in covertype_tables.orders():
+    known = set(covertype.shared(SOURCES))
+    for order in covertype.orders():
         counts = [len(close(in_order(each, order), SOURCES) & known) for each in LEARNED]
         assert abs(counts[0] - counts[1]) <= 2
 
 
 def test_what_the_search_shows_with_natural_classes() -> None:
-    runs = covertype_tables.chosen_runs(covertype_tables.NATURAL)
+    runs = covertype.chosen_runs(covertype.NATURAL)
     scored = 100 * runs.set_index("method")[AS_IT_IS]
     for name in ("finetune", "naive-cl-mmd", "naive-cl-vrex", "si"):
         assert all(score < 10 or score > 45 for score in scored[name]), name
@@ -281,7 +285,7 @@ def test_what_the_search_shows_with_natural_classes() -> None:
         mean, error = means(runs, AS_IT_IS)[name]
         assert abs(mean - paper[name][0]) < 3, name
         assert error > 6, name
-    chosen = {each: covertype_tables.chosen_runs(each) for each in READINGS}
+    chosen = {each: covertype.chosen_runs(each) for each in READINGS}
     both = set.intersection(*(set(frame["method"]) for frame in chosen.values()))
     counts = [len(close(frame, each.target) & both) for each, frame in chosen.items()]
     assert counts[0] > max(counts[1:])
@@ -309,7 +313,7 @@ def test_what_the_drawn_orders_show() -> None:
     assert set(ends[chosen["method"] == "finetune"]) == {"15", "30"}
     others = ends[chosen["method"] != "finetune"]
     assert others.isin(["15", "30"]).mean() > 0.5
-    paper = column_tables.papers_column()
+    paper = rotated_mnist.papers_column()
     rest = chosen[chosen["method"].isin(paper) & (chosen["method"] != "finetune")]
     below = [
         100 * score < paper[name][0]
@@ -325,11 +329,11 @@ def test_what_the_drawn_orders_show() -> None:
 
 
 def test_large_weights_do_harm_on_rotated_mnist() -> None:
-    changes = sensitivity_tables.changes_by_weight("rotated-mnist", claims.PENALISED)
+    changes = sensitivity.changes_by_weight("rotated-mnist", claims.PENALISED)
     harmful = {
         key
         for key, by_value in changes.items()
-        if any(change.mean < -sensitivity_tables.GREAT_HARM for change in by_value.values())
+        if any(change.mean < -sensitivity.GREAT_HARM for change in by_value.values())
     }
     assert harmful == {
         ("cl-vrex", "penalty_weight"),

@@ -1,8 +1,9 @@
 """Generate docs/recommended.md: the recommended method beside others, over orders and targets.
 
-`python docs/write_recommended.py --collect RUNS` first copies the finished runs of the experiment
-`recommended` from a store into reproduction/tables/recommended.csv, which is committed; the page is
-made from that table alone. `make docs` writes the page, and a test checks that it is up to date.
+`python -m reproduction.pages.recommended --collect RUNS` first copies the finished runs of the
+experiment `recommended` from a store into reproduction/tables/recommended.csv, which is committed;
+the page is made from that table alone. `make docs` writes the page, and a test checks that it is up
+to date.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from tidy_tables import collect, filled, interval, markdown, rows_of, scores, table
 
 from farshore.results.over_units import (
     FEWEST_UNITS,
@@ -24,10 +24,11 @@ from farshore.results.over_units import (
     paired_difference,
 )
 from farshore.systems.committee.entry import BestSettings
+from reproduction import DOCS
+from reproduction.finished_runs import collect, filled, interval, markdown, rows_of, scores, table
 
-HERE = Path(__file__).parent
-PAGE = HERE / "recommended.md"
-HEAD = HERE / "recommended-head.md"
+PAGE = DOCS / "recommended.md"
+HEAD = Path(__file__).parent / "recommended-head.md"
 NAME = "recommended"
 # The data sets, and what counts once on each.
 UNITS = {

@@ -1,8 +1,8 @@
 """Generate docs/reproduction.md: our numbers beside the paper's, claim by claim.
 
-`python docs/write_reproduction.py --collect RUNS` first copies the finished runs of the experiments
-below from a store into reproduction/tables/*.csv, which are committed; the page is made from those
-tables alone. `make docs` writes the page, and a test checks that it is up to date.
+`python -m reproduction.pages.reproduction --collect RUNS` first copies the finished runs of the
+experiments below from a store into reproduction/tables/*.csv, which are committed; the page is made
+from those tables alone. `make docs` writes the page, and a test checks that it is up to date.
 """
 
 from __future__ import annotations
@@ -14,21 +14,12 @@ from pathlib import Path
 from statistics import median
 
 import pandas as pd
-from claims import BENCHMARKS, PENALISED, REPLAY, TAILORED, claims_section, pooled
-from column_tables import column_section, last_section, searched_section
-from covertype_tables import (
-    cope_section,
-    methods_table,
-    orders_table,
-    search_section,
-    second_section,
-    share_section,
-)
-from paper_claims import gains_section, leads_section
-from paper_scores import paper_numbers, papers_scores, printed
-from protocol_tables import ablated_section, protocol_section
-from sensitivity_tables import sensitivity_section
-from tidy_tables import (
+
+from farshore.benchmarks.source import make_benchmark
+from farshore.results.over_units import FEWEST_UNITS, over_units, paired_difference
+from farshore.runs import catalog
+from reproduction import DOCS
+from reproduction.finished_runs import (
     collect,
     filled,
     interval,
@@ -40,14 +31,30 @@ from tidy_tables import (
     signed,
     table,
 )
+from reproduction.paper_scores import paper_numbers, papers_scores, printed
+from reproduction.sections.claims import (
+    BENCHMARKS,
+    PENALISED,
+    REPLAY,
+    TAILORED,
+    claims_section,
+    pooled,
+)
+from reproduction.sections.covertype import (
+    cope_section,
+    methods_table,
+    orders_table,
+    search_section,
+    second_section,
+    share_section,
+)
+from reproduction.sections.paper_claims import gains_section, leads_section
+from reproduction.sections.rotated_mnist import column_section, last_section, searched_section
+from reproduction.sections.search import ablated_section, protocol_section
+from reproduction.sections.sensitivity import sensitivity_section
 
-from farshore.benchmarks.source import make_benchmark
-from farshore.results.over_units import FEWEST_UNITS, over_units, paired_difference
-from farshore.runs import catalog
-
-HERE = Path(__file__).parent
-PAGE = HERE / "reproduction.md"
-HEAD = HERE / "reproduction-head.md"
+PAGE = DOCS / "reproduction.md"
+HEAD = Path(__file__).parent / "reproduction-head.md"
 # The data sets of the search with drawn orders.
 SEARCHED = (*BENCHMARKS, "covertype-natural")
 # In the order of their importance.

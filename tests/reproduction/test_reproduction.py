@@ -2,59 +2,36 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
-import claims
-import column_tables
-import covertype_rows
-import covertype_tables
 import pandas as pd
-import protocol_tables
 import pytest
 import reporting
-import sensitivity_tables
-import tidy_tables
 
 from farshore.errors import FarshoreError
 from farshore.results.over_units import Difference
 from farshore.runs.plan.plan import Plan
 from farshore.runs.store.store import Store
 from farshore.runs.transfer import backward_transfer
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def script(path: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+from reproduction import ROOT, TABLES, covertype_rows, finished_runs, run
+from reproduction.pages import reproduction
+from reproduction.sections import claims, covertype, rotated_mnist, search, sensitivity
 
 
-@pytest.fixture(scope="module")
-def writer() -> ModuleType:
-    return script("docs/write_reproduction.py")
+def test_the_page_is_made_from_the_committed_tables() -> None:
+    assert reproduction.PAGE.read_text() == reproduction.text(), "run `make docs`"
+    assert sum(path.stat().st_size for path in TABLES.iterdir()) < 5_000_000
 
 
-def test_the_page_is_made_from_the_committed_tables(writer: ModuleType) -> None:
-    assert writer.PAGE.read_text() == writer.text(), "run `make docs`"
-    assert sum(path.stat().st_size for path in tidy_tables.TABLES.iterdir()) < 5_000_000
-
-
-def test_every_table_is_of_an_experiment_and_carries_all_metrics(writer: ModuleType) -> None:
-    tables = sorted(path.stem for path in tidy_tables.TABLES.glob("*.csv"))
-    assert set(tables) <= {*writer.COLLECTED, "recommended"}
+def test_every_table_is_of_an_experiment_and_carries_all_metrics() -> None:
+    tables = sorted(path.stem for path in TABLES.glob("*.csv"))
+    assert set(tables) <= {*reproduction.COLLECTED, "recommended"}
     for name in tables:
-        frame = tidy_tables.table(name)
+        frame = finished_runs.table(name)
         done = frame[frame["status"] == "done"]
         assert len(done)
         for metric in ("accuracy", "macro_f1", "balanced_accuracy", "log_loss"):
@@ -137,8 +114,8 @@ def test_sensitivity_is_paired_with_the_default_in_the_same_orders(
             row("a,b", 0.4, '{"alignment_weight": 0.1}'),
         ],
     }
-    monkeypatch.setattr(sensitivity_tables, "rows_of", lambda name, _: pd.DataFrame(frames[name]))
-    changes = sensitivity_tables.changes_by_weight("covertype", ["cl-coral"])
+    monkeypatch.setattr(sensitivity, "rows_of", lambda name, _: pd.DataFrame(frames[name]))
+    changes = sensitivity.changes_by_weight("covertype", ["cl-coral"])
     assert set(changes) == {("cl-coral", "penalty_weight"), ("cl-coral", "alignment_weight")}
     [(value, change)] = changes["cl-coral", "penalty_weight"].items()
     assert (value, change.units) == (10.0, 2)
@@ -153,7 +130,7 @@ def test_sensitivity_is_paired_with_the_default_in_the_same_orders(
         row("a,b", 0.52, '{"alignment_weight": 1.0}'),
         row("b,a", 0.7, '{"alignment_weight": 1.0}'),
     ]
-    changes = sensitivity_tables.changes_by_weight("covertype", ["cl-coral"])
+    changes = sensitivity.changes_by_weight("covertype", ["cl-coral"])
     assert set(changes["cl-coral", "alignment_weight"]) == {0.1}
     assert changes["cl-coral", "penalty_weight"][10.0].mean == pytest.approx(1.0)
 
@@ -163,13 +140,13 @@ def test_scores_are_compared_with_the_paper_by_the_last_source(
 ) -> None:
     scores = {"0": 0.2, "15": 0.39, "30": 0.6, "45": 0.8}  # the paper's fine-tuning: 39.5 ± 1.7
     rows = [
-        {"method": name, "order": f"{first},{last}", "run_seed": 0, tidy_tables.SCORE: score}
+        {"method": name, "order": f"{first},{last}", "run_seed": 0, finished_runs.SCORE: score}
         for name, gain in (("finetune", 0.0), ("cope", 0.01))  # the paper's cope: 68.7 ± 3.2
         for last, score in ((last, score + gain) for last, score in scores.items())
         for first in ("a", "b")
     ]
-    monkeypatch.setattr(column_tables, "rows_of", lambda *_: pd.DataFrame(rows))
-    text = column_tables.last_section()
+    monkeypatch.setattr(rotated_mnist, "rows_of", lambda *_: pd.DataFrame(rows))
+    text = rotated_mnist.last_section()
     assert "1 of 2 systems are near" in text
     assert "with no last source: `cope`." in text
     assert "| `finetune` | 20.0 | **39.0** | 60.0 | 80.0 | 39.5 ± 1.7 |" in text
@@ -188,7 +165,7 @@ def test_the_target_as_it_is_weights_the_recalls_by_class_size() -> None:
 
 def test_readings_of_balance_are_compared_with_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:
     # The paper's fine-tuning: 8.1 ± 0.0 on the target, 64.3 ± 0.5 on the sources; fdr: 38.3, 80.0.
-    balanced, natural = covertype_tables.LEARNED
+    balanced, natural = covertype.LEARNED
     target = {
         balanced.benchmark: {"finetune": (0.3, 0.2), "fdr": (0.38, 0.4)},
         natural.benchmark: {"finetune": (0.09, 0.08), "fdr": (0.5, 0.39)},
@@ -202,27 +179,27 @@ def test_readings_of_balance_are_compared_with_the_paper(monkeypatch: pytest.Mon
                 "run_seed": seed,
                 "trial": trial,
                 "source_validation_score": trial / 100,
-                tidy_tables.SCORE: score,
-                tidy_tables.AS_IT_IS: as_it_is if order == "b,a" else 0.99,
-                covertype_tables.SOURCES: 0.65,
+                finished_runs.SCORE: score,
+                finished_runs.AS_IT_IS: as_it_is if order == "b,a" else 0.99,
+                covertype.SOURCES: 0.65,
             }
             for name, (score, as_it_is) in target[benchmark].items()
             for order in ("a,b", "b,a")
             for seed in (1, 2)
-            for trial in range(protocol_tables.TRIALS)
+            for trial in range(search.TRIALS)
         )
 
-    monkeypatch.setattr(covertype_tables, "rows_of", rows)
-    lines = covertype_tables.orders_table().splitlines()
+    monkeypatch.setattr(covertype, "rows_of", rows)
+    lines = covertype.orders_table().splitlines()
     assert lines[3] == "| b, a | 30.0 | 20.0 | 8.0 | 65.0 | 65.0 | 1 | 1 | 2 | 1 | 1 |"
-    assert covertype_tables.fitted() == "b,a"
+    assert covertype.fitted() == "b,a"
     assert (
         "| `finetune` | 30.0 ± 0.0 | 20.0 ± 0.0 | **8.0 ± 0.0** | **65.0 ± 0.0** | "
         "**65.0 ± 0.0** | 8.1 ± 0.0 | 64.3 ± 0.5 |"
-    ) in covertype_tables.methods_table()
-    monkeypatch.setattr(covertype_tables, "whole", lambda frame: frame[frame["order"] == "b,a"])
+    ) in covertype.methods_table()
+    monkeypatch.setattr(covertype, "whole", lambda frame: frame[frame["order"] == "b,a"])
     assert "1 (balanced), 1 (natural target) and 2 (all natural) of 2" in (
-        covertype_tables.search_section()
+        covertype.search_section()
     )
 
 
@@ -237,27 +214,27 @@ def test_groups_are_averaged_over_shared_orders_and_seeds() -> None:
 
 def test_the_gain_by_learning_is_positive_even_where_much_is_forgotten() -> None:
     matrix = [[0.9, 0.5, 0.3], [0.8, 0.9, 0.4], [0.2, 0.6, 0.9]]
-    assert tidy_tables.gain_by_learning(matrix) == pytest.approx((0.1 + 0.5) / 2)
+    assert finished_runs.gain_by_learning(matrix) == pytest.approx((0.1 + 0.5) / 2)
     assert backward_transfer(matrix) == pytest.approx((-0.7 - 0.3) / 2)
-    assert tidy_tables.gain_by_learning(matrix[:1]) is None
+    assert finished_runs.gain_by_learning(matrix[:1]) is None
 
 
-def test_no_table_has_a_run_that_its_experiment_no_longer_plans(writer: ModuleType) -> None:
+def test_no_table_has_a_run_that_its_experiment_no_longer_plans() -> None:
     # The name of a run changes with the results version of its method and of its data set.
-    for name in (*writer.COLLECTED, "recommended"):
-        recorded = tidy_tables.table(name)["run"]
-        assert set(recorded) <= {planned.name for planned in tidy_tables.planned_runs(name)}
+    for name in (*reproduction.COLLECTED, "recommended"):
+        recorded = finished_runs.table(name)["run"]
+        assert set(recorded) <= {planned.name for planned in finished_runs.planned_runs(name)}
         assert recorded.is_unique, name
 
 
 @pytest.fixture
 def own_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A copy of the tables, which a test may change."""
-    copy = Path(shutil.copytree(tidy_tables.TABLES, tmp_path / "tables"))
-    monkeypatch.setattr(tidy_tables, "TABLES", copy)
-    tidy_tables.table.cache_clear()
+    copy = Path(shutil.copytree(TABLES, tmp_path / "tables"))
+    monkeypatch.setattr(finished_runs, "TABLES", copy)
+    finished_runs.table.cache_clear()
     yield copy
-    tidy_tables.table.cache_clear()
+    finished_runs.table.cache_clear()
 
 
 def test_collecting_adds_to_the_tables_and_replaces_the_same_runs(
@@ -265,15 +242,15 @@ def test_collecting_adds_to_the_tables_and_replaces_the_same_runs(
 ) -> None:
     path, store = own_tables / "readings.csv", Store(tmp_path / "runs")
     known = pd.read_csv(path, dtype=str)
-    tidy_tables.collect(store.runs, ["readings"])  # an empty store: nothing changes
+    finished_runs.collect(store.runs, ["readings"])  # an empty store: nothing changes
     assert pd.read_csv(path, dtype=str).equals(known)
 
-    first, second = tidy_tables.planned_runs("readings")[:2]
+    first, second = finished_runs.planned_runs("readings")[:2]
     for planned in (first, second):
         reporting.write(store.runs, reporting.result(planned.run, 0.25), planned)
     known[known["run"] != first.name].to_csv(path, index=False)  # one is missing, one is there
-    tidy_tables.table.cache_clear()
-    tidy_tables.collect(store.runs, ["readings"])
+    finished_runs.table.cache_clear()
+    finished_runs.collect(store.runs, ["readings"])
     again = pd.read_csv(path, dtype=str)
     others = ~known["run"].isin([first.name, second.name])
     assert sorted(again["run"]) == sorted(known["run"])
@@ -286,41 +263,39 @@ def test_collecting_drops_runs_that_are_no_longer_planned(own_tables: Path, tmp_
     path = own_tables / "readings.csv"
     known = pd.read_csv(path, dtype=str)
     known.assign(run=["0" * 16, *known["run"][1:]]).to_csv(path, index=False)
-    tidy_tables.table.cache_clear()
-    tidy_tables.collect(tmp_path, ["readings"])
+    finished_runs.table.cache_clear()
+    finished_runs.collect(tmp_path, ["readings"])
     assert list(pd.read_csv(path, dtype=str)["run"]) == list(known["run"][1:])
     known[:1].assign(run="0" * 16).to_csv(path, index=False)  # none of them is planned
-    tidy_tables.table.cache_clear()
-    tidy_tables.collect(tmp_path, ["readings"])
-    assert tidy_tables.table("readings").empty
+    finished_runs.table.cache_clear()
+    finished_runs.collect(tmp_path, ["readings"])
+    assert finished_runs.table("readings").empty
 
 
 def test_the_command_covers_every_experiment_of_a_data_set(tmp_path: Path) -> None:
-    reproduce = script("docs/reproduce.py")
     others = ("image_benchmarks", "protocol_ablated")
-    assert reproduce.experiments_of("rotated-mnist") == [
-        name for name in reproduce.COLLECTED if name not in others
+    assert run.experiments_of("rotated-mnist") == [
+        name for name in run.COLLECTED if name not in others
     ]
-    assert "fitted_order" not in reproduce.experiments_of("covertype")
-    assert reproduce.experiments_of("wm811k") == ["image_benchmarks"]
+    assert "fitted_order" not in run.experiments_of("covertype")
+    assert run.experiments_of("wm811k") == ["image_benchmarks"]
     with pytest.raises(FarshoreError, match=r"known: cifar10-c, covertype, .*, wm811k"):
-        reproduce.experiments_of("imagenet")
+        run.experiments_of("imagenet")
 
 
 def test_missing_runs_are_those_that_the_tables_do_not_have(
     own_tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reproduce = script("docs/reproduce.py")
     path = own_tables / "image_benchmarks.csv"
     known = pd.read_csv(path, dtype=str)
     known[1:].to_csv(path, index=False)
-    tidy_tables.table.cache_clear()
+    finished_runs.table.cache_clear()
     # Planned as if the data were here.
     monkeypatch.setattr(
-        reproduce, "make_plan", lambda *_, **__: Plan(runs=tidy_tables.planned_runs(path.stem))
+        run, "make_plan", lambda *_, **__: Plan(runs=finished_runs.planned_runs(path.stem))
     )
-    [everything] = reproduce.make_plans("wm811k", Store(tmp_path), "cpu")
-    [missing] = reproduce.make_plans("wm811k", Store(tmp_path), "cpu", missing=True)
+    [everything] = run.make_plans("wm811k", Store(tmp_path), "cpu")
+    [missing] = run.make_plans("wm811k", Store(tmp_path), "cpu", missing=True)
     names = {planned.name for planned in missing.runs}
     assert known["run"][0] in names
     assert names.isdisjoint(known["run"][1:])
@@ -331,8 +306,8 @@ def test_missing_runs_are_those_that_the_tables_do_not_have(
 @pytest.mark.soak
 def test_a_data_set_is_reproduced_at_tiny_scale(tmp_path: Path) -> None:
     # One with few runs: the experiments of the others run at this scale in test_experiments.py.
-    command = [sys.executable, str(ROOT / "docs" / "reproduce.py"), "--table", "wm811k"]
-    subprocess.run([*command, "--scale", "tiny", "--runs", str(tmp_path)], check=True)
+    command = [sys.executable, str(ROOT / "docs" / "run.py"), "--table", "wm811k"]
+    subprocess.run([*command, "--scale", "tiny", "--runs", str(tmp_path)], check=True, cwd=ROOT)
     assert len(list(tmp_path.glob("*/result.json"))) >= 20
 
 
@@ -346,14 +321,14 @@ def test_trials_are_selected_by_the_sources_never_by_the_target() -> None:
             "target_score_unseen": [0.1, 0.9, 0.8, 0.2, 0.3],
         }
     )
-    chosen = protocol_tables.selected(frame)
+    chosen = search.selected(frame)
     assert sorted(zip(chosen["method"], chosen["run_seed"], chosen["trial"], strict=True)) == [
         ("er", 1, 0),
         ("er", 2, 1),
         ("fdr", 1, 0),
     ]
     shuffled = frame.assign(target_score_unseen=frame["target_score_unseen"].to_numpy()[::-1])
-    assert list(protocol_tables.selected(shuffled).index) == list(chosen.index)
+    assert list(search.selected(shuffled).index) == list(chosen.index)
 
 
 def test_ablations_under_the_search_are_paired_draw_by_draw(
@@ -369,7 +344,7 @@ def test_ablations_under_the_search_are_paired_draw_by_draw(
             "source_validation_score": trial / 100,
         }
 
-    trials = range(protocol_tables.TRIALS)
+    trials = range(search.TRIALS)
     without = '{"alignment_weight": 0.0}'
     frames = {
         "paper_protocol": [row(trial, 0.5 + trial / 100, "{}") for trial in trials],
@@ -379,8 +354,8 @@ def test_ablations_under_the_search_are_paired_draw_by_draw(
             row(0, 0.9, '{"priors": "dynamic"}'),
         ],
     }
-    monkeypatch.setattr(protocol_tables, "rows_of", lambda name, _: pd.DataFrame(frames[name]))
-    _, _, *lines = protocol_tables.ablated_section("covertype").splitlines()
+    monkeypatch.setattr(search, "rows_of", lambda name, _: pd.DataFrame(frames[name]))
+    _, _, *lines = search.ablated_section("covertype").splitlines()
     assert [line.split(" | ")[:3] for line in lines] == [
         ["| no alignment", "`cl-coral`", "+10.0 [+10.0, +10.0], better in 20 of 20"],
         ["| no alignment", "their mean", "+10.0 [+10.0, +10.0], better in 20 of 20"],

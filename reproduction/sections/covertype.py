@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pandas as pd
-from covertype_rows import ROWS
-from paper_scores import Number, near, papers_scores, printed
-from protocol_tables import selected, whole
-from tidy_tables import AS_IT_IS, SCORE, listed, markdown, means, rows_of
 
 from farshore.runs import catalog
+from reproduction.covertype_rows import ROWS
+from reproduction.finished_runs import AS_IT_IS, SCORE, listed, markdown, means, rows_of
+from reproduction.paper_scores import Number, near, papers_scores, printed
+from reproduction.sections.search import selected, whole
 
 SOURCES = "source_train_score"
 

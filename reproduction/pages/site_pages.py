@@ -14,7 +14,7 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 NOTEBOOK = "tutorial.ipynb"
 STYLE = re.compile(r"<style.*?</style>", re.DOTALL)
@@ -76,6 +76,4 @@ def _from_docs(link: re.Match[str]) -> str:
     words, place = link.groups()
     if place.startswith("../"):
         return _from_root(re.fullmatch(LINK, f"[{words}]({place.removeprefix('../')})") or link)
-    if place.startswith("tables"):  # not part of the site
-        return words
     return link[0]

@@ -13,9 +13,10 @@ from farshore.methods.method import Method
 from farshore.runs import catalog
 from farshore.settings import MethodSettings, RunSettings, Searched, Settings
 from farshore.training.profiles import PROFILES
+from reproduction import DOCS
 
 HEAD = (Path(__file__).parent / "methods-head.md").read_text()
-PAGE = Path(__file__).parent / "methods.md"
+PAGE = DOCS / "methods.md"
 
 
 def text() -> str:

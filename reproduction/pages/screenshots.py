@@ -1,4 +1,4 @@
-"""Takes the pictures of pages in docs/images: `python docs/take_screenshots.py`.
+"""Takes the pictures of pages in docs/images: `python -m reproduction.pages.screenshots`.
 
 It also writes docs/images/demo.txt, what the demo prints.
 
@@ -18,7 +18,9 @@ from pathlib import Path
 
 from PIL import Image
 
-IMAGES = Path(__file__).parent / "images"
+from reproduction import DOCS
+
+IMAGES = DOCS / "images"
 SWEEP = """name: two_tables
 about: five methods on two embedded data sets
 search: {trials: 1, seeds: 3}

@@ -1,6 +1,6 @@
 """Draw the figures of the documentation: docs/figures/*.svg.
 
-    python docs/draw_figures.py
+    python -m reproduction.pages.figures
 
 The results in them come from reproduction/tables. `make docs` draws them, and a test checks that
 they are up to date.
@@ -13,11 +13,12 @@ from html import escape
 from pathlib import Path
 
 from scipy import stats
-from write_recommended import measured
 
 from farshore.results.over_units import Scores, over_units
+from reproduction import DOCS
+from reproduction.pages.recommended import measured
 
-FOLDER = Path(__file__).parent / "figures"
+FOLDER = DOCS / "figures"
 INK, QUIET, PAPER = "#1f2933", "#7b8794", "#ffffff"
 BLUE, ORANGE, GREEN, GREY = "#2166ac", "#d6604d", "#1b7837", "#e4e7eb"
 

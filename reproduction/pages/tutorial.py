@@ -1,6 +1,6 @@
 """Write and execute docs/tutorial.ipynb, the tutorial of the documentation site.
 
-    python docs/write_tutorial.py
+    python -m reproduction.pages.tutorial
 
 The cells are below; the outputs in the notebook are those of this run.
 """
@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 import tempfile
-from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
 
-NOTEBOOK = Path(__file__).parent / "tutorial.ipynb"
+from reproduction import DOCS
+
+NOTEBOOK = DOCS / "tutorial.ipynb"
 TEXT, CODE = "text", "code"
 CELLS: list[tuple[str, str]] = [
     (

@@ -5,31 +5,29 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import draw_figures
 import pytest
-import site_pages
-import write_recommended
-import write_tutorial
 import yaml
+
+from reproduction.pages import figures, recommended, site_pages, tutorial
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_page_of_the_recommended_method_is_made_from_its_table() -> None:
-    assert write_recommended.PAGE.read_text() == write_recommended.text(), "run `make docs`"
+    assert recommended.PAGE.read_text() == recommended.text(), "run `make docs`"
 
 
 def test_figures_are_up_to_date() -> None:
-    drawn = dict(draw_figures.drawn())
-    assert set(drawn) == set(draw_figures.FOLDER.glob("*.svg"))
+    drawn = dict(figures.drawn())
+    assert set(drawn) == set(figures.FOLDER.glob("*.svg"))
     for path, text in drawn.items():
         assert path.read_text() == text, f"{path.name}: run `make docs`"
 
 
 def test_the_notebook_has_the_cells_of_its_script_and_their_outputs() -> None:
-    stored = json.loads(write_tutorial.NOTEBOOK.read_text())
+    stored = json.loads(tutorial.NOTEBOOK.read_text())
     sources = ["".join(cell["source"]) for cell in stored["cells"]]
-    assert sources == [source for _, source in write_tutorial.CELLS], "run docs/write_tutorial.py"
+    assert sources == [source for _, source in tutorial.CELLS], "run reproduction.pages.tutorial"
     outputs = [cell["outputs"] for cell in stored["cells"] if cell["cell_type"] == "code"]
     assert all(outputs)
     assert not any(output["output_type"] == "error" for each in outputs for output in each)
@@ -37,7 +35,7 @@ def test_the_notebook_has_the_cells_of_its_script_and_their_outputs() -> None:
 
 @pytest.mark.soak
 def test_the_notebook_runs() -> None:
-    for cell in write_tutorial.executed().cells:
+    for cell in tutorial.executed().cells:
         if cell.cell_type == "code":
             assert cell.outputs
 
@@ -75,5 +73,5 @@ def test_every_page_is_in_the_navigation() -> None:
     listed = pages(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])
     assert len(listed) == len(set(listed))
     made = {*site_pages.PAGES.values(), site_pages.NOTEBOOK.replace(".ipynb", ".md")}
-    written = {path.name for path in (ROOT / "docs").glob("*.md") if "-head" not in path.name}
+    written = {path.name for path in (ROOT / "docs").glob("*.md")}
     assert set(listed) == written | made

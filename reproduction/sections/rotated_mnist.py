@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from claims import group
-from paper_scores import Number, near, papers_scores, printed
-from protocol_tables import selected, whole
-from tidy_tables import markdown, means, rows_of, signed, table
-
 from farshore.runs import catalog
+from reproduction.finished_runs import markdown, means, rows_of, signed, table
+from reproduction.paper_scores import Number, near, papers_scores, printed
+from reproduction.sections.claims import group
+from reproduction.sections.search import selected, whole
 
 Scores = dict[str, Number]
 

@@ -8,17 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from covertype_rows import score_as_it_is
 
 from farshore.results.over_units import Difference, Scores, Unit
 from farshore.runs.plan.experiment import make_book, read_experiment
 from farshore.runs.plan.plan import Planned, make_plan
 from farshore.runs.store.store import Store, row
 from farshore.runs.transfer import Matrix
+from reproduction import EXPERIMENTS, TABLES
+from reproduction.covertype_rows import score_as_it_is
 
-HERE = Path(__file__).parent
-TABLES = HERE.parent / "reproduction" / "tables"
-EXPERIMENTS = HERE.parent / "reproduction" / "experiments"
 SCORE = "target_score_unseen"
 # On covertype: the score if the classes of the target were as frequent as in its area.
 AS_IT_IS = "target_score_as_it_is"

@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from paper_scores import paper_numbers
-from sensitivity_tables import ALMOST_EQUAL, GREAT_HARM, changes_by_weight
-from tidy_tables import AS_IT_IS, SCORE, interval, markdown, rows_of, scores, signed
 
 from farshore.report.paper.methods import paper_methods
 from farshore.results.over_units import (
@@ -22,6 +19,9 @@ from farshore.results.over_units import (
     paired_difference,
 )
 from farshore.runs import catalog
+from reproduction.finished_runs import AS_IT_IS, SCORE, interval, markdown, rows_of, scores, signed
+from reproduction.paper_scores import paper_numbers
+from reproduction.sections.sensitivity import ALMOST_EQUAL, GREAT_HARM, changes_by_weight
 
 BENCHMARKS = ("rotated-mnist", "covertype")
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from tidy_tables import interval, markdown, rows_of, scores
-
 from farshore.benchmarks.source import make_benchmark
 from farshore.results.over_units import Difference, paired_difference
 from farshore.runs.search.space import defaults
+from reproduction.finished_runs import interval, markdown, rows_of, scores
 
 # The paper calls its methods robust: changes are often less than this many points.
 ALMOST_EQUAL = 2.0

@@ -7,12 +7,12 @@ from collections import Counter
 from dataclasses import dataclass
 
 import pandas as pd
-from claims import pooled
-from paper_scores import papers_scores, printed
-from tidy_tables import SCORE, interval, markdown, means, rows_of
 
 from farshore.results.over_units import Difference, Scores, paired_difference
 from farshore.runs import catalog
+from reproduction.finished_runs import SCORE, interval, markdown, means, rows_of
+from reproduction.paper_scores import papers_scores, printed
+from reproduction.sections.claims import pooled
 
 # Trials of the paper's search.
 TRIALS = 20

@@ -1,6 +1,6 @@
 """Run the experiments behind docs/reproduction.md and rewrite the page.
 
-python docs/reproduce.py --table rotated-mnist --device cuda
+python -m reproduction.run --table rotated-mnist --device cuda
 
 `make reproduce TABLE=... DEVICE=...` calls it. You can stop it at any time: the same command
 resumes. With `--missing` (`MISSING=yes`) it carries out only the runs that the tables do not have
@@ -13,8 +13,6 @@ import argparse
 from pathlib import Path
 
 import typer
-from tidy_tables import EXPERIMENTS, table
-from write_reproduction import COLLECTED, write
 
 from farshore.base.files import check_writable
 from farshore.cli.engine_options import EngineOptions, carry_out_plan, print_line
@@ -26,6 +24,9 @@ from farshore.runs.plan.plan import Plan, make_plan
 from farshore.runs.plan.record import TINY, record_experiment
 from farshore.runs.plan.tiny import tiny
 from farshore.runs.store.store import Store
+from reproduction import EXPERIMENTS
+from reproduction.finished_runs import table
+from reproduction.pages.reproduction import COLLECTED, write
 
 
 def experiments_of(data_set: str) -> list[str]:
