@@ -11,7 +11,7 @@ from sweeping import experiment
 
 from farshore.errors import FarshoreError
 from farshore.report.build import build_report
-from farshore.report.reading import NAMED
+from farshore.runs.store.read_once import NAMED
 from farshore.report.table import Over, Status
 from farshore.runs.plan.experiment import make_book
 from farshore.runs.plan.plan import Planned

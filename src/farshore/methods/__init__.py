@@ -36,6 +36,9 @@ __all__ = ["METHODS", "continual", *EXPORTS]
 if not TYPE_CHECKING:  # type checkers use the imports above and reject any other name
     __getattr__, __dir__ = lazy_exports(__name__, EXPORTS)
 
+# What learns unless a method is named: plain replay.
+DEFAULT_METHOD = "er"
+
 METHODS: Registry[type[Entry]] = Registry(
     "method",
     "farshore.methods",

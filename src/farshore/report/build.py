@@ -11,13 +11,13 @@ from typing import Any
 from ..benchmarks import BENCHMARKS
 from ..errors import FarshoreError
 from ..runs import catalog
+from ..runs.store.read_once import ReadingStore
 from .names import several
 from .next_step import next_step
 from .opening import find_runs
 from .overlay import Overlay
 from .paper import PAPER
 from .provenance import Used, mixed_versions, provenance
-from .reading import ReadingStore
 from .swept import Swept, swept_tables
 from .table import Report, Table
 from .unplanned import NO_EXPERIMENT, UnplannedRun, unplanned_tables

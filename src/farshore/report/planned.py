@@ -10,9 +10,9 @@ from ..runs.plan.experiment import Book, Experiment, Part
 from ..runs.plan.plan import Condition, Plan, Planned, make_plan
 from ..runs.plan.select import DRAWN
 from ..runs.search.selection import Trial
+from ..runs.store.read_once import ReadingStore
 from .measures import Measure, Seed, data_notes, make_cell
 from .overlay import Overlay
-from .reading import ReadingStore
 from .table import Cell
 
 # Parts of an experiment with the same method on the same data set become variants, named by the

@@ -11,6 +11,7 @@ from ..runs.plan.experiment import Book, Experiment, Part
 from ..runs.plan.record import TINY, recorded_experiments
 from ..runs.plan.select import DRAWN, in_turn, select_methods
 from ..runs.search.selection import select
+from ..runs.store.read_once import ReadingStore
 from .assemble import Frame, assemble
 from .compared import COMPARED, paper_name
 from .contest import Contest, Observed, make_contest
@@ -19,7 +20,6 @@ from .names import method_group, several
 from .over_units import add_unit_columns
 from .overlay import Beside, Overlay, PaperTable
 from .planned import Entries, Gathered, gather
-from .reading import ReadingStore
 from .table import Column, Table
 
 EACH_TARGET = (

@@ -10,8 +10,8 @@ from ...errors import FarshoreError
 from ...runs.plan.experiment import Book, Experiment
 from ...runs.plan.plan import make_plan
 from ...runs.plan.record import recorded_experiments
+from ...runs.store.read_once import ReadingStore
 from ..opening import find_runs
-from ..reading import ReadingStore
 from .runs import Shown, shown
 
 # Experiment, seed and trial by the name of a run, as in a run's config.

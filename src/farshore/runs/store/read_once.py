@@ -1,4 +1,4 @@
-"""Reads the runs of a report: each once. Damaged runs count as missing and are reported."""
+"""Read each run once. Damaged runs count as missing and are reported."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..errors import FarshoreError, StateError
-from ..runs.result import Result
-from ..runs.store.folder import RunFolder, run_folders
-from ..runs.store.store import Store, checked_config
+from ...errors import FarshoreError, StateError
+from ..result import Result
+from .folder import RunFolder, run_folders
+from .store import Store, checked_config
 
 
 class _ReadOnce(RunFolder):

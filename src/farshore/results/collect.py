@@ -1,0 +1,184 @@
+"""All runs of a folder, of one run in it, or of one recorded experiment, as one frame.
+
+Recorded experiments are planned again, so that what was planned and has not run is known. Runs that
+belong to none of them keep the name of the experiment that they name themselves.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ..benchmarks import BENCHMARKS
+from ..errors import FarshoreError
+from ..runs import catalog
+from ..runs.plan.experiment import Experiment
+from ..runs.plan.plan import Plan, make_plan
+from ..runs.plan.record import recorded_experiments
+from ..runs.result import Result
+from ..runs.store.folder import is_run_folder
+from ..runs.store.read_once import ReadingStore
+from .frame import ALONE, frame_of_plan, frame_of_results
+from .select import select
+from .words import several
+
+WRITERS = "that `farshore run --out`, `farshore compare` or `farshore sweep` wrote into"
+
+
+@dataclass(frozen=True)
+class Collected:
+    """The runs of a folder, with the plans behind them.
+
+    frame: all rows, each under the name of its recorded experiment, selected by its rule.
+    plans: by the name under which an experiment is recorded.
+    problems: runs that cannot be read, experiments that cannot be planned, versions that differ.
+    """
+
+    folder: Path
+    frame: pd.DataFrame
+    plans: Mapping[str, Plan] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The experiments that have a run with a result, in the order of the frame."""
+        ended = self.frame[self.frame["status"] != "missing"]
+        return list(dict.fromkeys(ended["experiment"]))
+
+    def runs_of(self, name: str) -> pd.DataFrame:
+        """The rows of one experiment."""
+        return self.frame[self.frame["experiment"] == name]
+
+    def experiment(self, name: str) -> Experiment | None:
+        """The recorded experiment of this name; None for runs without one."""
+        return self.plans[name].experiment if name in self.plans else None
+
+
+def collect(path: Path, experiment: str | None = None) -> Collected:
+    """Read the runs of a folder, of the folder of one run, or of one experiment in a folder."""
+    folder, run = _find(path)
+    store = ReadingStore(folder, run)
+    plans, problems = _plans(store, experiment) if run is None else ({}, [])
+    frames = []
+    for name, plan in plans.items():
+        rows = frame_of_plan(plan, store, name=name)
+        if len(rows):
+            frames.append(select(rows, plan.selection))
+    planned = {name for frame in frames for name in frame["run"]}
+    others = (
+        [] if experiment is not None else [each for each in store.all() if each[0] not in planned]
+    )
+    tabled = {str(frame["experiment"].iloc[0]) for frame in frames}
+    shown, left_out = _sort(others, tabled) if run is None else (others, [])
+    # A run with a held-out source only judges a trial; it is not a result of its own.
+    shown = [each for each in shown if not each[1].run.held_out or run is not None]
+    if shown:
+        frames.append(select(frame_of_results(shown, alone=run is not None)))
+    frame = pd.concat(frames, ignore_index=True) if frames else frame_of_results([])
+    problems = [*store.problems, *problems, *left_out]
+    if not problems and (frame["status"] == "missing").all():
+        of = f" of {experiment}" if experiment else ""
+        raise FarshoreError(f"{path} contains no finished run{of}: give a folder {WRITERS}")
+    return Collected(folder, frame, plans, tuple(problems))
+
+
+def _find(path: Path) -> tuple[Path, str | None]:
+    """The folder of runs, and the name of the only run to show, if the path is one."""
+    if path.is_file():
+        if path.name != "result.json":
+            raise FarshoreError(
+                f"{str(path)!r} contains no runs: give a folder {WRITERS}, the folder of one run "
+                "in it, or its result.json"
+            )
+        path = path.parent
+    if not path.is_dir():
+        raise FarshoreError(f"there is no folder {str(path)!r}: give one {WRITERS}")
+    if is_run_folder(path):
+        return path.parent, path.name or path.resolve().name
+    return path, None
+
+
+def _plans(store: ReadingStore, only: str | None) -> tuple[dict[str, Plan], list[str]]:
+    """The plans of the recorded experiments, or of the one named `only`."""
+    problems: list[str] = []
+    plans: dict[str, Plan] = {}
+    for name, (experiment, book) in recorded_experiments(store.runs, problems).items():
+        if only not in (None, name):
+            continue
+        try:
+            plans[name] = make_plan(experiment, store, book, available_only=False)
+        except FarshoreError as error:
+            problems.append(f"{name} has no table because it cannot be planned: {error}")
+    return plans, problems
+
+
+# Name, result and config of a run.
+Read = tuple[str, Result, Mapping[str, Any]]
+
+
+def _sort(runs: Sequence[Read], tabled: set[str]) -> tuple[list[Read], list[str]]:
+    """The runs of no plan that are shown, and sentences about the others.
+
+    Shown are runs of experiments without a plan, with the newest results version of each system.
+    The others are left over from a changed experiment or an older results version.
+    """
+    newest: dict[tuple[str, str], int] = {}
+    for run in runs:
+        for key, version in _versions(run).items():
+            newest[key] = max(version, newest.get(key, 0))
+    installed = {key: _installed_version(*key) for key in newest}
+    superseded = [run for run in runs if _older(run, newest)]
+    current = [run for run in runs if not _older(run, newest)]
+    outdated = [run for run in current if _older(run, installed)]
+    known = [_experiment(run) in tabled for run in current]
+    shown = [run for run, planned in zip(current, known, strict=True) if not planned]
+    stray = [
+        run
+        for run, planned in zip(current, known, strict=True)
+        if planned and not _older(run, installed)
+    ]
+    texts = {
+        "of an older results version than others of the same system are left out of the tables.": (
+            superseded
+        ),
+        "of an older results version than the installed farshore has; the same command would "
+        "repeat them.": outdated,
+        "that belong to no recorded plan (the experiment has changed since) are left out of the "
+        "tables.": stray,
+    }
+    return shown, [f"{_counted(of)} {text}" for text, of in texts.items() if of]
+
+
+def _older(run: Read, versions: Mapping[tuple[str, str], int]) -> bool:
+    return any(version < versions[key] for key, version in _versions(run).items())
+
+
+def _experiment(run: Read) -> str:
+    return str((run[2].get("planned") or {}).get("experiment") or ALONE)
+
+
+def _versions(run: Read) -> dict[tuple[str, str], int]:
+    """The results versions that a run was made with, by (kind, name) of the system."""
+    _, result, config = run
+    named = config.get("named_by")
+    versions = named.get("results_versions", {}) if isinstance(named, Mapping) else {}
+    names = {"method": result.run.method, "benchmark": result.run.benchmark}
+    return {(kind, name): int(versions[kind]) for kind, name in names.items() if kind in versions}
+
+
+def _installed_version(kind: str, name: str) -> int:
+    """The results version of the installed system; 0 if it is not installed."""
+    if kind == "method":
+        return catalog.find(name).results_version if name in catalog.names() else 0
+    return BENCHMARKS.get(name).results_version if name in BENCHMARKS else 0
+
+
+def _counted(runs: Sequence[Read]) -> str:
+    counts = Counter(result.run.method for _, result, _ in runs).most_common()
+    shown = ", ".join(f"{count} of {method}" for method, count in counts[:4])
+    return f"{several(len(runs), 'run')} ({shown}{' and others' if len(counts) > 4 else ''})"

@@ -1,0 +1,274 @@
+"""One frame of runs: a row per run, planned or done. Everything that shows results asks this frame.
+
+| column | what it is |
+|---|---|
+| `run` | the name of the run's folder |
+| `experiment`, `part` | the recorded experiment and the number of its part; else `runs` |
+| `benchmark` | the benchmark, or the file or folder of own data |
+| `method`, `variant`, `row` | the method, what distinguishes rows of a method, and both |
+| `group`, `kind` | of the method; only `continual` methods are ranked |
+| `target` | the unseen domain |
+| `order`, `last_source` | the sources as they were learned; `drawn` if each seed draws an order |
+| `sources` | the sources as this run learned them |
+| `condition`, `seed`, `trial` | position in the plan; runs of a seed differ in the trial alone |
+| `held_out` | the source that a run leaves out to judge its trial; otherwise empty |
+| `status` | done, diverged, pruned, or missing: planned, but without a result |
+| `selected` | whether the run counts, see `farshore.results.select` |
+| `metric`, `score` | the main score on the target, a fraction |
+| `accuracy` ... `calibration_error` | every score on the target |
+| `classes`, `guess` | number of classes; the score of always predicting the most frequent one |
+| `result`, `config` | the whole result; what is recorded beside it |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from ..benchmarks import BENCHMARKS
+from ..errors import FarshoreError
+from ..runs import catalog
+from ..runs.plan.experiment import Part
+from ..runs.plan.plan import Plan, Planned
+from ..runs.plan.select import DRAWN
+from ..runs.result import Result
+from ..runs.run import Run
+from ..runs.store.store import Store, checked_config
+from ..tasks.metrics import METRICS, guess_score
+
+# The experiment of runs that belong to none.
+ALONE = "runs"
+SEPARATOR = " → "
+COLUMNS = (
+    *("run", "experiment", "part", "benchmark", "method", "variant", "row", "group", "kind"),
+    *("target", "order", "last_source", "sources", "condition", "seed", "trial", "held_out"),
+    *("status", "selected", "metric", "score", *METRICS, "classes", "guess", "result", "config"),
+)
+# Fields of a part that distinguish rows of the same method in different parts.
+CONDITIONS = (
+    *("target", "steps", "memory", "settings", "at_most", "search", "settings_from", "best_seed"),
+)
+# Fields of a run without a plan that distinguish rows of the same method.
+NAMES = frozenset({"steps", "memory", "network"})
+
+
+def frame_of_plan(plan: Plan, store: Store, *, name: str = "") -> pd.DataFrame:
+    """The runs of a plan; those without a readable result have the status `missing`.
+
+    name: the name under which the experiment is recorded, if it is another than its own.
+    """
+    variants = _Variants(plan.experiment.parts if plan.experiment is not None else ())
+    rows = []
+    for planned in plan.runs:
+        variant = variants.find(planned)
+        if variant is None:  # the same run in another part
+            continue
+        folder = store.folder(planned.name)
+        result = folder.read() if folder.finished() else None
+        config = checked_config(folder.read_config()) if result is not None else {}
+        row = _row(planned.name, planned.run, result, config)
+        drawn = planned.condition.order == DRAWN
+        row |= {
+            "experiment": name or plan.name or ALONE,
+            "part": planned.condition.part,
+            "benchmark": planned.condition.benchmark,
+            "variant": variant,
+            "condition": str(planned.condition),
+            "seed": planned.seed,
+            "trial": planned.trial,
+            "held_out": planned.held_out or "",
+            **({"order": DRAWN, "last_source": ""} if drawn else {}),
+        }
+        rows.append((row, planned))
+    return _frame(_with_missing(rows))
+
+
+def frame_of_results(
+    results: Iterable[tuple[str, Result, Mapping[str, Any]]], *, alone: bool = False
+) -> pd.DataFrame:
+    """Runs without a plan: name, result and config of each.
+
+    alone: ignore the experiment that planned them.
+    """
+    rows = []
+    for name, result, config in results:
+        planned = {} if alone else config.get("planned") or {}
+        row = _row(name, result.run, result, config)
+        row |= {
+            "experiment": str(planned.get("experiment") or ALONE),
+            "seed": int(planned.get("seed", result.run.seed)),
+            "trial": int(planned.get("trial", 0)),
+            "held_out": (result.run.target or "held out") if result.run.held_out else "",
+        }
+        rows.append(row)
+    frame = _frame(rows)
+    return _with_conditions(frame) if len(frame) else frame
+
+
+def whole(frame: pd.DataFrame) -> bool:
+    """Whether every planned run has ended."""
+    return not (frame["status"] == "missing").any()
+
+
+def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    frame = pd.DataFrame(list(rows), columns=list(COLUMNS))
+    frame["row"] = [
+        f"{method} {variant}".strip()
+        for method, variant in zip(frame["method"], frame["variant"], strict=True)
+    ]
+    return frame
+
+
+def _row(name: str, run: Run, result: Result | None, config: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run and its result say, without its position in a plan."""
+    group, kind = method_group(run.method)
+    row: dict[str, Any] = {
+        **dict.fromkeys(COLUMNS),
+        "run": name,
+        "experiment": ALONE,
+        "part": 0,
+        "benchmark": run.benchmark,
+        "method": run.method,
+        "variant": "",
+        "group": group,
+        "kind": kind,
+        "target": run.target or "",
+        "order": SEPARATOR.join(run.order or ()),
+        "last_source": (run.order or ("",))[-1],
+        "sources": SEPARATOR.join(run.order or ()),
+        "condition": "",
+        "seed": run.seed,
+        "trial": 0,
+        "held_out": "",
+        "status": "missing",
+        "selected": False,
+        "metric": "",
+        "config": config,
+    }
+    if result is None:
+        return row
+    order = SEPARATOR.join(result.sources)
+    row |= {
+        "benchmark": result.title,
+        "kind": result.kind,
+        "order": order,
+        "sources": order,
+        "last_source": result.sources[-1] if result.sources else "",
+        "status": result.status,
+        "metric": result.metric,
+        "score": result.target_score,
+        "classes": len(result.classes),
+        "result": result,
+    }
+    if result.target is not None:
+        counts = [sum(of_class) for of_class in result.target.confusion]
+        scores = {key: value for key, value in result.target.scores.items() if key in METRICS}
+        row |= {"target": result.target.name, "guess": guess_score(result.metric, counts)} | scores
+    return row
+
+
+def _with_missing(rows: Sequence[tuple[dict[str, Any], Planned]]) -> list[dict[str, Any]]:
+    """Give runs without a score what runs beside them say: target and metric, order and sources."""
+    of_target, of_order = ("target", "metric", "classes"), ("order", "sources", "last_source")
+    known: dict[tuple[str, ...], dict[str, Any]] = {}
+    for row, planned in rows:
+        if row["score"] is not None and not row["held_out"]:
+            target, order = _places(planned)
+            known.setdefault(target, {key: row[key] for key in of_target})
+            known.setdefault(order, {key: row[key] for key in of_order})
+    for row, planned in rows:
+        if row["score"] is None and not row["held_out"]:
+            for place in _places(planned):
+                row |= known.get(place, {})
+            row["target"] = row["target"] or planned.condition.target
+    return [row for row, _ in rows]
+
+
+def _places(planned: Planned) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    condition = planned.condition
+    target = condition.benchmark, condition.target
+    return target, (*target, condition.order)
+
+
+class _Variants:
+    """What distinguishes rows of one method: the varied setting, and parts that differ."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.parts = parts
+        self.first: dict[tuple[str, ...], tuple[int, set[str]]] = {}
+
+    def find(self, planned: Planned) -> str | None:
+        """The variant of a run; None if an earlier part has the same run."""
+        condition = planned.condition
+        key = (condition.method, condition.varied, condition.benchmark, condition.target)
+        part, names = self.first.setdefault((*key, condition.order), (condition.part, set()))
+        if part == condition.part:
+            names.add(planned.name)
+            return condition.varied
+        if planned.name in names:
+            return None
+        differing = _difference(self.parts[part], self.parts[condition.part])
+        return ", ".join(filter(None, (condition.varied, differing)))
+
+
+def _difference(first: Part, other: Part) -> str:
+    differing = [name for name in CONDITIONS if getattr(first, name) != getattr(other, name)]
+    return ", ".join(f"{name} {_value(getattr(other, name))}" for name in differing) or "again"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(f"{key}={item}" for key, item in value.items())
+    return "as usual" if value is None else str(value)
+
+
+def _with_conditions(frame: pd.DataFrame) -> pd.DataFrame:
+    """Runs without a plan: what differs between those on one benchmark names their rows."""
+    texts = [_condition(result.run, alone) for result, alone in _alone(frame)]
+    groups = pd.Series(texts, index=frame.index).groupby([frame["experiment"], frame["benchmark"]])
+    several = groups.transform("nunique") > 1
+    frame["variant"] = [text if use else "" for text, use in zip(texts, several, strict=True)]
+    frame["row"] = (frame["method"] + " " + frame["variant"]).str.strip()
+    parts = zip(*(frame[name] for name in ("benchmark", "row", "target", "order")), strict=True)
+    frame["condition"] = ["\t".join(map(str, each)) for each in parts]
+    # Runs that no plan numbers are the trials of their seed, in the order of their names.
+    again = frame.groupby(["experiment", "condition", "seed", "held_out"], sort=False).cumcount()
+    frame["trial"] = frame["trial"].where(frame["experiment"] != ALONE, again)
+    return frame
+
+
+def _alone(frame: pd.DataFrame) -> Iterable[tuple[Result, bool]]:
+    return zip(frame["result"], frame["experiment"] == ALONE, strict=True)
+
+
+def _condition(run: Run, alone: bool) -> str:
+    """The options of a run other than benchmark, method, target, order and seed.
+
+    alone: include its settings, which no experiment searched.
+    """
+    changed = run.model_dump(include=set(NAMES), exclude_defaults=True, mode="json")
+    known = run.benchmark in BENCHMARKS
+    paths = BENCHMARKS.get(run.benchmark).path_options if known else frozenset()
+    options = {name: value for name, value in run.options.items() if name not in paths}
+    settings = dict(run.settings) if alone else {}
+    values = {**changed, **options, **run.network_settings, **settings}
+    return ", ".join(
+        f"{name} {'>'.join(map(str, value)) if isinstance(value, list) else value}"
+        for name, value in values.items()
+    )
+
+
+_GROUPS: dict[str, tuple[str, str]] = {}
+
+
+def method_group(method: str) -> tuple[str, str]:
+    """Group and kind of a method; one that is not installed is continual, in the group `other`."""
+    if method not in _GROUPS:  # cached, because looking for plugins takes milliseconds
+        try:
+            system = catalog.find(method)
+        except FarshoreError:
+            return "other", "continual"
+        _GROUPS[method] = system.group, system.kind
+    return _GROUPS[method]

@@ -1,0 +1,426 @@
+"""The only ranking, mean, error and paired difference: pure functions of one frame of runs.
+
+A method is described by the mean over units of evidence, and two methods are compared unit by unit.
+
+- The unit is the coarsest of these of which there are several: data set, target, last source, order
+  of the sources, seed. Where a target is the unit, its orders and seeds only make it more exact.
+- The score of a method at a unit is the mean over targets of the mean over last sources of the mean
+  over orders of the mean over seeds, as far as the unit contains several of them.
+- A paired difference d_u at a unit is the same mean of differences between runs with the same
+  target, order and seed. Methods that learn all sources at once have no order: their run at a
+  target with a seed is paired with every order.
+- The error of a mean over n units is their standard deviation (divisor n - 1) over √n. Its 95%
+  interval is Student's, mean ± t(n - 1) · error, cut off at the metric's limits. There is neither
+  an error nor an interval from fewer than three units, and no interval wider than the metric.
+
+Only continual methods are ranked, and only those with a score for every planned run, at every place
+where another one has a score. Rank 1 is best; equal scores share the better rank. Over several data
+sets, the mean of the ranks on the data sets decides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import groupby
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ..tasks.metrics import BALANCED, METRICS, MIXED, Metric
+from .select import observed
+from .tests import DECIMALS, rank_methods
+
+# With fewer units, an error or an interval says nothing: the units are shown one by one.
+FEWEST_UNITS = 3
+LEVEL = 0.95
+# Standard errors below this are rounding.
+SMALLEST_ERROR = 1e-9
+# A method whose balanced accuracy covers less than this share of the way from chance to perfect
+# has learned next to nothing about the classes.
+AT_CHANCE = 0.05
+# What a method is compared with: the first of these that has a score everywhere.
+REFERENCES = ("er", "finetune")
+
+# Data set, target, last source, order and seed of a run.
+Place = tuple[str, str, str, str, int]
+Scores = Mapping[Place, float]
+
+
+class Unit(StrEnum):
+    """What one observation is."""
+
+    DATASET = "data set"
+    TARGET = "target"
+    LAST_SOURCE = "last source"
+    ORDER = "order"
+    SEED = "seed"
+
+    @property
+    def level(self) -> int:
+        """Its position in a `Place`."""
+        return list(Unit).index(self)
+
+    @property
+    def meaning(self) -> str:
+        """What an interval over such units does not say, as a sentence; empty for targets."""
+        if self in (Unit.LAST_SOURCE, Unit.ORDER):
+            return (
+                "Intervals are over orders of the sources at one target: they describe these "
+                "orders, not new targets."
+            )
+        if self is Unit.SEED:
+            return (
+                "Intervals are over seeds at one target in one order: they do not describe other "
+                "orders or new targets."
+            )
+        return ""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over units.
+
+    error, low, high: standard error and 95% interval; None if `note` says why there is none.
+    worst, best: the units with the worst and the best mean, by name.
+    values: the score at each unit.
+    """
+
+    mean: float
+    error: float | None
+    low: float | None
+    high: float | None
+    unit: Unit
+    values: Mapping[str, float]
+    worst: str
+    best: str
+    runs: int
+    note: str = ""
+
+    @property
+    def units(self) -> int:
+        """How many units there are."""
+        return len(self.values)
+
+
+@dataclass(frozen=True)
+class Difference(Estimate):
+    """A paired difference over the units and runs that both methods have.
+
+    won: in how many of the units the first method is better; better: whether it is on average.
+    """
+
+    won: int = 0
+    better: bool = False
+
+    @property
+    def certain(self) -> bool:
+        """Whether the interval excludes zero."""
+        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
+
+    @property
+    def p(self) -> float | None:
+        """Two-sided p-value of Student's paired test over units; None without an error."""
+        if self.error is None:
+            return None
+        if self.error < SMALLEST_ERROR:  # the same difference in every unit
+            return 0.0 if abs(self.mean) > SMALLEST_ERROR else 1.0
+        return float(2 * stats.t.sf(abs(self.mean) / self.error, self.units - 1))
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A row of the ranking.
+
+    rank: None for methods that are never ranked, and for those that lack a score.
+    complete: whether every planned run has a score.
+    guessing: whether it tells the classes apart no better than guessing, at every place.
+    difference: from the reference; None for the reference itself.
+    runs, planned: how many of the planned runs have a score.
+    """
+
+    row: str
+    method: str
+    variant: str
+    group: str
+    kind: str
+    rank: int | None
+    complete: bool
+    guessing: bool
+    estimate: Estimate | None
+    difference: Difference | None
+    runs: int
+    planned: int
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """All rows under one metric: ranked ones best first, then the others by kind and score."""
+
+    metric: Metric
+    unit: Unit
+    reference: str
+    standings: tuple[Standing, ...]
+
+    def find(self, row: str) -> Standing | None:
+        """The standing of a row."""
+        return next((each for each in self.standings if each.row == row), None)
+
+    @property
+    def ranked(self) -> list[Standing]:
+        """The rows with a rank, best first."""
+        return [each for each in self.standings if each.rank is not None]
+
+    @property
+    def usable(self) -> list[Standing]:
+        """The ranked rows that do better than guessing, best first."""
+        return [each for each in self.ranked if not each.guessing]
+
+
+def rank(frame: pd.DataFrame, metric: str = "") -> Ranking:
+    """The ranking of the selected runs; by default under the main metric of each data set."""
+    frame = observed(frame)
+    unit, scale = unit_of(frame), metric_of(frame, metric)
+    scores = {row: scores_of(frame, row, metric) for row in dict.fromkeys(frame["row"])}
+    complete = _complete(frame, scores)
+    ranks = _ranks(scores, complete, unit, scale)
+    reference = next((row for row in (*REFERENCES, *ranks) if row in ranks), "")
+    standings = []
+    for row in scores:
+        of_row = frame[frame["row"] == row]
+        kind = str(of_row["kind"].iloc[0])
+        compared = None
+        if reference and row != reference:
+            pair = _in_any_order(scores[row], scores[reference], kind, "continual")
+            compared = difference(*pair, unit, scale)
+        standings.append(
+            Standing(
+                row=row,
+                method=str(of_row["method"].iloc[0]),
+                variant=str(of_row["variant"].iloc[0]),
+                group=str(of_row["group"].iloc[0]),
+                kind=kind,
+                rank=ranks.get(row),
+                complete=row in complete
+                if kind == "continual"
+                else bool(of_row["score"].notna().all()),
+                guessing=guessing(of_row, row),
+                estimate=estimate(scores[row], unit, scale),
+                difference=compared,
+                runs=int(of_row["score"].notna().sum()),
+                planned=len(of_row),
+            )
+        )
+    standings.sort(key=lambda each: _order(each, scale))
+    return Ranking(scale, unit, reference, tuple(standings))
+
+
+def paired(frame: pd.DataFrame, first: str, second: str, metric: str = "") -> Difference | None:
+    """How much higher the first row scores than the second; None if they share no run."""
+    frame = observed(frame)
+    scale = metric_of(frame, metric)
+    kinds = dict(zip(frame["row"], frame["kind"], strict=True))
+    ours, theirs = _in_any_order(
+        scores_of(frame, first, metric),
+        scores_of(frame, second, metric),
+        kinds.get(first, ""),
+        kinds.get(second, ""),
+    )
+    return difference(ours, theirs, unit_of(frame), scale)
+
+
+def guessing(frame: pd.DataFrame, row: str) -> bool:
+    """Whether a row's balanced accuracy is at the level of chance at every place.
+
+    A place is a target in one order; its seeds are averaged.
+    """
+    places = at_chance(frame, row)
+    return bool(places) and all(places.values())
+
+
+def at_chance(frame: pd.DataFrame, row: str) -> dict[tuple[str, str, str], bool]:
+    """Whether a row does no better than guessing, by data set, target and order."""
+    of_row = observed(frame)
+    of_row = of_row[(of_row["row"] == row) & of_row[BALANCED].notna()]
+    found = {}
+    for place, runs in of_row.groupby(["benchmark", "target", "order"], sort=False):
+        chance = 1 / max(int(runs["classes"].iloc[0]), 1)
+        level = chance + AT_CHANCE * (1 - chance)
+        found[place] = bool(runs[BALANCED].astype(float).mean() <= level)
+    return found  # type: ignore[return-value]
+
+
+def guess_level(frame: pd.DataFrame) -> float | None:
+    """What always predicting the most frequent class scores, averaged over the targets."""
+    frame = observed(frame)
+    guesses = frame[frame["guess"].notna()].drop_duplicates(["benchmark", "target"])
+    return float(guesses["guess"].astype(float).mean()) if len(guesses) else None
+
+
+def metric_of(frame: pd.DataFrame, metric: str = "") -> Metric:
+    """The metric of this name; by default the main one of the frame."""
+    names = [metric] if metric else [name for name in dict.fromkeys(frame["metric"]) if name]
+    return METRICS.get(names[0], MIXED) if len(names) == 1 else MIXED
+
+
+def metrics_of(frame: pd.DataFrame) -> list[str]:
+    """The metrics that every run with a score has, the main one first: as `rank` takes them."""
+    scored = observed(frame)
+    scored = scored[scored["score"].notna()]
+    main = metric_of(frame).name
+    return ["", *(name for name in METRICS if name != main and bool(scored[name].notna().all()))]
+
+
+def unit_of(frame: pd.DataFrame) -> Unit:
+    """What one observation is: the coarsest unit of which the continual methods have several."""
+    frame = observed(frame)
+    continual = frame[frame["kind"] == "continual"]
+    frame = continual if len(continual) else frame
+    for unit, column in zip(Unit, ("benchmark", "target", "last_source", "order"), strict=False):
+        if len({name for name in frame[column] if name}) > 1:  # runs that are missing may lack it
+            return unit
+    return Unit.SEED
+
+
+def scores_of(frame: pd.DataFrame, row: str, metric: str = "") -> dict[Place, float]:
+    """The scores of a row by place; offline methods have neither a last source nor an order."""
+    column = metric or "score"
+    of_row = frame[(frame["row"] == row) & frame[column].notna()]
+    names = ["benchmark", "target", "last_source", "order", "seed", column]
+    found: dict[Place, list[float]] = {}
+    for benchmark, target, last, order, seed, score in of_row[names].itertuples(index=False):
+        found.setdefault((benchmark, target, last, order, int(seed)), []).append(float(score))
+    return {place: float(np.mean(values)) for place, values in found.items()}
+
+
+def estimate(scores: Scores, unit: Unit, metric: Metric) -> Estimate | None:
+    """The mean over units; None without a score."""
+    values = by_unit(scores, unit)
+    return _estimated(values, unit, metric, len(scores), (metric.low, metric.high))
+
+
+def difference(first: Scores, second: Scores, unit: Unit, metric: Metric) -> Difference | None:
+    """The paired difference of two rows over their shared runs."""
+    shared = {place: first[place] - second[place] for place in first if place in second}
+    values = by_unit(shared, unit)
+    found = _estimated(values, unit, metric, len(shared), (-metric.span, metric.span))
+    if found is None:
+        return None
+    sign = 1 if metric.higher_is_better else -1
+    won = sum(sign * value > 0 for value in values.values())
+    return Difference(**vars(found), won=won, better=sign * found.mean > 0)
+
+
+def by_unit(scores: Scores, unit: Unit) -> dict[str, float]:
+    """The mean at every unit, over what the unit contains."""
+    return {
+        str(name): _nested({place[unit.level + 1 :]: scores[place] for place in places})
+        for name, places in _grouped(scores, unit.level).items()
+    }
+
+
+def _grouped(scores: Scores, level: int) -> dict[object, list[Place]]:
+    groups: dict[object, list[Place]] = {}
+    for place in scores:
+        groups.setdefault(place[level], []).append(place)
+    return groups
+
+
+def _nested(scores: Mapping[tuple[object, ...], float]) -> float:
+    """The mean over the first part of the keys of the mean over the second part, and so on."""
+    if () in scores:
+        return scores[()]
+    ordered = sorted(scores, key=lambda key: str(key[0]))
+    parts = [
+        _nested({key[1:]: scores[key] for key in keys})
+        for _, keys in groupby(ordered, key=lambda key: str(key[0]))
+    ]
+    return sum(parts) / len(parts)
+
+
+def _in_any_order(
+    first: Scores, second: Scores, first_kind: str, second_kind: str
+) -> tuple[Scores, Scores]:
+    """Both scores; an offline row's mean at a target with a seed takes the other's orders there."""
+    if first_kind == "offline":
+        return _at_places(first, second), second
+    if second_kind == "offline":
+        return first, _at_places(second, first)
+    return first, second
+
+
+def _at_places(scores: Scores, places: Scores) -> Scores:
+    without_order: dict[tuple[object, ...], list[float]] = {}
+    for place, score in scores.items():
+        without_order.setdefault((*place[:2], place[4]), []).append(score)
+    known = {key: sum(values) / len(values) for key, values in without_order.items()}
+    return {
+        place: known[*place[:2], place[4]] for place in places if (*place[:2], place[4]) in known
+    }
+
+
+def _estimated(
+    values: Mapping[str, float],
+    unit: Unit,
+    metric: Metric,
+    runs: int,
+    limits: tuple[float, float],
+) -> Estimate | None:
+    if not values:
+        return None
+    mean = sum(values.values()) / len(values)
+    sign = 1 if metric.higher_is_better else -1
+    worst = min(values, key=lambda name: sign * values[name])
+    best = max(values, key=lambda name: sign * values[name])
+    error = low = high = None
+    note = f"too few {unit}s for an interval"
+    if len(values) >= FEWEST_UNITS:
+        error = float(np.std(list(values.values()), ddof=1)) / math.sqrt(len(values))
+        half = float(stats.t.ppf((1 + LEVEL) / 2, len(values) - 1)) * error
+        if half < metric.span:
+            low, high, note = max(limits[0], mean - half), min(limits[1], mean + half), ""
+    return Estimate(mean, error, low, high, unit, dict(values), worst, best, runs, note)
+
+
+def _complete(frame: pd.DataFrame, scores: Mapping[str, Scores]) -> set[str]:
+    """The continual rows with a score for every planned run, at every place of the others."""
+    continual = frame[frame["kind"] == "continual"]
+    lacking = set(continual.loc[continual["score"].isna(), "row"])
+    rows = [row for row in dict.fromkeys(continual["row"]) if scores[row]]
+    places = {row: {place[:4] for place in scores[row]} for row in rows}
+    everywhere = set().union(*places.values()) if places else set()
+    return {row for row in rows if row not in lacking and places[row] == everywhere}
+
+
+def _ranks(
+    scores: Mapping[str, Scores], complete: set[str], unit: Unit, metric: Metric
+) -> dict[str, int]:
+    """The rank of every complete row, best first; equal scores share the better rank."""
+    rows = [row for row in scores if row in complete]
+    if not rows:
+        return {}
+    units = {row: by_unit(scores[row], unit) for row in rows}
+    keys = {row: sum(of.values()) / len(of) for row, of in units.items()}
+    sign = -1 if metric.higher_is_better else 1
+    if unit is Unit.DATASET and len(rows) > 1:
+        table = [[units[row][name] for name in units[rows[0]]] for row in rows]
+        means = rank_methods(table, higher_is_better=metric.higher_is_better).mean(axis=1)
+        keys, sign = dict(zip(rows, map(float, means), strict=True)), 1
+    rounded = {row: sign * round(keys[row], DECIMALS) for row in rows}
+    ordered = sorted(rows, key=lambda row: rounded[row])
+    return {row: 1 + sum(rounded[other] < rounded[row] for other in rows) for row in ordered}
+
+
+KINDS: Sequence[str] = ("continual", "offline", "adaptation", "reference")
+
+
+def _order(each: Standing, metric: Metric) -> tuple[bool, int, int, float]:
+    """Ranked rows by rank, the others by kind and score, those without a score last."""
+    kind = KINDS.index(each.kind) if each.kind in KINDS else len(KINDS)
+    if each.estimate is None:
+        return True, kind, 0, math.inf
+    sign = -1 if metric.higher_is_better else 1
+    return each.rank is None, kind, each.rank or 0, sign * each.estimate.mean

@@ -1,0 +1,378 @@
+"""The verdict: who is ahead, what backs it, and which method to use; all from one frame of runs.
+
+One data set: the leader is compared with every other method, and every method with the reference,
+pair by pair over the units of the ranking, by Student's paired test; Holm's correction covers all
+of these comparisons. Several data sets: the Friedman test says whether any method differs, the
+Nemenyi test which ones (two methods: Wilcoxon).
+
+A method that tells the classes apart no better than guessing never wins, whatever its score is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pandas as pd
+
+from ..methods import DEFAULT_METHOD
+from ..tasks.metrics import BALANCED
+from .data_sets import Significance, compare_data_sets
+from .frame import whole
+from .select import observed
+from .summary import Difference, Ranking, Standing, Unit, at_chance, paired, rank
+from .tests import ALPHA, holm
+from .words import listed, name_of, several
+
+# How many methods a sentence names.
+NAMED = 5
+UPPER_BOUND = "joint"
+
+
+class Outcome(StrEnum):
+    """What the tests allow to say."""
+
+    CLEAR = "clear winner"
+    TIED = "no clear winner"
+    UNTESTED = "too few units to tell"
+    ALONE = "one method"
+    NONE = "no usable method"
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The method to use; `reason` says why it is not the leader of the ranking, if it is not."""
+
+    method: str
+    leader: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The sentence, what backs it, the ranking, and the method to use.
+
+    together: the rows that no test separates from the leader.
+    """
+
+    outcome: Outcome
+    sentence: str
+    details: tuple[str, ...]
+    ranking: Ranking
+    recommendation: Recommendation | None
+    together: tuple[str, ...] = ()
+    significance: Significance | None = None
+
+    @property
+    def leader(self) -> Standing | None:
+        """The first of the ranked methods that does better than guessing."""
+        return next(iter(self.ranking.usable), None)
+
+
+def judge(frame: pd.DataFrame) -> Verdict:
+    """The verdict on the selected runs of a frame."""
+    ranking = rank(frame)
+    usable = ranking.usable
+    if not usable:
+        return _none_usable(ranking)
+    leader = usable[0]
+    tested = compare_data_sets(frame, ranking) if ranking.unit is Unit.DATASET else None
+    ahead: Ahead = _Paired(frame, ranking) if tested is None else tested.ahead
+    together = [each for each in usable[1:] if not ahead(leader.row, each.row)]
+    possible = tested.possible if tested is not None else _possible(frame, ranking)
+    outcome = (
+        Outcome.ALONE
+        if len(usable) == 1
+        else Outcome.UNTESTED
+        if not possible
+        else Outcome.TIED
+        if together
+        else Outcome.CLEAR
+    )
+    recommendation = recommend(frame, ranking)
+    sentence = _warning(frame, ranking) + _sentence(frame, ranking, outcome, together)
+    if outcome is Outcome.TIED:
+        sentence += _against_reference(ranking, together, ahead)
+    if not whole(frame):
+        sentence += " Not everything that was planned has run yet."
+    details = [
+        *_recommended(recommendation),
+        *([_first_two(frame, ranking)] if tested is None and len(usable) > 1 else []),
+        *(tested.sentences if tested is not None else ()),
+        *_best_by_place(frame, ranking),
+        *_upper_bound(ranking, leader),
+        *_guessing(frame, ranking),
+        *_not_ranked(ranking),
+        *_meaning(ranking),
+    ]
+    near = tuple(each.row for each in (leader, *together)) if possible else ()
+    return Verdict(outcome, sentence, tuple(details), ranking, recommendation, near, tested)
+
+
+def recommend(
+    frame: pd.DataFrame, ranking: Ranking | None = None, usual: str = DEFAULT_METHOD
+) -> Recommendation | None:
+    """The usual method, unless another one is clearly better; None if no method is usable.
+
+    Clearly better: the 95% interval of the paired difference excludes zero. Of several, the one
+    with the best rank is recommended, and the leader if the usual method is not usable.
+    """
+    ranking = ranking if ranking is not None else rank(frame)
+    usable = ranking.usable
+    if not usable:
+        return None
+    leader = usable[0].row
+    if usual not in [each.row for each in usable]:
+        return Recommendation(leader, leader)
+    for each in usable:
+        if each.row == usual:
+            break
+        found = paired(frame, each.row, usual)
+        if found is not None and found.certain and found.better:
+            return Recommendation(each.row, leader, _why_not(frame, ranking, each.row, usual))
+    return Recommendation(usual, leader, _why_not(frame, ranking, usual, usual))
+
+
+def _why_not(frame: pd.DataFrame, ranking: Ranking, chosen: str, usual: str) -> str:
+    """Why the leader is not recommended; empty if it is."""
+    leader = ranking.usable[0].row
+    found = paired(frame, leader, usual)
+    if chosen == leader:
+        return ""
+    if found is None:
+        return f"{leader} leads the ranking, but shares no run with {usual}, the default"
+    if ranking.unit is Unit.DATASET:
+        return f"{leader} leads the ranking, but {_doubt(found)}"
+    gap = f"{ranking.metric.text(abs(found.mean))} {_points(ranking)}"
+    return f"{leader} leads the ranking, {gap} ahead of {usual}, the default, but {_doubt(found)}"
+
+
+def _doubt(found: Difference) -> str:
+    if found.low is None:
+        return f"there are {found.note} of that difference ({several(found.units, found.unit)})"
+    return (
+        f"the 95% interval of that difference over {several(found.units, found.unit)} includes zero"
+    )
+
+
+def interval(found: Difference, ranking: Ranking) -> str:
+    """A difference with its interval, its unit and their number: the only way it is written."""
+    text = f"{ranking.metric.text(found.mean, sign=True)} {_points(ranking)}"
+    units = several(found.units, found.unit)
+    if found.low is None or found.high is None:
+        return f"{text} over {units}, {found.note}"
+    low, high = (ranking.metric.text(value, sign=True) for value in (found.low, found.high))
+    return f"{text}, 95% interval over {units} {low} to {high}"
+
+
+def _points(ranking: Ranking) -> str:
+    return "points" if ranking.metric.unit == "%" else ranking.metric.label
+
+
+# Whether the tests say that the first row is better than the second.
+Ahead = Callable[[str, str], bool]
+
+
+class _Paired:
+    """Student's paired tests on one data set, with Holm's correction."""
+
+    def __init__(self, frame: pd.DataFrame, ranking: Ranking) -> None:
+        rows = [each.row for each in ranking.usable]
+        pairs = [(rows[0], other) for other in rows[1:]]
+        base = ranking.reference
+        if base in rows[1:]:
+            pairs += [(row, base) for row in rows[1:] if row != base]
+        self.found = {pair: paired(frame, *pair) for pair in pairs}
+        known = {pair: each.p for pair, each in self.found.items() if each is not None}
+        tested = {pair: p for pair, p in known.items() if p is not None}
+        self.corrected = dict(zip(tested, holm(list(tested.values())), strict=True))
+
+    def __call__(self, first: str, second: str) -> bool:
+        """Whether the tests say that the first is better."""
+        found = self.found.get((first, second))
+        p = self.corrected.get((first, second), 1.0)
+        return found is not None and found.better and p < ALPHA
+
+
+def _possible(frame: pd.DataFrame, ranking: Ranking) -> bool:
+    """Whether there are enough units for a test of the first two methods."""
+    rows = [each.row for each in ranking.usable]
+    if len(rows) < 2:
+        return False
+    found = paired(frame, rows[0], rows[1])
+    return found is not None and found.error is not None
+
+
+def over(frame: pd.DataFrame, ranking: Ranking) -> str:
+    """What the ranking is over, for a sentence."""
+    units = max(each.estimate.units for each in ranking.standings if each.estimate is not None)
+    if ranking.unit is Unit.DATASET:
+        return f"over {several(units, 'data set')}"
+    runs = observed(frame)
+    data = runs["benchmark"].iloc[0]
+    if ranking.unit is Unit.TARGET:
+        return f"on {data} over {several(units, 'unseen target')}"
+    target = runs["target"].iloc[0]
+    if ranking.unit is Unit.LAST_SOURCE:
+        orders = runs["order"].nunique()
+        return (
+            f"on {data} at target {target} over {several(orders, 'order')} of the sources "
+            f"({several(units, 'last source')})"
+        )
+    if ranking.unit is Unit.ORDER:
+        return f"on {data} at target {target} over {several(units, 'order')} of the sources"
+    return f"on {data} at target {target} in one order with {several(units, 'seed')}"
+
+
+def _score(ranking: Ranking, each: Standing) -> str:
+    score = ranking.metric.text(each.estimate.mean if each.estimate is not None else None)
+    return score + ranking.metric.unit
+
+
+def _sentence(
+    frame: pd.DataFrame, ranking: Ranking, outcome: Outcome, together: Sequence[Standing]
+) -> str:
+    first, where = ranking.usable[0], over(frame, ranking)
+    name, score = name_of(first), _score(ranking, first)
+    if outcome is Outcome.ALONE:
+        return f"{name} scores {score} {where}; there is no other method to compare it with."
+    if outcome is Outcome.UNTESTED:
+        second = ranking.usable[1]
+        return (
+            f"Too few {ranking.unit}s to name a winner {where}: {name} scores {score}, "
+            f"{name_of(second)} {_score(ranking, second)}."
+        )
+    if outcome is Outcome.CLEAR:
+        return f"{name} is the clear winner {where}: {score}, ahead of every other method."
+    best = "the best mean rank" if ranking.unit is Unit.DATASET else f"the best mean, {score}"
+    return (
+        f"No clear winner {where}: {name} has {best}, but after the correction for the number of "
+        "comparisons no test separates it from "
+        f"{listed([name_of(each) for each in together], NAMED)}."
+    )
+
+
+def _against_reference(ranking: Ranking, together: Sequence[Standing], ahead: Ahead) -> str:
+    """Which of the methods in front are ahead of the reference."""
+    front = [ranking.usable[0], *together]
+    base = ranking.reference
+    better = [each for each in front if each.row != base and ahead(each.row, base)]
+    if not better:
+        return ""
+    verb = "is" if len(better) == 1 else "are"
+    return f" {listed([name_of(each) for each in better], NAMED)} {verb} ahead of {base}."
+
+
+def _warning(frame: pd.DataFrame, ranking: Ranking) -> str:
+    """A sentence in front if a method that does no better than guessing has the best score."""
+    first = ranking.ranked[0]
+    if not first.guessing:
+        return ""
+    of_row = observed(frame)
+    of_row = of_row[of_row["row"] == first.row]
+    balanced = 100 * float(of_row[BALANCED].astype(float).mean())
+    chance = 100 / int(of_row["classes"].iloc[0])
+    return (
+        f"{name_of(first)} has the best score ({_score(ranking, first)}) but tells the classes "
+        f"apart no better than guessing (balanced accuracy {balanced:.1f}%, chance {chance:.1f}%), "
+        "so it does not count. "
+    )
+
+
+def _none_usable(ranking: Ranking) -> Verdict:
+    constant = [name_of(each) for each in ranking.ranked]
+    lacking = [name_of(each) for each in ranking.standings if each.kind == "continual"]
+    if constant:
+        sentence = (
+            "No method has learned anything about the target: the balanced accuracy of "
+            f"{listed(constant, NAMED)} is at the level of chance."
+        )
+    elif lacking:
+        sentence = f"No method has all its scores; some are missing for {listed(lacking, NAMED)}."
+    else:
+        sentence = "No method that is ranked has run."
+    return Verdict(Outcome.NONE, sentence, tuple(_not_ranked(ranking)), ranking, None)
+
+
+def _recommended(found: Recommendation | None) -> list[str]:
+    if found is None:
+        return []
+    return [f"Recommended: {found.method}" + (f"; {found.reason}." if found.reason else ".")]
+
+
+def _meaning(ranking: Ranking) -> list[str]:
+    """What the intervals do not say, if there are any."""
+    shown = any(each.estimate is not None and not each.estimate.note for each in ranking.standings)
+    return [ranking.unit.meaning] if shown and ranking.unit.meaning else []
+
+
+def _first_two(frame: pd.DataFrame, ranking: Ranking) -> str:
+    """The paired difference of the first two in words."""
+    first, second = ranking.usable[:2]
+    found = paired(frame, first.row, second.row)
+    if found is None:
+        return f"{name_of(first)} and {name_of(second)} share no target, order and seed."
+    return (
+        f"{name_of(first)} minus {name_of(second)}, paired by target, order and seed: "
+        f"{interval(found, ranking)}; better in {found.won} of {several(found.units, found.unit)}."
+    )
+
+
+def _best_by_place(frame: pd.DataFrame, ranking: Ranking) -> list[str]:
+    """Which method is best where, if that depends on the unit."""
+    usable = [each for each in ranking.usable if each.estimate is not None]
+    if len(usable) < 2 or ranking.unit is Unit.SEED:
+        return []
+    best: dict[str, str] = {}
+    for unit in usable[0].estimate.values if usable[0].estimate is not None else ():
+        scores = {name_of(each): each.estimate.values[unit] for each in usable if each.estimate}
+        sign = 1 if ranking.metric.higher_is_better else -1
+        best[unit] = max(scores, key=lambda name: sign * scores[name])
+    counts = Counter(best.values())
+    if len(counts) < 2:
+        return []
+    if len(best) <= 3:
+        shown = "; ".join(f"{name} at {ranking.unit} {unit}" for unit, name in best.items())
+        return [f"Which method scores best depends on the {ranking.unit}: {shown}."]
+    shown = ", ".join(f"{name} in {count}" for name, count in counts.most_common(NAMED))
+    return [f"Best score: {shown} of {several(len(best), ranking.unit)}."]
+
+
+def _upper_bound(ranking: Ranking, first: Standing) -> list[str]:
+    """The gap to training on all sources at once."""
+    joint = ranking.find(UPPER_BOUND)
+    if joint is None or not joint.complete or joint.estimate is None or first.estimate is None:
+        return []
+    gap = first.estimate.mean - joint.estimate.mean
+    side = "better" if ranking.metric.better(gap, 0.0) else "worse"
+    return [
+        f"{name_of(first)} is {ranking.metric.text(abs(gap))} {_points(ranking)} {side} than "
+        f"{UPPER_BOUND}, which trains on all sources at once ({_score(ranking, joint)})."
+    ]
+
+
+def _guessing(frame: pd.DataFrame, ranking: Ranking) -> list[str]:
+    """Methods that do no better than guessing somewhere."""
+    texts = []
+    for each in ranking.ranked:
+        places = at_chance(frame, each.row)
+        count = sum(places.values())
+        if count:
+            share = "" if count == len(places) else f" in {count} of {len(places)} places"
+            texts.append(f"{name_of(each)}{share}")
+    if not texts:
+        return []
+    return [
+        "Balanced accuracy at the level of chance, no better than guessing: "
+        f"{listed(texts, NAMED)}."
+    ]
+
+
+def _not_ranked(ranking: Ranking) -> list[str]:
+    lacking = [each for each in ranking.standings if each.kind == "continual" and not each.complete]
+    if not lacking:
+        return []
+    texts = [f"{name_of(each)} ({each.runs} of {each.planned} runs)" for each in lacking]
+    return [f"Not ranked because some scores are missing: {listed(texts, NAMED)}."]

@@ -1,0 +1,36 @@
+"""Counts and lists in sentences, and names of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class Named(Protocol):
+    """A row with a method and what distinguishes it from rows of the same method."""
+
+    @property
+    def method(self) -> str:
+        """The method."""
+
+    @property
+    def variant(self) -> str:
+        """What distinguishes it; may be empty."""
+
+
+def name_of(row: Named) -> str:
+    """The name of a row in a sentence: the method as it is typed, and its variant."""
+    return f"{row.method} ({row.variant})" if row.variant else row.method
+
+
+def several(number: int, word: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def listed(names: Sequence[str], most: int | None = None, last: str = "and") -> str:
+    """`a, b and c`; with `most`, the first few and how many more there are."""
+    shown = list(names)
+    if most is not None and len(shown) > most:
+        shown = [*shown[: most - 1], f"{len(shown) - most + 1} more"]
+    return f"{', '.join(shown[:-1])} {last} {shown[-1]}" if len(shown) > 1 else "".join(shown)

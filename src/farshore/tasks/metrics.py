@@ -1,0 +1,85 @@
+"""Metrics for readers: name, unit, direction, limits, and what guessing scores.
+
+Scores are kept as they are computed, mostly fractions; `scale` turns one into its unit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+BALANCED = "balanced_accuracy"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A score on the target: its unit, which direction is better, and its possible values.
+
+    A method is compared with others by the metric; the better one has the higher or the lower
+    score, as `higher_is_better` says.
+    """
+
+    name: str
+    label: str
+    unit: str = "%"
+    scale: float = 100.0
+    higher_is_better: bool = True
+    low: float = 0.0
+    high: float = 1.0
+
+    @property
+    def decimals(self) -> int:
+        """One decimal for percentages; losses need more."""
+        return 1 if self.scale == 100 else 3
+
+    @property
+    def span(self) -> float:
+        """The distance from the lowest to the highest possible score."""
+        return self.high - self.low
+
+    def better(self, first: float, second: float) -> bool:
+        """Whether the first score is better than the second."""
+        return first > second if self.higher_is_better else first < second
+
+    def text(self, score: float | None, *, sign: bool = False) -> str:
+        """A score in the metric's unit, without the unit; a dash for None."""
+        if score is None or not math.isfinite(score):
+            return "–"
+        value = round(score * self.scale, self.decimals) + 0.0  # turns -0.0 into 0.0
+        shown = f"{value:+.{self.decimals}f}" if sign else f"{value:.{self.decimals}f}"
+        return shown.replace("-", "\u2212")
+
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("accuracy", "accuracy"),
+        Metric(BALANCED, "balanced accuracy"),
+        Metric("macro_f1", "macro F1"),
+        Metric("auroc", "AUROC"),
+        Metric("log_loss", "log loss", "", 1.0, higher_is_better=False, high=math.inf),
+        Metric("calibration_error", "calibration error", higher_is_better=False),
+    )
+}
+# The main scores of several data sets, if they have different metrics.
+MIXED = Metric("score", "main score of each data set")
+
+
+def guess_score(metric: str, rows_by_class: Sequence[int]) -> float | None:
+    """The score of always predicting the most frequent class of these rows; None if undefined.
+
+    Accuracy: its share p. Macro F1: only its own F1, 2p / (1 + p), is not zero, and the mean is
+    over the classes that occur. Balanced accuracy: one over the number of classes that occur.
+    """
+    total, occurring = sum(rows_by_class), sum(rows > 0 for rows in rows_by_class)
+    if not total:
+        return None
+    share = max(rows_by_class) / total
+    if metric == "accuracy":
+        return share
+    if metric == "macro_f1":
+        return 2 * share / (1 + share) / occurring
+    if metric == BALANCED:
+        return 1 / occurring
+    return 0.5 if metric == "auroc" else None
