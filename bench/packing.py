@@ -21,7 +21,7 @@ import torch
 from farshore.runs.engines.local import LocalEngine
 from farshore.runs.engines.work import Outcome, Task
 from farshore.runs.run import Run
-from farshore.runs.store.identity import run_name
+from farshore.runs.store.identity import name_run
 
 METHODS = ("er", "cl-vrex", "cl-fishr", "cl-coral", "cl-mmd", "cl-andmask")
 
@@ -63,9 +63,7 @@ def rate(benchmark: str, workers: int, count: int, mps: bool, steps: int | None,
     ):
         ended: list[float] = []
         start, first, idle, failed = time.perf_counter(), 0.0, 0.0, 0
-        for outcome, waiting in outcomes(
-            engine, [Task(run_name(run), run, folder) for run in tasks]
-        ):
+        for outcome, waiting in outcomes(engine, [Task(name_run(run), folder) for run in tasks]):
             ended.append(time.perf_counter())
             print(
                 f"{len(ended)} of {len(tasks)} after {ended[-1] - start:.0f} s",

@@ -20,7 +20,7 @@ from farshore.runs.engines.local import LocalEngine
 from farshore.runs.plan.experiment import Experiment
 from farshore.runs.plan.plan import Condition, Plan, Planned
 from farshore.runs.run import Run
-from farshore.runs.store.identity import run_name
+from farshore.runs.store.identity import name_run
 from farshore.runs.store.store import Store
 
 LIMIT_MILLISECONDS = 20.0
@@ -41,13 +41,13 @@ def main(count: int = 1000, workers: int = 2) -> None:
         parts=[{"benchmarks": ["heart-hospitals"], "methods": ["finetune"]}],
     )
     runs = [
-        Run(benchmark="heart-hospitals", method="finetune", steps=1, seed=seed)
+        Run.build(benchmark="heart-hospitals", method="finetune", steps=1, seed=seed)
         for seed in range(count)
     ]
     plan = Plan(
         experiment,
         [
-            Planned(run_name(run), run, Condition(0, run.benchmark, run.method), run.seed, 0)
+            Planned(name_run(run), Condition(0, run.benchmark, run.method), run.seed, 0)
             for run in runs
         ],
     )

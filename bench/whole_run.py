@@ -28,7 +28,7 @@ from farshore.runs.averages import standard_error
 from farshore.runs.engines.local import LocalEngine
 from farshore.runs.engines.work import Task
 from farshore.runs.result import Result
-from farshore.runs.store.identity import run_name
+from farshore.runs.store.identity import name_run
 
 
 def main() -> None:
@@ -113,7 +113,7 @@ def together(runs: list[Run], workers: int, device: str) -> Iterator[Result]:
     """Results of runs that share the device, as they finish."""
     gpus = torch.cuda.device_count() if device == "cuda" else 0
     with tempfile.TemporaryDirectory() as folder, LocalEngine(workers, gpus=gpus) as engine:
-        tasks = {run_name(run): Task(run_name(run), run, folder) for run in runs}
+        tasks = {task.name: task for run in runs for task in [Task(name_run(run), folder)]}
         for outcome, _ in outcomes(engine, list(tasks.values())):
             if outcome.status != "done":
                 raise SystemExit(f"{outcome.name}: {outcome.status} {outcome.message}")

@@ -17,7 +17,7 @@ from farshore.runs.plan.record import record_experiment
 from farshore.runs.result import Result, TargetScores
 from farshore.runs.run import Run
 from farshore.runs.store.folder import RunFolder
-from farshore.runs.store.identity import description, run_name
+from farshore.runs.store.identity import name_run
 from farshore.runs.store.store import Store
 
 VERSIONS = {
@@ -97,7 +97,8 @@ def write(
     **config: Any,
 ) -> RunFolder:
     """Write a result to the folder where a sweep would write it."""
-    folder = RunFolder(runs / (planned.name if planned is not None else run_name(result.run)))
+    named = name_run(result.run.normal())
+    folder = RunFolder(runs / (planned.name if planned is not None else named.name))
     folder.path.mkdir(parents=True, exist_ok=True)
     position = (
         {"experiment": experiment, "seed": planned.seed, "trial": planned.trial}
@@ -107,7 +108,7 @@ def write(
     folder.write_config(
         {
             "run": result.run.model_dump(mode="json"),
-            "named_by": description(result.run),
+            "named_by": named.described,
             "planned": position,
             **config,
         }

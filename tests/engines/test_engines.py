@@ -20,6 +20,7 @@ from farshore.cli.app import main
 from farshore.runs.engines.local import LocalEngine, without_interrupts
 from farshore.runs.engines.ray_engine import RayEngine
 from farshore.runs.engines.work import Task
+from farshore.runs.store.identity import NamedRun
 
 THREE = {"methods": ["finetune", "er", "cl-coral"]}
 
@@ -145,7 +146,7 @@ def test_a_killed_worker_costs_no_run(tmp_path: Path) -> None:
 def test_an_idle_worker_ends_by_itself_and_tidies_up(tmp_path: Path) -> None:
     run = Run.build(benchmark="rotated-digits", method="finetune", steps=1)
     with LocalEngine(1) as engine:
-        engine.submit(Task("one", run, str(tmp_path)))
+        engine.submit(Task(NamedRun(run, "one", {}), str(tmp_path)))
         while engine.next(1.0) is None:
             pass
         process = engine.workers[0].process

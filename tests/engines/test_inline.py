@@ -19,7 +19,7 @@ from farshore.runs.result import Result
 from farshore.runs.run import Run
 from farshore.runs.store.store import Store
 
-RUN = Run(benchmark="heart-hospitals", method="cl-coral", steps=3, settings={"batch_size": 8})
+RUN = Run.build(benchmark="heart-hospitals", method="cl-coral", steps=3, settings={"batch_size": 8})
 
 
 class Watch(Observer):

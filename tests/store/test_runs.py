@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 from sweeping import Here, experiment, planned, swept, table
+from typer.testing import CliRunner
 
+from farshore.cli.app import app
 from farshore.errors import FarshoreError
 from farshore.learner.loading import load
 from farshore.observer import Observer
@@ -24,10 +26,10 @@ from farshore.runs.run import Run
 from farshore.runs.store import claim as claims
 from farshore.runs.store.claim import Claim, is_stale, newest, release, take
 from farshore.runs.store.folder import RunFolder
-from farshore.runs.store.identity import canonical, run_name
+from farshore.runs.store.identity import NamedRun, name_run, run_name
 from farshore.runs.store.store import Store
 
-RUN = Run(benchmark="heart-hospitals", method="cl-fishr", steps=3, settings={"batch_size": 8})
+RUN = Run.build(benchmark="heart-hospitals", method="cl-fishr", steps=3, settings={"batch_size": 8})
 
 
 class Killed(BaseException):
@@ -81,7 +83,7 @@ def test_damaged_stages_start_over(tmp_path: Path) -> None:
 
 def test_kept_states_are_learners(tmp_path: Path) -> None:
     name = run_name(RUN)
-    assert carry_out_task(Task(name, RUN, str(tmp_path), keep_states=True)).status == "done"
+    assert carry_out_task(Task(name_run(RUN), str(tmp_path), keep_states=True)).status == "done"
     learner = load(tmp_path / name / "stages" / "2")
     assert [domain["name"] for domain in learner.domains] == ["cleveland", "hungarian"]
 
@@ -187,6 +189,9 @@ def test_a_run_on_a_folder_is_named_by_names_and_bytes(tmp_path: Path) -> None:
 
 
 def test_a_name_is_not_how_the_run_was_spelled() -> None:
+    def canonical(run: Run) -> Run:
+        return name_run(run.normal()).run
+
     spelled = {
         "order": ("cleveland", "hungarian", "switzerland"),
         "target": "va",
@@ -216,7 +221,7 @@ def test_a_raised_results_version_renames_the_runs(monkeypatch: pytest.MonkeyPat
 
 def test_files_of_a_run_folder(tmp_path: Path) -> None:
     name = run_name(RUN)
-    outcome = carry_out_task(Task(name, RUN, str(tmp_path), config={"commit": "abc"}))
+    outcome = carry_out_task(Task(name_run(RUN), str(tmp_path), config={"commit": "abc"}))
     assert (outcome.status, outcome.name) == ("done", name)
     assert sorted(path.name for path in (tmp_path / name).iterdir()) == [
         "config.json",
@@ -341,7 +346,7 @@ def test_a_run_of_another_sweep_is_waited_for(
     found = experiment(search={"trials": 1, "seeds": 1})
     first = next(iter(planned(found, tmp_path).unique()))
     other = take(tmp_path / first)
-    assert carry_out_task(Task(first, RUN, str(tmp_path))).status == "claimed"
+    assert carry_out_task(Task(NamedRun(RUN, first, {}), str(tmp_path))).status == "claimed"
     timer = threading.Timer(0.5, lambda: release(other.folder))
     timer.start()
     engine = Here()
@@ -363,3 +368,31 @@ def test_weights_count_by_their_contents(tmp_path: Path) -> None:
         for place, file in files.items()
     }
     assert names["a"] == names["b"] != names["c"]
+
+
+def test_names_stay_what_they_were() -> None:
+    """Stores of results are found by these names."""
+    fields = {"benchmark": "heart-hospitals", "method": "er", "steps": 20}
+    assert run_name(Run(**fields)) == "e6db3186f5ff4398"
+    other = {
+        "target": "cleveland",
+        "order": ("va", "hungarian", "switzerland"),
+        "settings": {"batch_size": "16"},
+    }
+    assert run_name(Run(**fields, **other)) == "1b2046b460a9fd22"
+
+
+def test_a_run_is_normalised_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the command line to its result: the plan and the worker take it as it is."""
+    normalised: list[Run] = []
+    normal = Run.normal
+
+    def counted(run: Run) -> Run:
+        normalised.append(run)
+        return normal(run)
+
+    monkeypatch.setattr(Run, "normal", counted)
+    words = ["run", "heart-hospitals", "er", "--steps", "20", "--out", str(tmp_path)]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert len(normalised) == 1
+    assert RunFolder(tmp_path / "e6db3186f5ff4398").finished()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NewType
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -46,7 +46,7 @@ class Run(BaseModel):
     halving: bool = False
 
     @classmethod
-    def build(cls, **values: Any) -> Run:
+    def build(cls, **values: Any) -> NormalRun:
         """A run from plain values, in its normal form. Errors are reported in one line."""
         for name in values:
             if name not in cls.model_fields:
@@ -56,7 +56,7 @@ class Run(BaseModel):
         except ValidationError as error:
             raise FarshoreError(explain(error)) from None
 
-    def normal(self) -> Run:
+    def normal(self) -> NormalRun:
         """The same run with validated options and settings.
 
         Two ways of writing a value therefore give the same run. Options at their defaults are left
@@ -73,7 +73,7 @@ class Run(BaseModel):
             plain = entry.Settings.plain(for_method) | RunSettings.plain(for_run)
         except FarshoreError as error:
             raise FarshoreError(f"{self.method}: {error}") from None
-        return self.model_copy(
+        normal = self.model_copy(
             update={
                 "device": choose_device(self.device),
                 "options": kind.Options.build(options, self.benchmark).plain(),
@@ -82,3 +82,9 @@ class Run(BaseModel):
                 "network_settings": network_settings,
             }
         )
+        return NormalRun(normal)
+
+
+# A run that `normal` has checked and completed. The type checker keeps the two apart, so that a run
+# is normalised once, where it is made.
+NormalRun = NewType("NormalRun", Run)

@@ -174,8 +174,7 @@ def _task(
         "held_out": planned.held_out,
     }
     return Task(
-        planned.name,
-        planned.run,
+        planned.named,
         str(store.runs.resolve()),
         features=planned.features,
         keep_states=keep.states,

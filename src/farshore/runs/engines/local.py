@@ -73,11 +73,7 @@ class LocalEngine(Engine):
         idle = next((worker for worker in self.workers if worker.task is None), None)
         worker = idle or self._start()
         worker.task = task
-        sent = (
-            task
-            if worker.device is None
-            else replace(task, run=task.run.model_copy(update={"device": worker.device}))
-        )
+        sent = task if worker.device is None else replace(task, named=task.named.on(worker.device))
         # If the worker is dead, `next` notices and gives the task to another one.
         with suppress(OSError):
             worker.connection.send(sent)

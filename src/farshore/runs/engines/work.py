@@ -19,14 +19,14 @@ from ...base.files import append_line, reason, write_atomic
 from ...errors import FarshoreError, StateError
 from ...loggers import make_logger
 from ...observer import Observer
-from ..protocol import execute
+from ..protocol import execute_normal
 from ..result import Result
 from ..resume import Resume, is_litter
-from ..run import Run
+from ..run import NormalRun
 from ..search.optuna_search import promising, seen_scores
 from ..store.claim import Claim, ClaimLostError, take
 from ..store.folder import RunFolder
-from ..store.identity import description
+from ..store.identity import NamedRun
 from .features import feature_saver
 
 # Domains that took less time than this in total are learned again rather than saved, because
@@ -45,8 +45,7 @@ class Task:
         must keep up with.
     """
 
-    name: str
-    run: Run
+    named: NamedRun
     runs: str
     features: bool = False
     keep_states: bool = False
@@ -56,6 +55,16 @@ class Task:
     earlier: tuple[tuple[float, ...], ...] = ()
     # The name of a logger, which writes into RUNS/logs.
     log: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the run."""
+        return self.named.name
+
+    @property
+    def run(self) -> NormalRun:
+        """The run."""
+        return self.named.run
 
     @property
     def folder(self) -> RunFolder:
@@ -178,8 +187,9 @@ def _finish(
         existing = folder.read()
         tidy(folder)
         return existing.status, existing.message
+    named_by = dict(task.named.described)
     folder.write_config(
-        {"run": task.run.model_dump(mode="json"), "named_by": description(task.run), **task.config}
+        {"run": task.run.model_dump(mode="json"), "named_by": named_by, **task.config}
     )
     resume = (
         Resume(folder.stages, keep=task.keep_states, least_seconds=LEAST_SECONDS)
@@ -193,7 +203,7 @@ def _finish(
     watching: list[Observer] = [Lines(folder, claim), *([observer] if observer is not None else [])]
     logger = make_logger(task.log, log_folder(task.runs, task.log), task.name) if task.log else None
     try:
-        result = execute(
+        result = execute_normal(
             task.run,
             observer=Together(*watching, *([logger] if logger is not None else [])),
             save_model=folder.model if task.save_model else None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...benchmarks import BENCHMARKS
@@ -13,10 +13,10 @@ from ...benchmarks.source import make_benchmark
 from ...data.scenario import arrange
 from ...errors import FarshoreError
 from ...networks import is_large
-from ..run import Run
+from ..run import NormalRun
 from ..search.selection import Chosen, Rule, Trial, select_by_seed
 from ..search.space import capped, distributions, grid, trial_settings
-from ..store.identity import canonical, run_name
+from ..store.identity import NamedRun, name_run
 from ..store.store import Store
 from .experiment import Book, Data, Experiment, Part, Search, check_dependencies
 from .select import DRAWN, Aim, arrange_sources, draw_order, select_targets
@@ -46,8 +46,7 @@ class Planned:
     held_out: the source that takes the place of the target, if any.
     """
 
-    name: str
-    run: Run
+    named: NamedRun
     condition: Condition
     seed: int
     trial: int
@@ -55,6 +54,16 @@ class Planned:
     features: bool = False
     # In a search by successive halving: the scores of the earlier trials of its study.
     earlier: Scores = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the run."""
+        return self.named.name
+
+    @property
+    def run(self) -> NormalRun:
+        """The run."""
+        return self.named.run
 
 
 @dataclass(frozen=True)
@@ -175,11 +184,10 @@ class Plan:
         return new_runs
 
 
-def plan_run(run: Run) -> Plan:
+def plan_run(run: NormalRun) -> Plan:
     """The plan of a single run that belongs to no experiment."""
-    run = canonical(run)
     condition = Condition(0, run.benchmark, run.method)
-    return Plan(None, [Planned(run_name(run), run, condition, seed=run.seed, trial=0)])
+    return Plan(None, [Planned(name_run(run), condition, seed=run.seed, trial=0)])
 
 
 def make_plan(
@@ -274,9 +282,7 @@ def _plan_part(
                     device=device,
                     settings=values,
                 )
-                plan.runs += _with_held_out(
-                    canonical(run), condition, seed, trial, experiment, part
-                )
+                plan.runs += _with_held_out(run, condition, seed, trial, experiment, part)
 
 
 def select_all(
@@ -382,8 +388,8 @@ def _searched(part: Part, search: Search, benchmark: Benchmark, method: str) -> 
 
 def _advance(study: Study, condition: Condition, seed: int, store: Store) -> list[Planned]:
     return [
-        Planned(run_name(run), canonical(run), condition, seed, trial, earlier=earlier)
-        for trial, run, earlier in study.advance(store)
+        Planned(named, condition, seed, trial, earlier=earlier)
+        for trial, named, earlier in study.advance(store)
     ]
 
 
@@ -431,14 +437,16 @@ def _distribution(method: str, benchmark: Benchmark, name: str) -> Any:
 
 
 def _with_held_out(
-    run: Run, condition: Condition, seed: int, trial: int, experiment: Experiment, part: Part
+    run: NormalRun, condition: Condition, seed: int, trial: int, experiment: Experiment, part: Part
 ) -> list[Planned]:
     """The run and, for selection by leaving sources out, one more run per source.
 
     In those the source takes the place of the target. The real target is left out: it is neither
     learned nor measured.
     """
-    planned = [Planned(run_name(run), run, condition, seed, trial, features=part.features)]
+    named = name_run(run)
+    run = named.run
+    planned = [Planned(named, condition, seed, trial, features=part.features)]
     if experiment.selection != "leave-one-source-out":
         return planned
     benchmark = make_benchmark(run.benchmark, run.options)
@@ -448,15 +456,16 @@ def _with_held_out(
         order = (
             tuple(name for name in run.order if name != source) if run.order is not None else None
         )
-        inner = run.model_copy(
-            update={
-                "target": source,
-                "left_out": (target, *run.left_out),
-                "held_out": True,
-                "order": order,
-            }
-        )
-        planned.append(Planned(run_name(inner), inner, condition, seed, trial, held_out=source))
+        fields = {
+            "target": source,
+            "left_out": (target, *run.left_out),
+            "held_out": True,
+            "order": order,
+        }
+        inner = NormalRun(run.model_copy(update=fields))
+        # Its target and its order stay written out.
+        named = replace(name_run(inner), run=inner)
+        planned.append(Planned(named, condition, seed, trial, held_out=source))
     return planned
 
 

@@ -16,10 +16,10 @@ from ...base.randomness import derive
 from ...benchmarks.benchmark import Benchmark
 from ...benchmarks.source import make_benchmark
 from ...errors import StateError
-from ..run import Run
+from ..run import NormalRun, Run
 from ..search.optuna_search import RANDOM_TRIALS, Past, find_optuna, propose, seen_scores
 from ..search.space import capped, defaults, distributions, trial_settings
-from ..store.identity import run_name
+from ..store.identity import NamedRun, name_run
 from ..store.store import Store
 from ..transfer import average
 from .experiment import Data, Experiment, Part, Search
@@ -54,7 +54,7 @@ class Study:
         """How many trials are not drawn yet."""
         return self.trials - self._known
 
-    def advance(self, store: Store) -> Iterator[tuple[int, Run, Scores]]:
+    def advance(self, store: Store) -> Iterator[tuple[int, NamedRun, Scores]]:
         """Draw further trials, up to the first one without a result.
 
         Yields the trial number, the run, and the scores of all previous trials.
@@ -66,9 +66,10 @@ class Study:
             )
             # Nothing precedes the defaults: they run to the end, as in every other search.
             run = self.run.model_copy(update={"settings": settings, "halving": self._known > 0})
-            self.newest = run_name(run)
+            named = name_run(run.normal())
+            self.newest = named.name
             self._known += 1
-            yield self._known - 1, run, tuple(past.scores for past in self._past)
+            yield self._known - 1, named, tuple(past.scores for past in self._past)
 
     def _ended(self, store: Store) -> bool:
         """Record the scores of the newest trial; False while it has no complete result."""
@@ -130,7 +131,7 @@ def part_run(
     order: tuple[str, ...] | None,
     device: str,
     settings: Mapping[str, Any] = MappingProxyType({}),
-) -> Run:
+) -> NormalRun:
     """A run under the conditions of a part."""
     return Run.build(
         benchmark=data.benchmark,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -16,17 +17,42 @@ from ...networks.build import network_origin
 from ...networks.pretrained.own_module import is_own_module
 from ...settings import RunSettings
 from .. import catalog
-from ..run import Run
+from ..run import NormalRun, Run
 
 
-def canonical(run: Run) -> Run:
-    """The run in its canonical form, however it was written.
+@dataclass(frozen=True)
+class NamedRun:
+    """A run in its normal form, its name, and what the name is made of."""
 
-    The usual target and the listed order are left out, and options and settings have the types of
-    their fields (a command line gives strings). A target or an order that the benchmark does not
-    have is refused.
+    run: NormalRun
+    name: str
+    described: Mapping[str, Any]
+
+    def on(self, device: str) -> NamedRun:
+        """The same run on another device, which does not count for the name."""
+        return replace(self, run=NormalRun(self.run.model_copy(update={"device": device})))
+
+
+def name_run(run: NormalRun) -> NamedRun:
+    """The run in its canonical form, however it was written, with its name: sixteen hexadecimal
+    digits.
     """
-    run = run.normal()
+    run = _canonical(run)
+    described = _describe(run)
+    digits = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
+    return NamedRun(run, digits[:16], described)
+
+
+def run_name(run: Run) -> str:
+    """The name of a run."""
+    return name_run(run.normal()).name
+
+
+def _canonical(run: NormalRun) -> NormalRun:
+    """The run without a target or an order that are the usual ones.
+
+    A target or an order that the benchmark does not have is refused.
+    """
     benchmark = make_benchmark(run.benchmark, run.options)
     usual = benchmark.usual_target()
     if run.order is None and (run.target is None or benchmark.own_data):
@@ -43,14 +69,13 @@ def canonical(run: Run) -> Run:
     )
 
 
-def description(run: Run) -> dict[str, Any]:
+def _describe(run: NormalRun) -> dict[str, Any]:
     """What the name is made of: scenario, method, settings, seeds and the two results versions.
 
     Device, commit and the way the run was written do not count. Default values are left out, so
     that a new field does not rename old runs. Own data are described by the contents of the files,
     not by their location.
     """
-    run = canonical(run)
     benchmark = make_benchmark(run.benchmark, run.options)
     described = run.model_dump(mode="json", exclude_defaults=True, exclude={"device", "options"})
     options = {
@@ -82,11 +107,6 @@ def _weights(run: Run) -> dict[str, Any]:
     settings = {key: value for key, value in run.network_settings.items() if key != "weights"}
     named = {} if is_own_module(name) else {"network": name}
     return {"network": "own", **named, "network_settings": settings, "weights": origin}
-
-
-def run_name(run: Run) -> str:
-    """The name of a run: sixteen hexadecimal digits."""
-    return hashlib.sha256(json.dumps(description(run), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def typed_settings(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
