@@ -24,11 +24,9 @@ test: lint types
 soak: $(VENV)/installed
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m soak
 
+# The generated pages and figures of docs/.
 docs: $(VENV)/installed
-	$(BIN)/python -m reproduction.pages.methods
-	$(BIN)/python -m reproduction.pages.reproduction
-	$(BIN)/python -m reproduction.pages.recommended
-	$(BIN)/python -m reproduction.pages.figures
+	$(BIN)/python -m reproduction.pages.write
 
 # The documentation site, in build/site; every warning is an error.
 site: $(VENV)/installed

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from farshore.report.paper.numbers import paper_table
-
-Number = tuple[float, float]
+from reproduction.arithmetic import Number
 
 
 def paper_numbers(experiment: str) -> dict[tuple[str, str, str], Number]:
@@ -27,8 +26,3 @@ def papers_scores(benchmark: str, *experiments: str, variant: str = "") -> dict[
 def near(mean: float, theirs: Number) -> bool:
     """Whether a score is within two of the paper's standard errors, or 3 points."""
     return abs(mean - theirs[0]) <= max(3.0, 2 * theirs[1])
-
-
-def printed(number: Number | None) -> str:
-    """A mean with its standard error, or a dash if there is none."""
-    return "-" if number is None else f"{number[0]:.1f} ± {number[1]:.1f}"

@@ -1,10 +1,4 @@
-"""Draw the figures of the documentation: docs/figures/*.svg.
-
-    python -m reproduction.pages.figures
-
-The results in them come from reproduction/tables. `make docs` draws them, and a test checks that
-they are up to date.
-"""
+"""docs/figures/*.svg, the figures of the documentation, made from the tables of finished runs."""
 
 from __future__ import annotations
 
@@ -12,10 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from scipy import stats
-
-from farshore.results.over_units import Scores, over_units
 from reproduction import DOCS
+from reproduction.arithmetic import Scores, half_width, mean, summary_of, unit_means
 from reproduction.pages.recommended import measured
 
 FOLDER = DOCS / "figures"
@@ -109,9 +101,9 @@ def strips(
 ) -> Drawing:
     """One line per method: its mean with an interval, and one dot per order or target."""
     rows = [(name, by_method[name]) for name in methods if name in by_method]
-    rows.sort(key=lambda row: -_mean(row[1]))
+    rows.sort(key=lambda row: -mean(row[1]))
     left, right, top, step = 130, 690, 56, 34
-    values = [value for _, scores in rows for value in _units(scores)]
+    values = [value for _, scores in rows for value in unit_means(scores)]
     low, high = 10 * (min(values) // 10), min(100.0, 10 * (max(values) // 10 + 1))
     drawing = Drawing(760, top + step * len(rows) + 46, title)
     drawing.text(16, 26, title, size=15, weight="600")
@@ -128,14 +120,12 @@ def strips(
     for number, (name, scores) in enumerate(rows):
         y = top + step * number + 8
         colour = {"best": BLUE, "joint": QUIET, "majority": QUIET}.get(name, ORANGE)
-        summary = over_units(scores)
-        assert summary is not None
+        summary, half = summary_of(scores), half_width(summary_of(scores))
         drawing.text(
             left - 14, y + 5, name, anchor="end", weight="600" if name == "best" else "normal"
         )
-        for value in _units(scores):
+        for value in unit_means(scores):
             drawing.circle(place(value), y, 3.2, colour, fill_opacity="0.35")
-        half = float(stats.t.ppf(0.975, summary.units - 1)) * (summary.error or 0.0)
         ends = (max(low, summary.mean - half), min(high, summary.mean + half))
         drawing.line(
             place(ends[0]), y, place(ends[1]), y, colour, stroke_width="5", stroke_opacity="0.6"
@@ -149,15 +139,6 @@ def strips(
     words = f"score at the target; one dot per {unit}; bar: mean, 95% interval"
     drawing.text(left, bottom + 38, words, size=12, colour=QUIET)
     return drawing
-
-
-def _units(scores: Scores) -> list[float]:
-    return [sum(of_unit.values()) / len(of_unit) for of_unit in scores.values()]
-
-
-def _mean(scores: Scores) -> float:
-    values = _units(scores)
-    return sum(values) / len(values)
 
 
 # ---- concepts --------------------------------------------------------------------------------
@@ -312,9 +293,3 @@ def drawn() -> Iterator[tuple[Path, str]]:
     """The files and their contents."""
     for name, draw in FIGURES.items():
         yield FOLDER / f"{name}.svg", draw().svg()
-
-
-if __name__ == "__main__":
-    FOLDER.mkdir(exist_ok=True)
-    for path, text in drawn():
-        path.write_text(text)

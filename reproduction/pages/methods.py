@@ -1,7 +1,4 @@
-"""Generate docs/methods.md from the methods' docstrings and settings.
-
-`make docs` runs it; a test checks that the page is up to date.
-"""
+"""docs/methods.md, made from the methods' docstrings and settings."""
 
 from __future__ import annotations
 
@@ -79,7 +76,3 @@ def table(settings: type[Settings], names: list[str] | None = None, method: str 
 def searched(setting: Searched) -> str:
     """Format a search distribution."""
     return str(setting.search) if setting.search is not None else "fixed"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(text())

@@ -1,14 +1,10 @@
-"""Generate docs/recommended.md: the recommended method beside others, over orders and targets.
+"""docs/recommended.md: the recommended method beside others, over orders and targets.
 
-`python -m reproduction.pages.recommended --collect RUNS` first copies the finished runs of the
-experiment `recommended` from a store into reproduction/tables/recommended.csv, which is committed;
-the page is made from that table alone. `make docs` writes the page, and a test checks that it is up
-to date.
+It is made from recommended-head.md and from the table of the experiment `recommended` alone.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,20 +12,14 @@ from typing import Any
 
 import pandas as pd
 
-from farshore.results.over_units import (
-    FEWEST_UNITS,
-    Difference,
-    Scores,
-    over_units,
-    paired_difference,
-)
-from farshore.systems.committee.entry import BestSettings
+from farshore.methods import METHODS
 from reproduction import DOCS
-from reproduction.finished_runs import collect, filled, interval, markdown, rows_of, scores, table
+from reproduction.arithmetic import Difference, Scores, difference, enough, mean, scores, summary_of
+from reproduction.finished_runs import rows_of
+from reproduction.formatting import filled, interval, markdown, over
 
 PAGE = DOCS / "recommended.md"
 HEAD = Path(__file__).parent / "recommended-head.md"
-NAME = "recommended"
 # The data sets, and what counts once on each.
 UNITS = {
     "covertype": "order",
@@ -39,7 +29,8 @@ UNITS = {
     "wm811k": "order",
 }
 UNRANKED = ("joint", "majority")
-USUAL = {name: BestSettings.model_fields[name].default for name in ("evenness", "members")}
+FIELDS = METHODS.get("best").Settings.model_fields
+USUAL = {name: FIELDS[name].default for name in ("evenness", "members")}
 NAMED = {"wm811k": "wm811k (macro F1)"}
 
 
@@ -61,20 +52,12 @@ def labelled(frame: pd.DataFrame) -> pd.DataFrame:
 
 def measured(benchmark: str) -> dict[str, Scores]:
     """Scores by method on a data set, of the methods that ran in enough units."""
-    by_method = scores(labelled(rows_of(NAME, benchmark)), unit=UNITS[benchmark])
-    return {name: runs for name, runs in by_method.items() if len(runs) >= FEWEST_UNITS}
+    return enough(scores(labelled(rows_of("recommended", benchmark)), unit=UNITS[benchmark]))
 
 
 def benchmarks() -> list[str]:
     """The data sets on which `best` has been run."""
     return [name for name in UNITS if {"best", "er"} <= set(measured(name))]
-
-
-def mean(runs: Scores) -> float:
-    """The mean over units."""
-    summary = over_units(runs)
-    assert summary is not None
-    return summary.mean
 
 
 def is_committee(name: str) -> bool:
@@ -92,14 +75,12 @@ def first(by_method: Mapping[str, Scores]) -> str:
 
 def against(by_method: Mapping[str, Scores], one: str, other: str) -> Difference:
     """The paired difference of two methods."""
-    difference = paired_difference(by_method[one], by_method[other])
-    assert difference is not None
-    return difference
+    return difference(by_method[one], by_method[other])
 
 
-def leads(difference: Difference) -> bool:
+def leads(gap: Difference) -> bool:
     """Whether the first method is ahead, or its interval reaches the other."""
-    return difference.mean >= 0 or not difference.certain
+    return gap.mean >= 0 or not gap.certain
 
 
 def summary_section() -> str:
@@ -214,13 +195,10 @@ def tables_section() -> str:
             continue
         rows = []
         for name in sorted(by_method, key=lambda name: -mean(by_method[name])):
-            summary = over_units(by_method[name])
-            assert summary is not None
             rows.append(
                 [
                     f"`{name}`" + remark(name, by_method, UNITS[benchmark]),
-                    f"{summary.mean:.1f} ± {summary.error or 0.0:.1f}",
-                    f"{summary.worst:.1f} ({' '.join(summary.worst_unit)})",
+                    *over(summary_of(by_method[name])),
                     interval(against(by_method, name, "er")) if name != "er" else "-",
                     interval(against(by_method, name, "best"))
                     if name != "best" and "best" in by_method
@@ -250,13 +228,3 @@ def text() -> str:
         "tables": tables_section,
     }
     return filled(HEAD, sections)
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--collect", type=Path, metavar="RUNS", help="store to copy runs from")
-    store = parser.parse_args().collect
-    if store is not None:
-        collect(store, [NAME])
-        table.cache_clear()
-    PAGE.write_text(text())

@@ -10,59 +10,21 @@ from typing import Protocol
 
 import numpy as np
 
-from farshore.report.paper.methods import paper_methods
-from farshore.results.over_units import (
-    FEWEST_UNITS,
+from reproduction.arithmetic import (
     Difference,
     Scores,
-    over_units,
+    above_zero,
+    enough,
+    mean,
     paired_difference,
+    pooled,
+    scores,
 )
-from farshore.runs import catalog
-from reproduction.finished_runs import AS_IT_IS, SCORE, interval, markdown, rows_of, scores, signed
+from reproduction.compared import BASELINES, BENCHMARKS, PENALISED, REPLAY, TAILORED, group
+from reproduction.finished_runs import AS_IT_IS, SCORE, rows_of
+from reproduction.formatting import interval, markdown, several, signed
 from reproduction.paper_scores import paper_numbers
 from reproduction.sections.sensitivity import ALMOST_EQUAL, GREAT_HARM, changes_by_weight
-
-BENCHMARKS = ("rotated-mnist", "covertype")
-
-
-def group(*names: str) -> list[str]:
-    """The methods of these groups."""
-    groups = catalog.grouped()
-    return [kind.name for name in names for kind in groups[name]]
-
-
-TAILORED = group("tailored")
-# Those with a penalty: cl-andmask masks gradients instead.
-PENALISED = [name for name in TAILORED if name != "cl-andmask"]
-# The paper's replay baselines; er, er-kd and der++ are not among them.
-REPLAY = [name for name in group("replay", "latent-replay") if name in paper_methods()]
-BASELINES = [*group("optimization", "regularization"), *REPLAY]
-
-
-def pooled(
-    by_method: dict[str, Scores],
-    methods: Iterable[str],
-    pool: Callable[[list[float]], float] = lambda values: sum(values) / len(values),
-) -> Scores:
-    """The mean over methods (or what `pool` does), in the orders and seeds that all of them have.
-
-    Methods that ran in few orders are left out: they would hide the orders of the others.
-    """
-    parts = [
-        by_method[method]
-        for method in methods
-        if method in by_method and len(by_method[method]) >= FEWEST_UNITS
-    ]
-    if not parts:
-        return {}
-    shared = set.intersection(
-        *({(order, seed) for order in part for seed in part[order]} for part in parts)
-    )
-    means: dict[tuple[str, ...], dict[int, float]] = {}
-    for order, seed in sorted(shared):
-        means.setdefault(order, {})[seed] = pool([part[order][seed] for part in parts])
-    return means
 
 
 @dataclass(frozen=True)
@@ -118,12 +80,7 @@ def larger(
 def extent(difference: Difference) -> str:
     """Over how many orders a difference was measured, and with how many seeds in each."""
     seeds = difference.pairs // difference.units
-    return f"{difference.units} orders, {seeds} {'seed' if seeds == 1 else 'seeds'} each"
-
-
-def above_zero(difference: Difference) -> bool:
-    """Whether the whole interval lies above zero."""
-    return difference.certain and difference.mean > 0
+    return f"{difference.units} orders, {several(seeds, 'seed')} each"
 
 
 def between(first: Sequence[str], second: Sequence[str], expected: float) -> Measure:
@@ -151,13 +108,10 @@ def between(first: Sequence[str], second: Sequence[str], expected: float) -> Mea
 
 def weakest_of(by_method: dict[str, Scores], methods: Iterable[str]) -> str:
     """The method with the lowest mean over orders; empty if none ran in enough of them."""
-    summaries = {name: over_units(by_method.get(name, {})) for name in methods}
-    means = {
-        name: summary.mean
-        for name, summary in summaries.items()
-        if summary is not None and summary.units >= FEWEST_UNITS
-    }
-    return min(means, key=lambda name: means[name], default="")
+    ran = enough(by_method)
+    return min(
+        (name for name in methods if name in ran), key=lambda name: mean(ran[name]), default=""
+    )
 
 
 def without(settings: str, methods: Sequence[str]) -> Measure:
@@ -193,9 +147,9 @@ def log_median(values: list[float]) -> float:
 def papers_run_time() -> float:
     """The paper's median tailored method over its median baseline, over its data sets."""
     minutes: dict[str, dict[str, float]] = {}
-    for (name, variant, data), (mean, _) in paper_numbers("runtime").items():
+    for (name, variant, data), (minute, _) in paper_numbers("runtime").items():
         if not variant:
-            minutes.setdefault(data, {})[name] = mean
+            minutes.setdefault(data, {})[name] = minute
     ratios = [
         log_median([times[name] for name in TAILORED if name in times])
         - log_median([times[name] for name in BASELINES if name in times])

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from farshore.runs import catalog
-from reproduction.covertype_rows import ROWS
-from reproduction.finished_runs import AS_IT_IS, SCORE, listed, markdown, means, rows_of
-from reproduction.paper_scores import Number, near, papers_scores, printed
-from reproduction.sections.search import selected, whole
+from reproduction.arithmetic import Number, means, selected, whole
+from reproduction.collect import ROWS
+from reproduction.compared import METHODS
+from reproduction.finished_runs import AS_IT_IS, SCORE, rows_of
+from reproduction.formatting import listed, markdown, printed
+from reproduction.paper_scores import near, papers_scores
 
 SOURCES = "source_train_score"
 
@@ -49,7 +50,7 @@ def close(frame: pd.DataFrame, column: str) -> set[str]:
 def shared(column: str) -> list[str]:
     """The methods that the paper scores and that ran on both data sets."""
     ran = [set(rows_of("all_orders", each.benchmark)["method"]) for each in LEARNED]
-    return [name for name in catalog.names() if name in paper(column) and name in ran[0] & ran[1]]
+    return [name for name in METHODS if name in paper(column) and name in ran[0] & ran[1]]
 
 
 def in_order(reading: Reading, order: str) -> pd.DataFrame:
@@ -160,7 +161,7 @@ def second_section() -> str:
         for each in READINGS
     }
     rows = []
-    for name in catalog.names():
+    for name in METHODS:
         if name not in theirs or not all(name in set(each["method"]) for each in frames.values()):
             continue
         row = [f"`{name}`"]

@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
-from farshore.results.over_units import paired_difference
-from reproduction.finished_runs import listed, rows_of, scores, signed
+from reproduction.arithmetic import difference, pooled, scores
+from reproduction.compared import BENCHMARKS, REPLAY, TAILORED, group
+from reproduction.finished_runs import rows_of
+from reproduction.formatting import listed, signed
 from reproduction.paper_scores import paper_numbers, papers_scores
-from reproduction.sections.claims import (
-    BENCHMARKS,
-    REPLAY,
-    TAILORED,
-    between,
-    group,
-    pooled,
-    verdict,
-)
+from reproduction.sections.claims import between, verdict
 from reproduction.sections.search import ABLATIONS, Ablation
 
 # The groups of baselines that the paper compares with, each with the lead that it states.
@@ -67,8 +61,7 @@ def leads_section() -> str:
         lead(paper, [name for name in REPLAY if name != left_out]) for left_out in ("", "cope")
     )
     by_method = scores(rows_of("all_orders", "covertype"))
-    ours = paired_difference(pooled(by_method, TAILORED), pooled(by_method, REPLAY))
-    assert ours is not None
+    ours = difference(pooled(by_method, TAILORED), pooled(by_method, REPLAY))
     return (
         "In the paper's main table, the mean of the tailored methods is ahead of the mean of the "
         f"{listed(list(GROUPS))} baselines by {means} points, and the best tailored method is "

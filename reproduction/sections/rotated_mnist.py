@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from farshore.runs import catalog
-from reproduction.finished_runs import markdown, means, rows_of, signed, table
-from reproduction.paper_scores import Number, near, papers_scores, printed
-from reproduction.sections.claims import group
-from reproduction.sections.search import selected, whole
-
-Scores = dict[str, Number]
+from reproduction.arithmetic import Number, average, means, selected, whole
+from reproduction.compared import METHODS, group
+from reproduction.finished_runs import rows_of, table
+from reproduction.formatting import markdown, printed, signed
+from reproduction.paper_scores import near, papers_scores
 
 
-def papers_column() -> Scores:
+def papers_column() -> dict[str, Number]:
     """The paper's scores on rotated-mnist by method."""
     return papers_scores("rotated-mnist", "main", "naive", "adaptation")
 
@@ -26,7 +24,7 @@ def column_section() -> str:
     frame = table("fitted_order")
     ours, sources = means(frame), means(frame, "source_train_score")
     paper = papers_column()
-    shared = [name for name in catalog.names() if name in ours and name in paper]
+    shared = [name for name in METHODS if name in ours and name in paper]
     rows = [
         [
             f"`{name}`",
@@ -56,7 +54,7 @@ def last_section() -> str:
     by_end = {source: means(frame[ends == source]) for source in sources}
     paper = papers_column()
     rows, fitting = [], dict[str, list[str]]()
-    for name in filter(in_main_table, catalog.names()):
+    for name in filter(in_main_table, METHODS):
         if name not in paper or not all(name in scored for scored in by_end.values()):
             continue
         fitting[name] = [end for end in sources if near(by_end[end][name][0], paper[name])]
@@ -79,11 +77,11 @@ def searched_section() -> str:
     chosen = selected(frame)
     paper, defaults = papers_column(), means(table("fitted_order"))
     rows, gained = [], []
-    for name in catalog.names():
+    for name in METHODS:
         of_method = chosen[chosen["method"] == name]
         if not len(of_method) or name not in paper:
             continue
-        score = 100 * of_method["target_score_unseen"].mean()
+        score = average(of_method)
         usual = frame[(frame["method"] == name) & (frame["trial"] == 0)]
         close = near(score, paper[name])
         if close and name in defaults and not near(defaults[name][0], paper[name]):
@@ -92,7 +90,7 @@ def searched_section() -> str:
             [
                 f"`{name}`",
                 str(len(of_method)),
-                f"{100 * usual['target_score_unseen'].mean():.1f}",
+                f"{average(usual):.1f}",
                 f"{score:.1f}",
                 printed(paper[name]),
                 signed(score - paper[name][0]),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from farshore.benchmarks.source import make_benchmark
-from farshore.results.over_units import Difference, paired_difference
+from farshore.benchmarks import BENCHMARKS
 from farshore.runs.search.space import defaults
-from reproduction.finished_runs import interval, markdown, rows_of, scores
+from reproduction.arithmetic import Difference, paired_difference, scores
+from reproduction.finished_runs import rows_of
+from reproduction.formatting import interval, markdown
 
 # The paper calls its methods robust: changes are often less than this many points.
 ALMOST_EQUAL = 2.0
@@ -25,7 +26,7 @@ def changes_by_weight(
     Where one of the values is the default, its runs are the reference: they ran on the same
     machine. Otherwise those of all_orders are.
     """
-    kind = make_benchmark(benchmark, {})
+    kind = BENCHMARKS.get(benchmark)()
     usual = scores(rows_of("all_orders", benchmark))
     frame = rows_of("orders_sensitivity", benchmark)
     changes: dict[tuple[str, str], dict[float, Difference]] = {}

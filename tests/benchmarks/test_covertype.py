@@ -5,7 +5,6 @@ import io
 import zipfile
 from pathlib import Path
 
-import covertype_rows
 import numpy as np
 import pytest
 import torch
@@ -27,6 +26,7 @@ from farshore.benchmarks.source import make_scenario
 from farshore.data.seal import FrozenModel
 from farshore.errors import FarshoreError
 from farshore.testing import check_benchmark
+from reproduction.collect import ROWS
 
 
 def test_the_papers_counts(data_root: Path) -> None:
@@ -56,7 +56,7 @@ def test_the_rows_before_balancing_that_the_documents_use(shared: Path) -> None:
         "douglas-fir",
         "krummholz",
     )
-    for area, rows in covertype_rows.ROWS.items():
+    for area, rows in ROWS.items():
         inside = cover[table[:, 10 + covertype.AREAS.index(area)] == 1]
         counts = {name: int((inside == number).sum()) for number, name in enumerate(types, 1)}
         assert {name: count for name, count in counts.items() if count} == rows

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from sweeping import EXPERIMENTS, experiment, swept, table
 
+import farshore
 from farshore import Run
 from farshore.cli.app import main
 from farshore.runs.engines.local import LocalEngine, without_interrupts
@@ -22,6 +23,7 @@ from farshore.runs.engines.ray_engine import RayEngine
 from farshore.runs.engines.work import Task
 from farshore.runs.store.identity import NamedRun
 
+HEART = Path(farshore.__file__).parent / "benchmarks" / "files" / "heart.csv"
 THREE = {"methods": ["finetune", "er", "cl-coral"]}
 
 
@@ -229,6 +231,27 @@ def test_the_commands(
     assert len(pd.read_parquet(tmp_path / "t.parquet")) == 2
 
 
+def test_runs_in_a_table_are_done_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def sweep(runs: str, *words: str) -> str:
+        narrow = ("--benchmarks", "heart-hospitals", "--methods", "cl-coral", "--workers", "1")
+        file = str(EXPERIMENTS / "no_alignment.yaml")
+        command = ("sweep", file, "--runs", runs, "--scale", "tiny", *narrow, *words)
+        assert typed(*command, monkeypatch=monkeypatch) == 0
+        return capsys.readouterr().out
+
+    there, here = tmp_path / "there", tmp_path / "here"
+    assert "2 to do here" in sweep(str(there), "--dry-run")
+    sweep(str(there))
+    names = {path.parent.name for path in there.glob("*/result.json")}
+    elsewhere = tmp_path / "elsewhere.csv"
+    elsewhere.write_text(f"run\n{min(names)}\n")
+    assert "1 to do here" in sweep(str(here), "--done", str(elsewhere), "--dry-run")
+    assert "unseen target" not in sweep(str(here), "--done", str(elsewhere))
+    assert {path.parent.name for path in here.glob("*/result.json")} == {max(names)}
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -237,6 +260,8 @@ def test_the_commands(
         (["--workers", "0"], "--workers 0 is not allowed"),
         (["--scale", "huge"], "the only scale is tiny"),
         (["--device", "tpu"], "use auto, cpu or cuda"),
+        (["--done", str(EXPERIMENTS / "small.yaml")], "is not a table that can be read"),
+        (["--done", str(HEART)], "has no column `run`"),
     ],
 )
 def test_bad_options_are_one_line(

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 import yaml
 
-from reproduction.pages import figures, recommended, site_pages, tutorial
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def test_the_page_of_the_recommended_method_is_made_from_its_table() -> None:
-    assert recommended.PAGE.read_text() == recommended.text(), "run `make docs`"
+from reproduction import ROOT
+from reproduction.pages import figures, site_pages, tutorial, write
 
 
-def test_figures_are_up_to_date() -> None:
-    drawn = dict(figures.drawn())
-    assert set(drawn) == set(figures.FOLDER.glob("*.svg"))
-    for path, text in drawn.items():
+def test_generated_pages_and_figures_are_up_to_date() -> None:
+    written = dict(write.generated())
+    assert {path for path in written if path.suffix == ".svg"} == set(figures.FOLDER.glob("*.svg"))
+    for path, text in written.items():
         assert path.read_text() == text, f"{path.name}: run `make docs`"
 
 

@@ -1,7 +1,6 @@
 """What docs/reproduction.md says in words is what its tables show.
 
-Where new runs change a fact, the sentence in
-reproduction/pages/reproduction-head.md must change, too.
+Where new runs change a fact, the sentence in reproduction-head.md must change, too.
 """
 
 from __future__ import annotations
@@ -12,12 +11,28 @@ from collections import Counter
 import pandas as pd
 import pytest
 
-from farshore.results.over_units import Difference, Scores, over_units, paired_difference
-from reproduction.finished_runs import AS_IT_IS, SCORE, means, rows_of, scores, table
-from reproduction.pages.reproduction import best_replay
+from reproduction.arithmetic import (
+    Scores,
+    above_zero,
+    by_trial,
+    mean,
+    means,
+    pooled,
+    scores,
+    selected,
+    whole,
+)
+from reproduction.arithmetic import difference as paired
+from reproduction.compared import BASELINES, BENCHMARKS, PENALISED, REPLAY, TAILORED, group
+from reproduction.finished_runs import AS_IT_IS, SCORE, rows_of, table
 from reproduction.paper_scores import near, papers_scores
-from reproduction.sections import claims, covertype, paper_claims, rotated_mnist, sensitivity
-from reproduction.sections.claims import BENCHMARKS, REPLAY, TAILORED, above_zero, group, pooled
+from reproduction.sections import (
+    claims,
+    covertype,
+    paper_claims,
+    rotated_mnist,
+    sensitivity,
+)
 from reproduction.sections.covertype import (
     LEARNED,
     READINGS,
@@ -26,7 +41,8 @@ from reproduction.sections.covertype import (
     close_on_target,
     in_order,
 )
-from reproduction.sections.search import ABLATIONS, by_trial, selected, whole
+from reproduction.sections.orders import best_replay
+from reproduction.sections.search import ABLATIONS
 
 OPEN = {"sarl", "shot++"}  # have not run in enough orders of rotated-mnist
 ABOUT_EIGHT = {
@@ -41,18 +57,6 @@ ABOUT_EIGHT = {
 
 def all_orders(benchmark: str) -> dict[str, Scores]:
     return scores(rows_of("all_orders", benchmark))
-
-
-def paired(first: Scores, second: Scores) -> Difference:
-    difference = paired_difference(first, second)
-    assert difference is not None
-    return difference
-
-
-def mean(values: Scores) -> float:
-    summary = over_units(values)
-    assert summary is not None
-    return summary.mean
 
 
 def last_source(order: str) -> str:
@@ -88,9 +92,7 @@ def test_the_papers_lead_on_covertype_is_larger() -> None:
 def test_neither_alignment_nor_static_priors_make_a_certain_difference(benchmark: str) -> None:
     usual = all_orders(benchmark)
     settings = ({"alignment_weight": 0.0}, {"priors": "dynamic"})
-    for ablation, changed, methods in zip(
-        ABLATIONS, settings, (TAILORED, claims.PENALISED), strict=True
-    ):
+    for ablation, changed, methods in zip(ABLATIONS, settings, (TAILORED, PENALISED), strict=True):
         frame = rows_of("orders_ablated", benchmark, json.dumps(changed))
         gain = paired(pooled(usual, methods), pooled(scores(frame), methods))
         assert not gain.certain
@@ -138,7 +140,7 @@ def test_the_order_matters_more_than_the_choice_of_the_method() -> None:
 
 def test_which_methods_have_not_run_in_enough_orders() -> None:
     by_method = all_orders("rotated-mnist")
-    wanted = {*TAILORED, *claims.BASELINES, *group("naive"), *group("adaptation"), "finetune"}
+    wanted = {*TAILORED, *BASELINES, *group("naive"), *group("adaptation"), "finetune"}
     assert {name for name in wanted if len(by_method.get(name, {})) < 24} == OPEN
 
 
@@ -329,7 +331,7 @@ def test_what_the_drawn_orders_show() -> None:
 
 
 def test_large_weights_do_harm_on_rotated_mnist() -> None:
-    changes = sensitivity.changes_by_weight("rotated-mnist", claims.PENALISED)
+    changes = sensitivity.changes_by_weight("rotated-mnist", PENALISED)
     harmful = {
         key
         for key, by_value in changes.items()

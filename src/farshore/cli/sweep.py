@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -83,6 +84,13 @@ def sweep(
         bool,
         typer.Option("--dry-run", help="print the number of runs and their estimated cost"),
     ] = False,
+    done: Annotated[
+        Path | None,
+        typer.Option(
+            help="table of runs that are done elsewhere, as `farshore results` writes it: they are "
+            "left out"
+        ),
+    ] = None,
     keep_states: KeepStatesOption = False,
     log: LogOption = None,
     root: RootOption = None,
@@ -146,20 +154,34 @@ def sweep(
         if not _show(console, experiment, frame, runs):
             raise typer.Exit(1)
         return
+    elsewhere = _runs_in(done) if done is not None else ()
     plan = make_plan(experiment, store, book, device=device)
+    plan.runs = [planned for planned in plan.runs if planned.name not in elsewhere]
     if dry_run:
         _dry_run(console, plan, store, workers)
         return
     check_writable(runs, "--runs")
     record_experiment(whole, runs, book, ending=ending)
     failed = carry_out_plan(console, plan, store, options, keep_states=keep_states, log=log)
-    if plan.runs:
+    if plan.runs and done is None:  # a table without the runs that are elsewhere would mislead
         frame = summary(plan, store)
         failed |= not _show(console, experiment, frame, runs)
         if not _print_scores(console, plan, store, runs):
             _print_frame(console, experiment, frame)
     if failed:
         raise typer.Exit(1)
+
+
+def _runs_in(table: Path) -> Collection[str]:
+    """The names of the runs in a table that `farshore results` wrote."""
+    from ..data.tables.read_table import read_table
+
+    frame = read_table(table, texts=["run"])
+    if "run" not in frame:
+        raise FarshoreError(
+            f"--done {str(table)!r} has no column `run`: give a table that `farshore results` wrote"
+        )
+    return set(frame["run"])
 
 
 def _dry_run(console: Console, plan: Plan, store: Store, workers: int | None) -> None:
