@@ -11,8 +11,9 @@ from hypothesis import strategies as some
 from statuses import PLAN, STATES
 
 from farshore.report.assemble import Frame, assemble
+from farshore.report.colours import WHITE
 from farshore.report.names import method_group, methods_in_order
-from farshore.report.overlay import NO_OVERLAY, WHITE, Overlay
+from farshore.report.overlay import NO_OVERLAY, Overlay
 from farshore.report.paper import PAPER
 from farshore.report.table import SECTIONS, Cell, Column, Over, Status, Table
 from farshore.runs import catalog

@@ -15,6 +15,7 @@ from safetensors.torch import save_file
 from scipy.stats import spearmanr
 
 from farshore.errors import FarshoreError
+from farshore.report.colours import SERIES
 from farshore.report.figures import (
     FIGURES,
     NEEDS,
@@ -33,7 +34,7 @@ from farshore.report.figures.critical_difference import svg
 from farshore.report.figures.runs import Shown, mark_selected, plain
 from farshore.report.figures.runs import shown as from_store
 from farshore.report.overlap import accuracy, measure, project, read_features
-from farshore.report.overlay import NO_OVERLAY, SERIES
+from farshore.report.overlay import NO_OVERLAY
 from farshore.report.page import figure_data
 from farshore.report.paper import PAPER
 from farshore.report.table import Significance

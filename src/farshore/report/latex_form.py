@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from .colours import WHITE
 from .grid import NOTHING, Entry, Grid, make_grid
-from .overlay import WHITE
 from .table import Report, Row, Table
 
 PACKAGES = (

@@ -10,31 +10,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..benchmarks import BENCHMARKS
-from ..runs import catalog
+from .colours import fill, line
 from .names import in_order
 
 # The method that the others are compared with: training without protection against forgetting.
 BASELINE = "finetune"
 # An overlay's name for the numbers of a comparison at the defaults, with any methods.
 COMPARISON = "compare"
-WHITE, GREY = "#ffffff", "#8a8a8a"
-# Colours that people with any colour vision can distinguish, in the order of the catalog's groups;
-# figures use them for domains and orders too.
-SERIES = (
-    "#0072b2",
-    "#e69f00",
-    "#009e73",
-    "#cc79a7",
-    "#56b4e9",
-    "#d55e00",
-    "#8f8f2a",
-    "#7a5cc0",
-    "#996633",
-    "#5c8a8a",
-    "#b0457b",
-    "#4c7a34",
-    "#c23b22",
-)
 
 Number = tuple[float, float | None]
 
@@ -106,12 +88,11 @@ class Overlay:
 
     def fill(self, group: str) -> str:
         """The background colour of a group's rows and bars."""
-        line = self.line(group)
-        return WHITE if line == GREY else _lighter(line)
+        return fill(group)
 
     def line(self, group: str) -> str:
         """The colour of a group's lines and points, visible on white and on black."""
-        return SERIES[catalog.GROUPS.index(group)] if group in catalog.GROUPS else GREY
+        return line(group)
 
     def example(self, figure: str) -> str:
         """An experiment file to suggest for the data of a figure, or an empty text."""
@@ -119,9 +100,3 @@ class Overlay:
 
 
 NO_OVERLAY = Overlay()
-
-
-def _lighter(colour: str, share: float = 0.35) -> str:
-    """A hexadecimal colour mixed with white."""
-    parts = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
-    return "#" + "".join(f"{round(255 + share * (part - 255)):02x}" for part in parts)

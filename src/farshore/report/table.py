@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from .colours import WHITE
 from .contest import Contest
 from .names import listing
-from .overlay import WHITE
 
 # The sections of a table by the kind of their rows, in order, with the heading of each. Only the
 # first is ranked.

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
+from ..colours import SERIES
 from ..names import methods_in_order
 from ..overlap import Overlap, measure, project, read_features
-from ..overlay import SERIES, Overlay
+from ..overlay import Overlay
 from .runs import Shown, describe
 from .shape import Drawing, View, canvas, data_set, text
 

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
+from ..colours import SERIES
 from ..names import methods_in_order
-from ..overlay import SERIES, Overlay
+from ..overlay import Overlay
 from .runs import Shown, average, describe, first_experiment
 from .shape import Drawing, View, canvas, data_set, errors, named, text
 

@@ -9,8 +9,9 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
+from ..colours import SERIES
 from ..names import method_group, methods_in_order
-from ..overlay import SERIES, Overlay
+from ..overlay import Overlay
 from .runs import Shown, average, describe
 from .shape import Drawing, View, calm, canvas, data_set, named
 
