@@ -1,4 +1,4 @@
-"""Write the golden files: what the commands show for three finished folders of runs.
+"""Write the golden files: what the commands show for four finished folders of runs.
 
 `python tests/golden/make_golden.py` writes the folder expected/ again, from the runs in stores/. Do
 it after a change of what is shown, and read the difference before you commit it.
@@ -13,6 +13,7 @@ that modules may move: the command line, and `farshore.Result`.
 - each: five methods, each hospital as the target in turn, two orders
 - own: the same table as a user's own file, one target, two orders and seeds, one run diverged
 - swept: an experiment with a search of two trials and seeds on two benchmarks
+- audited: an audit of the hospitals with three candidates
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ COMMANDS = {
     "own": "compare heart.csv --domain hospital --label num --methods finetune,er,cl-coral,joint "
     "--target va --orders listed,reversed --seeds 2 --steps 20 --memory 60 --runs own",
     "swept": "sweep swept.yaml --runs swept",
+    "audited": "audit heart-hospitals --methods finetune,er,ridge --orders listed,reversed "
+    "--steps 20 --memory 60 --runs audited",
 }
 # The narrowest terminal that tables are made for, a wider one, and none: a pipe or a log.
 WIDTHS = (80, 100, None)
@@ -79,6 +82,16 @@ def outputs(name: str) -> Iterator[tuple[str, str]]:
         yield f"figure-{figure}.csv", Path(f"{figure}.csv").read_text()
     invoke(f"report {name} --no-paper -o {name}-plain.md")
     yield "report-no-paper.md", Path(f"{name}-plain.md").read_text()
+
+
+def audited(name: str) -> Iterator[tuple[str, str]]:
+    """The answers of an audit, its page and its numbers."""
+    for columns in (80, None):
+        ending = f"-{columns}" if columns is not None else ""
+        yield f"command{ending}.txt", invoke(f"{COMMANDS[name]} --device cpu", columns)
+    page = Path(name, "audit-heart-hospitals.html")
+    yield "page.txt", visible_text(page.read_text())
+    yield "findings.json", page.with_suffix(".json").read_text()
 
 
 def comparison() -> Iterator[tuple[str, str]]:
@@ -144,7 +157,10 @@ def digests(store: Path) -> dict[str, str]:
     return {
         path.relative_to(store).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(store.rglob("*"))
-        if path.is_file() and path.suffix not in (".html", ".csv") and path.name != ".lock"
+        if path.is_file()
+        and path.suffix not in (".html", ".csv")
+        and path.name != ".lock"
+        and path.parent != store  # the numbers of an audit
     }
 
 
@@ -181,7 +197,7 @@ def make_stores() -> None:
         shutil.rmtree(store, ignore_errors=True)
         with chdir(STORES):
             invoke(f"{command} --device cpu --workers 1")
-        for path in (*store.glob("*.html"), store / "experiments" / ".lock"):
+        for path in (*store.glob("*.html"), *store.glob("*.json"), store / "experiments" / ".lock"):
             path.unlink(missing_ok=True)
         shutil.rmtree(store / "tables", ignore_errors=True)
     diverge(STORES / "own")
@@ -189,7 +205,10 @@ def make_stores() -> None:
 
 def texts(name: str) -> dict[str, str]:
     """All golden texts of a store, in their normal form, computed in the working folder."""
-    made = [*outputs(name), *(comparison() if name == "each" else ())]
+    if COMMANDS[name].startswith("audit"):
+        made = list(audited(name))
+    else:
+        made = [*outputs(name), *(comparison() if name == "each" else ())]
     return {file: normal(text) for file, text in made}
 
 
