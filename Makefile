@@ -3,6 +3,8 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 WORKERS ?= 2
+# What tests, documents and site need; .github/workflows/ci.yml installs the same.
+EXTRAS := dev,docs,trees,parquet,export,cluster,search,report,tensorboard,wandb,mlflow,transformers,datasets
 # One thread per worker: the workers share the cores, and no number depends on how many there are.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
@@ -11,7 +13,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,docs,trees,parquet,export,cluster,search,report,tensorboard,wandb,mlflow,transformers,datasets]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(EXTRAS)]'
 	touch $@
 
 demo: $(VENV)/installed

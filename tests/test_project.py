@@ -78,7 +78,7 @@ def test_the_workflow_checks_what_the_policy_promises() -> None:
     assert all(tool in commands["lint"] for tool in ("ruff check", "lint-imports", "mypy"))
     assert "farshore --version" in commands["package"]
     assert "farshore run rotated-digits er --steps 5" in commands["package"]
-    assert "reproduction.pages.write\ngit diff --exit-code" in commands["docs"]
+    assert "make docs\ngit diff --exit-code\nmake site" in commands["docs"]
     assert "schedule" in workflow["jobs"]["soak"]["if"]
     assert workflow[True]["schedule"]  # `on`, which YAML reads as a truth value
 
@@ -93,13 +93,25 @@ def test_actions_are_named_with_their_version(path: Path) -> None:
             assert re.fullmatch(r"(actions|astral-sh)/[\w-]+@v\d+", step["uses"])
 
 
-def test_extras_named_in_the_workflow_and_the_makefile_exist() -> None:
+def test_the_workflow_installs_what_the_makefile_installs() -> None:
     extras = set(PROJECT["project"]["optional-dependencies"])
     workflow = read(ROOT / ".github" / "workflows" / "ci.yml")
-    assert set(workflow["env"]["EXTRAS"].split(",")) <= extras
-    named = re.findall(r"\.\[([\w,]+)\]", (ROOT / "Makefile").read_text())
-    assert named
-    assert {extra for each in named for extra in each.split(",")} <= extras
+    makefile = (ROOT / "Makefile").read_text()
+    named = re.search(r"^EXTRAS := (.*)$", makefile, flags=re.MULTILINE).group(1)
+    assert set(named.split(",")) <= extras
+    assert "'.[$(EXTRAS)]'" in makefile
+    assert workflow["env"]["EXTRAS"] == named
+    installed = re.findall(
+        r"\.\[(.*?)\]", "\n".join(step.get("run", "") for step in steps(workflow))
+    )
+    assert set(installed) == {"$EXTRAS"}
+
+
+def test_the_workflow_lints_what_the_makefile_lints() -> None:
+    texts = [(ROOT / name).read_text() for name in (".github/workflows/ci.yml", "Makefile")]
+    linted = [set(re.findall(r"ruff (check [\w ]+|format --check [\w ]+)", text)) for text in texts]
+    assert linted[0] == linted[1]
+    assert len(linted[0]) == 2
 
 
 @pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.name)

@@ -11,11 +11,11 @@ from sweeping import experiment
 
 from farshore.errors import FarshoreError
 from farshore.report.build import build_report
-from farshore.runs.store.read_once import NAMED
 from farshore.report.table import Over, Status
 from farshore.runs.plan.experiment import make_book
 from farshore.runs.plan.plan import Planned
 from farshore.runs.plan.record import record_experiment
+from farshore.runs.store.read_once import NAMED
 
 
 def test_missing_and_partial_cells_are_marked_in_cells_and_title(tmp_path: Path) -> None:
