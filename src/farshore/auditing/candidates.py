@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..benchmarks.benchmark import Benchmark
-from ..learner.trained_part import ON_FEATURES, train_by_settings
+from ..learner.backbone import ON_FEATURES, train_by_settings
 from ..runs.catalog import find
 from ..runs.plan.comparison import make_comparison
 from ..runs.plan.experiment import Experiment

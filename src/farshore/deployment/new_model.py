@@ -12,8 +12,8 @@ from torch import Tensor
 from ..data.downloads.weights import usual_image_network
 from ..data.images.image_folder import ImagePreprocessing
 from ..errors import FarshoreError
+from ..learner.backbone import ON_FEATURES, train_by_settings
 from ..learner.learner import USUAL_RUN, Learner
-from ..learner.trained_part import ON_FEATURES, train_by_settings
 from ..networks.build import settle_network
 from ..observer import Observer
 from ..settings import MethodSettings, RunSettings, divide

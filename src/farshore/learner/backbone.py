@@ -1,4 +1,4 @@
-"""Backbone: a learner's network, and the part of it that is not trained.
+"""Backbone: a learner's network, which part of it is trained, and the settings that suit that.
 
 With train=all nothing is frozen, and the whole network is trained. Otherwise the frozen part comes
 first: its features are computed once per domain, and the system learns from them.
@@ -17,7 +17,7 @@ from torch import Tensor
 from ..base.forms import FormError, Like, check_form
 from ..base.randomness import generator, seeded
 from ..data.domain import Domain, RowForm, check_row_form, row_form
-from ..networks.build import build_network, on_meta, settle_network
+from ..networks.build import build_network, is_pretrained, on_meta, settle_network
 from ..networks.form import Settled
 from ..networks.freezing import Frozen, Parts, Train, divide, frozen_shape
 from ..networks.network import Network
@@ -25,6 +25,10 @@ from ..observer import Observer
 from ..settings import RunSettings
 from .feature_cache import Extraction, FeatureCache, features_of, with_features
 from .learner_state import FROZEN
+
+# The method for frozen features: on the small sets of images in docs/images.md, no other has a
+# higher mean.
+ON_FEATURES = "slda"
 
 
 @dataclass(frozen=True)
@@ -157,3 +161,30 @@ class Backbone:
             else:
                 whole = deepcopy(self.network)
             return divide(whole, self.train, augmented=self._run.augment != "none")
+
+
+def resolve_train(run: RunSettings, network: str | Network, settings: Mapping[str, Any]) -> Train:
+    """What is trained: what the run sets, or for `auto`, what suits the network."""
+    if run.train != "auto":
+        return run.train
+    return "head" if isinstance(network, str) and is_pretrained(network, settings) else "all"
+
+
+def train_by_settings(
+    settings: Mapping[str, Any], network: str | Network, network_settings: Mapping[str, Any]
+) -> Train:
+    """What is trained with these settings of a run."""
+    run = RunSettings.build({"train": settings.get("train", RunSettings().train)})
+    return resolve_train(run, network, network_settings)
+
+
+def usual_profile(
+    shape: tuple[int, ...], train: Train, network: str | Network, settings: Mapping[str, Any]
+) -> str:
+    """The default settings profile for users' own data."""
+    if train == "head":
+        return "frozen-features"
+    if len(shape) != 3:
+        return "default"
+    pretrained = not isinstance(network, str) or is_pretrained(network, settings)
+    return "large-data" if pretrained else "images-from-scratch"

@@ -34,15 +34,14 @@ from ..system import SYSTEMS, Setup, System
 from ..tasks.scores import score
 from ..training.checkpoints import Checkpoints
 from ..training.execution.execution import check_way
-from .arguments import check_arguments, check_weighs_rows
-from .backbone import Backbone
+from .arguments import check_arguments, check_training, check_weighs_rows
+from .backbone import Backbone, resolve_train, usual_profile
 from .conversion import Conversion
 from .feature_cache import FeatureCache
 from .learner_state import FROZEN, check_state, stored_form
-from .trained_part import check_training, resolve_train, usual_profile
 
-# Own data: a domain costs the same to learn, however many there were before it. Runs on benchmarks
-# give the paper's budget, one batch of each past domain.
+# Own data: a domain costs the same to learn, however many there were before it. Runs give the
+# paper's budget, one batch of each past domain, because they name every setting.
 USUAL_RUN = {"replay_budget": "total", "train": "auto"}
 # What the first domain determines.
 DETERMINED = ("_system", "classes", "shape", "dtype", "weighted", "profile")

@@ -27,9 +27,9 @@ from ..data.scenario import Scenario
 from ..data.seal import FrozenModel, training
 from ..entry import AtTarget, Entry, SourceTraining
 from ..errors import DivergedError, FarshoreError, StateError
+from ..learner.backbone import train_by_settings, usual_profile
 from ..learner.feature_cache import FeatureCache
 from ..learner.learner import Learner
-from ..learner.trained_part import train_by_settings, usual_profile
 from ..networks.network import Network
 from ..observer import Observer, follow
 from ..settings import MethodSettings, RunSettings, divide
@@ -256,11 +256,7 @@ def _make_learner(
         network=run.network or scenario.network,
         method=source.method,
         memory=capacity,
-        settings={
-            "replay_budget": RunSettings().replay_budget,
-            "train": RunSettings().train,
-            **source.settings,
-        },
+        settings={**RunSettings().model_dump(), **source.settings},
         network_settings=_network_settings(run, scenario),
         classes=scenario.classes,
         metric=scenario.metric,
