@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from reproduction.pages import figures, methods, recommended, reproduction
+from reproduction.pages import figures, layers, methods, recommended, reproduction
 
-PAGES = (methods, reproduction, recommended)
+PAGES = (methods, reproduction, recommended, layers)
 
 
 def generated() -> Iterator[tuple[Path, str]]:

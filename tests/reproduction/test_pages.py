@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from reproduction import ROOT
-from reproduction.pages import figures, site_pages, tutorial, write
+from reproduction.pages import figures, layers, site_pages, tutorial, write
 
 
 def test_generated_pages_and_figures_are_up_to_date() -> None:
@@ -16,6 +16,13 @@ def test_generated_pages_and_figures_are_up_to_date() -> None:
     assert {path for path in written if path.suffix == ".svg"} == set(figures.FOLDER.glob("*.svg"))
     for path, text in written.items():
         assert path.read_text() == text, f"{path.name}: run `make docs`"
+
+
+def test_every_module_of_the_import_contract_says_what_is_in_it() -> None:
+    modules = [name for names in layers.layers() for name in names]
+    assert len(modules) == len(set(modules))
+    for path in map(layers.source, modules):
+        assert layers.first_sentence(path).endswith("."), path
 
 
 def test_the_notebook_has_the_cells_of_its_script_and_their_outputs() -> None:
