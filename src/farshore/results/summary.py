@@ -30,6 +30,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ..methods import DEFAULT_METHOD
 from ..tasks.metrics import BALANCED, METRICS, MIXED, Metric
 from .select import observed
 from .tests import DECIMALS, rank_methods
@@ -186,8 +187,8 @@ def rank(frame: pd.DataFrame, metric: str = "") -> Ranking:
     unit, scale = unit_of(frame), metric_of(frame, metric)
     scores = {row: scores_of(frame, row, metric) for row in dict.fromkeys(frame["row"])}
     complete = _complete(frame, scores)
-    ranks = _ranks(scores, complete, unit, scale)
-    reference = next((row for row in (*REFERENCES, *ranks) if row in ranks), "")
+    found = ranks({row: scores[row] for row in scores if row in complete}, unit, scale)
+    reference = next((row for row in (*REFERENCES, *found) if row in found), "")
     standings = []
     for row in scores:
         of_row = frame[frame["row"] == row]
@@ -203,7 +204,7 @@ def rank(frame: pd.DataFrame, metric: str = "") -> Ranking:
                 variant=str(of_row["variant"].iloc[0]),
                 group=str(of_row["group"].iloc[0]),
                 kind=kind,
-                rank=ranks.get(row),
+                rank=found.get(row),
                 complete=row in complete
                 if kind == "continual"
                 else bool(of_row["score"].notna().all()),
@@ -314,6 +315,57 @@ def difference(first: Scores, second: Scores, unit: Unit, metric: Metric) -> Dif
     return Difference(**vars(found), won=won, better=sign * found.mean > 0)
 
 
+def ranks(scores: Mapping[str, Scores], unit: Unit, metric: Metric) -> dict[str, int]:
+    """The rank of every row, best first; equal scores share the better rank.
+
+    All rows have scores at the same places.
+    """
+    rows = list(scores)
+    if not rows:
+        return {}
+    units = {row: by_unit(scores[row], unit) for row in rows}
+    keys = {row: sum(of.values()) / len(of) for row, of in units.items()}
+    sign = -1 if metric.higher_is_better else 1
+    if unit is Unit.DATASET and len(rows) > 1:
+        table = [[units[row][name] for name in units[rows[0]]] for row in rows]
+        means = rank_methods(table, higher_is_better=metric.higher_is_better).mean(axis=1)
+        keys, sign = dict(zip(rows, map(float, means), strict=True)), 1
+    rounded = {row: sign * round(keys[row], DECIMALS) for row in rows}
+    ordered = sorted(rows, key=lambda row: rounded[row])
+    return {row: 1 + sum(rounded[other] < rounded[row] for other in rows) for row in ordered}
+
+
+def choose(
+    scores: Mapping[str, Scores], unit: Unit, metric: Metric, usual: str = DEFAULT_METHOD
+) -> str:
+    """The row to use: the usual one, unless another one is clearly better.
+
+    Clearly better: the 95% interval of the paired difference excludes zero. Of several, the first
+    is chosen. If the usual row is not among them, it is the first of all.
+
+    scores: by row, the best first.
+    """
+    if usual not in scores:
+        return next(iter(scores))
+    for row in scores:
+        if row == usual:
+            break
+        found = difference(scores[row], scores[usual], unit, metric)
+        if found is not None and found.certain and found.better:
+            return row
+    return usual
+
+
+def order_range(scores: Scores) -> float | None:
+    """The best minus the worst order, averaged over the targets; None with a single order."""
+    ranges: dict[tuple[object, ...], float] = {}
+    for target, places in _grouped(scores, Unit.TARGET.level).items():
+        values = by_unit({place: scores[place] for place in places}, Unit.ORDER).values()
+        if len(values) > 1:
+            ranges[(target,)] = max(values) - min(values)
+    return _nested(ranges) if ranges else None
+
+
 def by_unit(scores: Scores, unit: Unit) -> dict[str, float]:
     """The mean at every unit, over what the unit contains."""
     return {
@@ -393,25 +445,6 @@ def _complete(frame: pd.DataFrame, scores: Mapping[str, Scores]) -> set[str]:
     places = {row: {place[:4] for place in scores[row]} for row in rows}
     everywhere = set().union(*places.values()) if places else set()
     return {row for row in rows if row not in lacking and places[row] == everywhere}
-
-
-def _ranks(
-    scores: Mapping[str, Scores], complete: set[str], unit: Unit, metric: Metric
-) -> dict[str, int]:
-    """The rank of every complete row, best first; equal scores share the better rank."""
-    rows = [row for row in scores if row in complete]
-    if not rows:
-        return {}
-    units = {row: by_unit(scores[row], unit) for row in rows}
-    keys = {row: sum(of.values()) / len(of) for row, of in units.items()}
-    sign = -1 if metric.higher_is_better else 1
-    if unit is Unit.DATASET and len(rows) > 1:
-        table = [[units[row][name] for name in units[rows[0]]] for row in rows]
-        means = rank_methods(table, higher_is_better=metric.higher_is_better).mean(axis=1)
-        keys, sign = dict(zip(rows, map(float, means), strict=True)), 1
-    rounded = {row: sign * round(keys[row], DECIMALS) for row in rows}
-    ordered = sorted(rows, key=lambda row: rounded[row])
-    return {row: 1 + sum(rounded[other] < rounded[row] for other in rows) for row in ordered}
 
 
 KINDS: Sequence[str] = ("continual", "offline", "adaptation", "reference")

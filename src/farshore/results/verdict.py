@@ -18,11 +18,21 @@ from enum import StrEnum
 import pandas as pd
 
 from ..methods import DEFAULT_METHOD
-from ..tasks.metrics import BALANCED
+from ..tasks.metrics import BALANCED, Metric
 from .data_sets import Significance, compare_data_sets
 from .frame import whole
 from .select import observed
-from .summary import Difference, Ranking, Standing, Unit, at_chance, paired, rank
+from .summary import (
+    Difference,
+    Ranking,
+    Standing,
+    Unit,
+    at_chance,
+    choose,
+    paired,
+    rank,
+    scores_of,
+)
 from .tests import ALPHA, holm
 from .words import listed, name_of, several
 
@@ -114,38 +124,27 @@ def judge(frame: pd.DataFrame) -> Verdict:
 def recommend(
     frame: pd.DataFrame, ranking: Ranking | None = None, usual: str = DEFAULT_METHOD
 ) -> Recommendation | None:
-    """The usual method, unless another one is clearly better; None if no method is usable.
-
-    Clearly better: the 95% interval of the paired difference excludes zero. Of several, the one
-    with the best rank is recommended, and the leader if the usual method is not usable.
-    """
+    """The method to use, by the rule of `choose`; None if none does better than guessing."""
     ranking = ranking if ranking is not None else rank(frame)
-    usable = ranking.usable
-    if not usable:
+    runs = observed(frame)
+    scores = {each.row: scores_of(runs, each.row) for each in ranking.usable}
+    if not scores:
         return None
-    leader = usable[0].row
-    if usual not in [each.row for each in usable]:
-        return Recommendation(leader, leader)
-    for each in usable:
-        if each.row == usual:
-            break
-        found = paired(frame, each.row, usual)
-        if found is not None and found.certain and found.better:
-            return Recommendation(each.row, leader, _why_not(frame, ranking, each.row, usual))
-    return Recommendation(usual, leader, _why_not(frame, ranking, usual, usual))
+    chosen, leader = choose(scores, ranking.unit, ranking.metric, usual), ranking.usable[0].row
+    return Recommendation(chosen, leader, _why_not(frame, ranking, chosen, usual))
 
 
 def _why_not(frame: pd.DataFrame, ranking: Ranking, chosen: str, usual: str) -> str:
     """Why the leader is not recommended; empty if it is."""
     leader = ranking.usable[0].row
-    found = paired(frame, leader, usual)
     if chosen == leader:
         return ""
+    found = paired(frame, leader, usual)
     if found is None:
         return f"{leader} leads the ranking, but shares no run with {usual}, the default"
     if ranking.unit is Unit.DATASET:
         return f"{leader} leads the ranking, but {_doubt(found)}"
-    gap = f"{ranking.metric.text(abs(found.mean))} {_points(ranking)}"
+    gap = f"{ranking.metric.text(abs(found.mean))} {points(ranking.metric)}"
     return f"{leader} leads the ranking, {gap} ahead of {usual}, the default, but {_doubt(found)}"
 
 
@@ -157,18 +156,19 @@ def _doubt(found: Difference) -> str:
     )
 
 
-def interval(found: Difference, ranking: Ranking) -> str:
+def interval(found: Difference, metric: Metric) -> str:
     """A difference with its interval, its unit and their number: the only way it is written."""
-    text = f"{ranking.metric.text(found.mean, sign=True)} {_points(ranking)}"
+    text = f"{metric.text(found.mean, sign=True)} {points(metric)}"
     units = several(found.units, found.unit)
     if found.low is None or found.high is None:
         return f"{text} over {units}, {found.note}"
-    low, high = (ranking.metric.text(value, sign=True) for value in (found.low, found.high))
+    low, high = (metric.text(value, sign=True) for value in (found.low, found.high))
     return f"{text}, 95% interval over {units} {low} to {high}"
 
 
-def _points(ranking: Ranking) -> str:
-    return "points" if ranking.metric.unit == "%" else ranking.metric.label
+def points(metric: Metric) -> str:
+    """What a difference is measured in."""
+    return "points" if metric.unit == "%" else metric.label
 
 
 # Whether the tests say that the first row is better than the second.
@@ -314,9 +314,10 @@ def _first_two(frame: pd.DataFrame, ranking: Ranking) -> str:
     found = paired(frame, first.row, second.row)
     if found is None:
         return f"{name_of(first)} and {name_of(second)} share no target, order and seed."
+    units = several(found.units, found.unit)
     return (
         f"{name_of(first)} minus {name_of(second)}, paired by target, order and seed: "
-        f"{interval(found, ranking)}; better in {found.won} of {several(found.units, found.unit)}."
+        f"{interval(found, ranking.metric)}; better in {found.won} of {units}."
     )
 
 
@@ -348,7 +349,7 @@ def _upper_bound(ranking: Ranking, first: Standing) -> list[str]:
     gap = first.estimate.mean - joint.estimate.mean
     side = "better" if ranking.metric.better(gap, 0.0) else "worse"
     return [
-        f"{name_of(first)} is {ranking.metric.text(abs(gap))} {_points(ranking)} {side} than "
+        f"{name_of(first)} is {ranking.metric.text(abs(gap))} {points(ranking.metric)} {side} than "
         f"{UPPER_BOUND}, which trains on all sources at once ({_score(ranking, joint)})."
     ]
 
