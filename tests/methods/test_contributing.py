@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from bench.executed_files import SOURCE, Executed, executed, one_step
 from farshore.methods import METHODS
 from farshore.testing import check_method, toy_learned
 
@@ -70,18 +71,25 @@ def check_renamed(kind: type) -> None:
         METHODS.remove("cl-irm-2")
 
 
-def test_the_files_and_functions_that_explain_a_step_exist() -> None:
+def test_follow_one_step_names_the_files_that_a_step_executes() -> None:
     section = TEXT.partition("## Follow one step")[2].partition("\n## ")[0]
-    steps = re.findall(r"^\d\. `src/(farshore/[\w/]+)\.py`: (.*(?:\n   .*)*)", section, flags=re.M)
-    assert len(steps) == 8
-    defined: dict[str, type] = {}
-    for path, _ in steps:
-        module = importlib.import_module(path.replace("/", "."))
-        defined |= {name: kind for name, kind in vars(module).items() if isinstance(kind, type)}
-    for path, text in steps:
-        module = path.replace("/", ".")
-        named = re.findall(r"`(\w+)\.(\w+)`", text)
-        assert named, path
-        assert any(defined[owner].__module__ == module for owner, _ in named), path
-        for owner, function in named:
-            assert callable(getattr(defined[owner], function)), f"{owner}.{function}"
+    items = re.findall(r"^\d+\. `src/farshore/([\w/]+\.py)`: (.*(?:\n   .*)*)", section, flags=re.M)
+    executed = one_step()
+    assert [file for file, _ in items] == list(executed)
+    for file, text in items:
+        functions = re.findall(r"`([\w.]+)\(\)`", text)
+        assert functions, file
+        assert set(functions) <= set(executed[file]), file
+
+
+def test_only_calls_count_as_executed_not_what_defines_a_module() -> None:
+    found: Executed = {}
+    text = "class A:\n    def call(self):\n        return 1\nA().call()"
+    names: dict = {"__name__": "made"}
+    with executed(found):
+        exec(compile(text, f"{SOURCE}/made.py", "exec"), names)
+    assert found == {}
+    with executed(found):
+        names["A"]().call()
+    names["A"]().call()
+    assert found == {"made.py": ["A.call"]}
