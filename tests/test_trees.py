@@ -18,7 +18,6 @@ from farshore.data.domain import Domain
 from farshore.deployment.export import export_model
 from farshore.errors import FarshoreError, StateError
 from farshore.systems.trees.boosted import fit_lightgbm
-from farshore.systems.trees.compiled import CompiledTrees
 from farshore.systems.trees.ensemble import ABSENT, constant, from_parts, from_sklearn
 from farshore.systems.trees.entry import TreesSettings
 from farshore.testing import check_method, differences, toy_images, toy_rows
@@ -53,14 +52,19 @@ def test_the_module_gives_the_scores_of_scikit_learn(classes: int) -> None:
     expected = model.predict_proba(at_threshold.astype(np.float64))
     probabilities = ensemble(torch.from_numpy(at_threshold)).double().softmax(dim=1)
     assert torch.allclose(probabilities, torch.from_numpy(expected), atol=1e-6)
-    # The compiled loop takes the same paths, with missing values to the right.
-    at_threshold[::3, 1] = np.nan
+    # The fast way gives the same bits as scikit-learn, however many rows come at once.
     rows = torch.from_numpy(at_threshold)
-    compiled = ensemble.logits(CompiledTrees(ensemble).scores(rows))
-    assert torch.allclose(compiled, ensemble(rows), atol=1e-6)
-    assert torch.allclose(
-        CompiledTrees(constant(1, 3)).scores(rows), constant(1, 3).baseline.expand(len(rows), 2)
+    sums = torch.from_numpy(model.decision_function(at_threshold.astype(np.float64)))
+    assert torch.equal(ensemble.scores(rows), sums.reshape(len(rows), -1))
+    assert torch.equal(
+        torch.cat([ensemble.scores(row[None]) for row in rows]), ensemble.scores(rows)
     )
+    assert ensemble.scores(rows[:0]).shape == (0, ensemble.baseline.shape[0])
+    # It takes the paths of the module, with missing values to the right.
+    rows[::3, 1] = torch.nan
+    assert torch.allclose(ensemble.logits(ensemble.scores(rows)), ensemble(rows), atol=1e-6)
+    single = constant(1, 3)
+    assert torch.equal(single.scores(rows), single.baseline.expand(len(rows), 2))
 
 
 @pytest.mark.parametrize("classes", [2, 4])
@@ -82,8 +86,7 @@ def test_lightgbm_gives_its_own_scores(classes: int) -> None:
     expected = torch.from_numpy(own.predict_proba(others.numpy()))
     columns = [column for column in range(classes + 1) if column != 1]
     assert torch.allclose(chances[:, columns], expected, atol=1e-5)
-    compiled = ensemble.logits(CompiledTrees(ensemble).scores(others))
-    assert torch.allclose(compiled, ensemble(others), atol=1e-6)
+    assert torch.allclose(ensemble.logits(ensemble.scores(others)), ensemble(others), atol=1e-6)
     restored = from_parts(ensemble.parts(), 5, classes + 1)
     assert torch.equal(restored(others), ensemble(others))
 

@@ -1,4 +1,4 @@
-"""TreeEnsemble: boosted trees as arrays, evaluated for all rows and trees at once."""
+"""TreeEnsemble: boosted trees as arrays, evaluated for many rows and trees at once."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from ...base.forms import FormError, Like, check_form
 
+# Steps taken at once on a CPU, over rows and trees: few enough to stay in the cache.
+STEPS_AT_ONCE = 8192
 # The logit of a class that no training row has.
 ABSENT = -30.0
 
@@ -50,6 +52,30 @@ class TreeEnsemble(nn.Module):
             below = rows.gather(1, self.feature[node]) <= self.threshold[node]
             node = torch.where(below, self.left[node], self.right[node])
         return self.logits(self.value[node] @ self.get_buffer("assign") + self.baseline)
+
+    def scores(self, inputs: Tensor) -> Tensor:
+        """Sums of the trees [n, outputs] for rows [n, d], with the baseline.
+
+        On a CPU this is many times as fast as `forward`: a few trees at a time, which stop at their
+        own leaves. Trees are added one after another, so that the sums have the same bits for any
+        number of rows.
+        """
+        rows = inputs.flatten(1).double().cpu().numpy()
+        parts = {name: part.cpu().numpy() for name, part in self.named_buffers()}
+        feature, threshold, value = parts["feature"], parts["threshold"], parts["value"]
+        leaf = parts["left"] == np.arange(len(parts["left"]))
+        children = np.stack([parts["right"], parts["left"]], axis=1).ravel()
+        cells, first_cell = rows.ravel(), np.arange(len(rows))[:, None] * rows.shape[1]
+        sums = np.tile(parts["baseline"], (len(rows), 1))
+        trees = max(1, STEPS_AT_ONCE // max(1, len(rows)))
+        for first in range(0, len(parts["root"]), trees):
+            node = np.tile(parts["root"][first : first + trees], (len(rows), 1))
+            while not leaf.take(node).all():
+                below = cells.take(first_cell + feature.take(node)) <= threshold.take(node)
+                node = children.take(2 * node + below)
+            for output, leaves in zip(parts["output"][first:], node.T, strict=False):
+                sums[:, output] += value.take(leaves)
+        return torch.from_numpy(sums)
 
     def logits(self, scores: Tensor) -> Tensor:
         """Logits [n, classes] from the sums of the trees [n, outputs]."""

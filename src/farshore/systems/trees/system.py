@@ -20,7 +20,6 @@ from ...memory.partitions import PartitionedMemory
 from ...system import Setup, System, Usage
 from ...training.profiles import PROFILES
 from .boosted import fit_lightgbm, fit_sklearn
-from .compiled import CompiledTrees
 from .ensemble import TreeEnsemble, constant, from_parts
 from .entry import TreesSettings
 
@@ -154,8 +153,7 @@ class TreesSystem(System):
 
     def logits(self, rows: Rows) -> Tensor:
         """Logits of these rows."""
-        compiled = CompiledTrees(self.model)
-        parts = [compiled.scores(inputs.cpu()) for inputs, _ in rows.batches(BATCH)]
+        parts = [self.model.scores(inputs) for inputs, _ in rows.batches(BATCH)]
         return self.model.logits(torch.cat(parts)).to(self.setup.device)
 
     def features(self, inputs: Tensor) -> Tensor:
