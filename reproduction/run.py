@@ -10,6 +10,7 @@ yet. `--scale tiny` runs everything in minutes on built-in data and writes no pa
 from __future__ import annotations
 
 import argparse
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -77,6 +78,7 @@ def main() -> int:
     )
     codes = []
     for command in planned:
+        print(shlex.join(command), flush=True)
         codes.append(carry_out(command))
         if codes[-1] not in GO_ON:
             return codes[-1]

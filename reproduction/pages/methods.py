@@ -6,7 +6,7 @@ import inspect
 from pathlib import Path
 
 from farshore.adaptation.adaptation import Adaptation
-from farshore.methods.method import Method
+from farshore.methods import Method
 from farshore.runs import catalog
 from farshore.settings import MethodSettings, RunSettings, Searched, Settings
 from farshore.training.profiles import PROFILES
