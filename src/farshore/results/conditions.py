@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 
 from ..base.names import natural_key
-from ..tasks.metrics import METRICS
+from ..tasks.metrics import guess_text
 from .frame import SEPARATOR
-from .select import observed
+from .select import scored
 from .summary import metric_of
 from .words import listed, several
 
@@ -17,8 +17,7 @@ NAMED, DOMAINS = 5, 8
 
 def conditions(frame: pd.DataFrame) -> str:
     """What was measured: data, sources, target, what guessing scores, seeds, orders and steps."""
-    runs = observed(frame)
-    runs = runs[runs["score"].notna()]
+    runs = scored(frame)
     # A method that learns all sources at once may have run in another order.
     continual = runs[runs["kind"] == "continual"]
     runs = continual if len(continual) else runs
@@ -32,7 +31,10 @@ def conditions(frame: pd.DataFrame) -> str:
     targets = list(dict.fromkeys(runs["target"]))
     orders = int(runs.groupby("target")["order"].nunique().max())
     parts = [f"{datasets[0]}, {metric_of(frame).label}", _domains(runs, targets, orders)]
-    parts += _levels(runs)
+    guesses = runs.drop_duplicates("target")["guess"].dropna().astype(float)
+    parts.append(
+        guess_text(str(runs["metric"].iloc[0]), int(runs["classes"].iloc[0]), guesses.tolist())
+    )
     counts.append(several(orders, "order") + (" per target" if len(targets) > 1 else ""))
     steps = {result.steps for result in runs["result"]}
     if len(steps) == 1:
@@ -47,20 +49,6 @@ def _domains(runs: pd.DataFrame, targets: list[str], orders: int) -> str:
     if orders == 1 and runs["sources"].nunique() == 1:
         return f"sources in the order {SEPARATOR.join(sources)}, unseen target {targets[0]}"
     return f"sources {_few(sorted(sources, key=natural_key))}, unseen target {targets[0]}"
-
-
-def _levels(runs: pd.DataFrame) -> list[str]:
-    """The number of classes, and what always predicting the most frequent one scores."""
-    classes = int(runs["classes"].iloc[0])
-    guesses = runs.drop_duplicates("target")["guess"].dropna().astype(float)
-    if guesses.empty:
-        return [f"{classes} classes"]
-    metric = METRICS[str(runs["metric"].iloc[0])]
-    low, high = metric.text(guesses.min()), metric.text(guesses.max())
-    span = low if low == high else f"{low} to {high}"
-    return [
-        f"{classes} classes, always predicting the most frequent one scores {span}{metric.unit}"
-    ]
 
 
 def _few(names: list[str]) -> str:

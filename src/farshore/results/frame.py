@@ -5,7 +5,7 @@
 | `run` | the name of the run's folder |
 | `experiment`, `part` | the recorded experiment and the number of its part; else `runs` |
 | `benchmark` | the benchmark, or the file or folder of own data |
-| `method`, `variant`, `row` | the method, what distinguishes rows of a method, and both |
+| `method`, `variant`, `row` | the method, what distinguishes rows of a method, and its name |
 | `group`, `kind` | of the method; only `continual` methods are ranked |
 | `target` | the unseen domain |
 | `order`, `last_source` | the sources as they were learned; `drawn` if each seed draws an order |
@@ -37,6 +37,7 @@ from ..runs.result import Result
 from ..runs.run import Run
 from ..runs.store.store import Store, checked_config
 from ..tasks.metrics import METRICS, guess_score
+from .words import row_name
 
 # The experiment of runs that belong to none.
 ALONE = "runs"
@@ -82,7 +83,21 @@ def frame_of_plan(plan: Plan, store: Store, *, name: str = "") -> pd.DataFrame:
             **({"order": DRAWN, "last_source": ""} if drawn else {}),
         }
         rows.append((row, planned))
-    return _frame(_with_missing(rows))
+    return _frame([*_with_missing(rows), *_not_plannable(plan, name or plan.name or ALONE)])
+
+
+def _not_plannable(plan: Plan, experiment: str) -> list[dict[str, Any]]:
+    """A row for each method of a benchmark whose runs cannot be planned here or now."""
+    parts = plan.experiment.parts if plan.experiment is not None else ()
+    keys = [(each.method, each.benchmark) for each in plan.waiting]
+    for part in parts:
+        absent = [data.title for data in part.data if data.title in plan.absent]
+        keys += [(method, title) for title in absent for method in part.systems]
+    return [
+        _empty_row("", method, benchmark)
+        | {"experiment": experiment, "condition": f"{method} on {benchmark}"}
+        for method, benchmark in dict.fromkeys(keys)
+    ]
 
 
 def frame_of_results(
@@ -114,37 +129,22 @@ def whole(frame: pd.DataFrame) -> bool:
 
 def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     frame = pd.DataFrame(list(rows), columns=list(COLUMNS))
-    frame["row"] = [
-        f"{method} {variant}".strip()
-        for method, variant in zip(frame["method"], frame["variant"], strict=True)
-    ]
-    return frame
+    return _named(frame)
+
+
+def _named(frame: pd.DataFrame) -> pd.DataFrame:
+    names = [row_name(*names) for names in zip(frame["method"], frame["variant"], strict=True)]
+    return frame.assign(row=names)
 
 
 def _row(name: str, run: Run, result: Result | None, config: Mapping[str, Any]) -> dict[str, Any]:
     """What a run and its result say, without its position in a plan."""
-    group, kind = method_group(run.method)
-    row: dict[str, Any] = {
-        **dict.fromkeys(COLUMNS),
-        "run": name,
-        "experiment": ALONE,
-        "part": 0,
-        "benchmark": run.benchmark,
-        "method": run.method,
-        "variant": "",
-        "group": group,
-        "kind": kind,
+    row = _empty_row(name, run.method, run.benchmark) | {
         "target": run.target or "",
         "order": SEPARATOR.join(run.order or ()),
         "last_source": (run.order or ("",))[-1],
         "sources": SEPARATOR.join(run.order or ()),
-        "condition": "",
         "seed": run.seed,
-        "trial": 0,
-        "held_out": "",
-        "status": "missing",
-        "selected": False,
-        "metric": "",
         "config": config,
     }
     if result is None:
@@ -167,6 +167,26 @@ def _row(name: str, run: Run, result: Result | None, config: Mapping[str, Any]) 
         scores = {key: value for key, value in result.target.scores.items() if key in METRICS}
         row |= {"target": result.target.name, "guess": guess_score(result.metric, counts)} | scores
     return row
+
+
+def _empty_row(name: str, method: str, benchmark: str) -> dict[str, Any]:
+    """A run of which nothing is known but these."""
+    group, kind = method_group(method)
+    texts = ("variant", "target", "order", "last_source", "sources", "condition", "held_out")
+    return {
+        **dict.fromkeys(COLUMNS),
+        **dict.fromkeys((*texts, "metric"), ""),
+        **dict.fromkeys(("part", "seed", "trial"), 0),
+        "run": name,
+        "experiment": ALONE,
+        "benchmark": benchmark,
+        "method": method,
+        "group": group,
+        "kind": kind,
+        "status": "missing",
+        "selected": False,
+        "config": {},
+    }
 
 
 def _with_missing(rows: Sequence[tuple[dict[str, Any], Planned]]) -> list[dict[str, Any]]:
@@ -230,7 +250,7 @@ def _with_conditions(frame: pd.DataFrame) -> pd.DataFrame:
     groups = pd.Series(texts, index=frame.index).groupby([frame["experiment"], frame["benchmark"]])
     several = groups.transform("nunique") > 1
     frame["variant"] = [text if use else "" for text, use in zip(texts, several, strict=True)]
-    frame["row"] = (frame["method"] + " " + frame["variant"]).str.strip()
+    frame = _named(frame)
     parts = zip(*(frame[name] for name in ("benchmark", "row", "target", "order")), strict=True)
     frame["condition"] = ["\t".join(map(str, each)) for each in parts]
     # Runs that no plan numbers are the trials of their seed, in the order of their names.

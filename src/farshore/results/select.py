@@ -56,3 +56,9 @@ def _best(
 def observed(frame: pd.DataFrame) -> pd.DataFrame:
     """The runs that count."""
     return frame[frame["selected"].astype(bool)]
+
+
+def scored(frame: pd.DataFrame) -> pd.DataFrame:
+    """The runs that count and have a score on the target."""
+    runs = observed(frame)
+    return runs[runs["score"].notna()]

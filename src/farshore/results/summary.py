@@ -13,9 +13,9 @@ A method is described by the mean over units of evidence, and two methods are co
   interval is Student's, mean ± t(n - 1) · error, cut off at the metric's limits. There is neither
   an error nor an interval from fewer than three units, and no interval wider than the metric.
 
-Only continual methods are ranked, and only those with a score for every planned run, at every place
-where another one has a score. Rank 1 is best; equal scores share the better rank. Over several data
-sets, the mean of the ranks on the data sets decides.
+Only continual methods are ranked, and only those without a gap: wherever another one has a score,
+they have one too, and none of their planned runs there lacks it. Rank 1 is best; equal scores share
+the better rank. Over several data sets, the mean of the ranks on the data sets decides.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ import pandas as pd
 from scipy import stats
 
 from ..methods import DEFAULT_METHOD
-from ..tasks.metrics import BALANCED, METRICS, MIXED, Metric
-from .select import observed
+from ..tasks.metrics import BALANCED, METRICS, MIXED, Metric, is_guessing
+from .select import observed, scored
 from .tests import DECIMALS, rank_methods
 
 # With fewer units, an error or an interval says nothing: the units are shown one by one.
@@ -40,14 +40,12 @@ FEWEST_UNITS = 3
 LEVEL = 0.95
 # Standard errors below this are rounding.
 SMALLEST_ERROR = 1e-9
-# A method whose balanced accuracy covers less than this share of the way from chance to perfect
-# has learned next to nothing about the classes.
-AT_CHANCE = 0.05
 # What a method is compared with: the first of these that has a score everywhere.
 REFERENCES = ("er", "finetune")
 
 # Data set, target, last source, order and seed of a run.
 Place = tuple[str, str, str, str, int]
+PLACE = ("benchmark", "target", "last_source", "order", "seed")
 Scores = Mapping[Place, float]
 
 
@@ -120,7 +118,9 @@ class Difference(Estimate):
     @property
     def certain(self) -> bool:
         """Whether the interval excludes zero."""
-        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
+        if self.low is None or self.high is None:
+            return False
+        return round(self.low, DECIMALS) > 0 or round(self.high, DECIMALS) < 0
 
     @property
     def p(self) -> float | None:
@@ -248,9 +248,8 @@ def at_chance(frame: pd.DataFrame, row: str) -> dict[tuple[str, str, str], bool]
     of_row = of_row[(of_row["row"] == row) & of_row[BALANCED].notna()]
     found = {}
     for place, runs in of_row.groupby(["benchmark", "target", "order"], sort=False):
-        chance = 1 / max(int(runs["classes"].iloc[0]), 1)
-        level = chance + AT_CHANCE * (1 - chance)
-        found[place] = bool(runs[BALANCED].astype(float).mean() <= level)
+        balanced = float(runs[BALANCED].astype(float).mean())
+        found[place] = is_guessing(balanced, int(runs["classes"].iloc[0]))
     return found  # type: ignore[return-value]
 
 
@@ -269,30 +268,28 @@ def metric_of(frame: pd.DataFrame, metric: str = "") -> Metric:
 
 def metrics_of(frame: pd.DataFrame) -> list[str]:
     """The metrics that every run with a score has, the main one first: as `rank` takes them."""
-    scored = observed(frame)
-    scored = scored[scored["score"].notna()]
-    main = metric_of(frame).name
-    return ["", *(name for name in METRICS if name != main and bool(scored[name].notna().all()))]
+    main, runs = metric_of(frame).name, scored(frame)
+    return ["", *(name for name in METRICS if name != main and bool(runs[name].notna().all()))]
 
 
 def unit_of(frame: pd.DataFrame) -> Unit:
-    """What one observation is: the coarsest unit of which the continual methods have several."""
-    frame = observed(frame)
-    continual = frame[frame["kind"] == "continual"]
-    frame = continual if len(continual) else frame
-    for unit, column in zip(Unit, ("benchmark", "target", "last_source", "order"), strict=False):
-        if len({name for name in frame[column] if name}) > 1:  # runs that are missing may lack it
+    """What one observation is: the coarsest unit at which continual methods have several scores."""
+    runs = scored(frame)
+    continual = runs[runs["kind"] == "continual"]
+    runs = continual if len(continual) else runs
+    for unit, column in zip(Unit, PLACE[:-1], strict=False):
+        if runs[column].nunique() > 1:
             return unit
     return Unit.SEED
 
 
 def scores_of(frame: pd.DataFrame, row: str, metric: str = "") -> dict[Place, float]:
-    """The scores of a row by place; offline methods have neither a last source nor an order."""
+    """The scores of a row by place."""
     column = metric or "score"
     of_row = frame[(frame["row"] == row) & frame[column].notna()]
-    names = ["benchmark", "target", "last_source", "order", "seed", column]
     found: dict[Place, list[float]] = {}
-    for benchmark, target, last, order, seed, score in of_row[names].itertuples(index=False):
+    columns = (of_row[name] for name in (*PLACE, column))
+    for benchmark, target, last, order, seed, score in zip(*columns, strict=True):
         found.setdefault((benchmark, target, last, order, int(seed)), []).append(float(score))
     return {place: float(np.mean(values)) for place, values in found.items()}
 
@@ -311,8 +308,8 @@ def difference(first: Scores, second: Scores, unit: Unit, metric: Metric) -> Dif
     if found is None:
         return None
     sign = 1 if metric.higher_is_better else -1
-    won = sum(sign * value > 0 for value in values.values())
-    return Difference(**vars(found), won=won, better=sign * found.mean > 0)
+    won = sum(round(sign * value, DECIMALS) > 0 for value in values.values())
+    return Difference(**vars(found), won=won, better=round(sign * found.mean, DECIMALS) > 0)
 
 
 def ranks(scores: Mapping[str, Scores], unit: Unit, metric: Metric) -> dict[str, int]:
@@ -438,12 +435,18 @@ def _estimated(
 
 
 def _complete(frame: pd.DataFrame, scores: Mapping[str, Scores]) -> set[str]:
-    """The continual rows with a score for every planned run, at every place of the others."""
+    """The continual rows without a gap: no score is missing where another row has one.
+
+    What has not run for any of them, such as a whole data set or a last seed, is no gap.
+    """
     continual = frame[frame["kind"] == "continual"]
-    lacking = set(continual.loc[continual["score"].isna(), "row"])
     rows = [row for row in dict.fromkeys(continual["row"]) if scores[row]]
     places = {row: {place[:4] for place in scores[row]} for row in rows}
     everywhere = set().union(*places.values()) if places else set()
+    runs = {place for row in rows for place in scores[row]}
+    without = continual[continual["score"].isna()]
+    columns = (without[name] for name in ("row", *PLACE))
+    lacking = {row for row, *place in zip(*columns, strict=True) if (*place,) in runs}
     return {row for row in rows if row not in lacking and places[row] == everywhere}
 
 
@@ -456,4 +459,5 @@ def _order(each: Standing, metric: Metric) -> tuple[bool, int, int, float]:
     if each.estimate is None:
         return True, kind, 0, math.inf
     sign = -1 if metric.higher_is_better else 1
-    return each.rank is None, kind, each.rank or 0, sign * each.estimate.mean
+    mean = round(sign * each.estimate.mean, DECIMALS)
+    return each.rank is None, kind, each.rank or 0, mean

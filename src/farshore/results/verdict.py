@@ -21,7 +21,7 @@ from ..methods import DEFAULT_METHOD
 from ..tasks.metrics import BALANCED, Metric
 from .data_sets import Significance, compare_data_sets
 from .frame import whole
-from .select import observed
+from .select import observed, scored
 from .summary import (
     Difference,
     Ranking,
@@ -34,7 +34,7 @@ from .summary import (
     scores_of,
 )
 from .tests import ALPHA, holm
-from .words import listed, name_of, several
+from .words import listed, several
 
 # How many methods a sentence names.
 NAMED = 5
@@ -53,8 +53,9 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The method to use; `reason` says why it is not the leader of the ranking, if it is not."""
+    """The row to use, and its method; `reason` says why it is not the leader, if it is not."""
 
+    row: str
     method: str
     leader: str
     reason: str = ""
@@ -130,8 +131,10 @@ def recommend(
     scores = {each.row: scores_of(runs, each.row) for each in ranking.usable}
     if not scores:
         return None
-    chosen, leader = choose(scores, ranking.unit, ranking.metric, usual), ranking.usable[0].row
-    return Recommendation(chosen, leader, _why_not(frame, ranking, chosen, usual))
+    row = choose(scores, ranking.unit, ranking.metric, usual)
+    method = next(each.method for each in ranking.usable if each.row == row)
+    reason = _why_not(frame, ranking, row, usual)
+    return Recommendation(row, method, ranking.usable[0].row, reason)
 
 
 def _why_not(frame: pd.DataFrame, ranking: Ranking, chosen: str, usual: str) -> str:
@@ -210,7 +213,7 @@ def over(frame: pd.DataFrame, ranking: Ranking) -> str:
     units = max(each.estimate.units for each in ranking.standings if each.estimate is not None)
     if ranking.unit is Unit.DATASET:
         return f"over {several(units, 'data set')}"
-    runs = observed(frame)
+    runs = scored(frame)
     data = runs["benchmark"].iloc[0]
     if ranking.unit is Unit.TARGET:
         return f"on {data} over {several(units, 'unseen target')}"
@@ -235,14 +238,14 @@ def _sentence(
     frame: pd.DataFrame, ranking: Ranking, outcome: Outcome, together: Sequence[Standing]
 ) -> str:
     first, where = ranking.usable[0], over(frame, ranking)
-    name, score = name_of(first), _score(ranking, first)
+    name, score = first.row, _score(ranking, first)
     if outcome is Outcome.ALONE:
         return f"{name} scores {score} {where}; there is no other method to compare it with."
     if outcome is Outcome.UNTESTED:
         second = ranking.usable[1]
         return (
             f"Too few {ranking.unit}s to name a winner {where}: {name} scores {score}, "
-            f"{name_of(second)} {_score(ranking, second)}."
+            f"{second.row} {_score(ranking, second)}."
         )
     if outcome is Outcome.CLEAR:
         return f"{name} is the clear winner {where}: {score}, ahead of every other method."
@@ -250,7 +253,7 @@ def _sentence(
     return (
         f"No clear winner {where}: {name} has {best}, but after the correction for the number of "
         "comparisons no test separates it from "
-        f"{listed([name_of(each) for each in together], NAMED)}."
+        f"{listed([each.row for each in together], NAMED)}."
     )
 
 
@@ -262,7 +265,7 @@ def _against_reference(ranking: Ranking, together: Sequence[Standing], ahead: Ah
     if not better:
         return ""
     verb = "is" if len(better) == 1 else "are"
-    return f" {listed([name_of(each) for each in better], NAMED)} {verb} ahead of {base}."
+    return f" {listed([each.row for each in better], NAMED)} {verb} ahead of {base}."
 
 
 def _warning(frame: pd.DataFrame, ranking: Ranking) -> str:
@@ -275,15 +278,15 @@ def _warning(frame: pd.DataFrame, ranking: Ranking) -> str:
     balanced = 100 * float(of_row[BALANCED].astype(float).mean())
     chance = 100 / int(of_row["classes"].iloc[0])
     return (
-        f"{name_of(first)} has the best score ({_score(ranking, first)}) but tells the classes "
+        f"{first.row} has the best score ({_score(ranking, first)}) but tells the classes "
         f"apart no better than guessing (balanced accuracy {balanced:.1f}%, chance {chance:.1f}%), "
         "so it does not count. "
     )
 
 
 def _none_usable(ranking: Ranking) -> Verdict:
-    constant = [name_of(each) for each in ranking.ranked]
-    lacking = [name_of(each) for each in ranking.standings if each.kind == "continual"]
+    constant = [each.row for each in ranking.ranked]
+    lacking = [each.row for each in ranking.standings if each.kind == "continual"]
     if constant:
         sentence = (
             "No method has learned anything about the target: the balanced accuracy of "
@@ -299,7 +302,7 @@ def _none_usable(ranking: Ranking) -> Verdict:
 def _recommended(found: Recommendation | None) -> list[str]:
     if found is None:
         return []
-    return [f"Recommended: {found.method}" + (f"; {found.reason}." if found.reason else ".")]
+    return [f"Recommended: {found.row}" + (f"; {found.reason}." if found.reason else ".")]
 
 
 def _meaning(ranking: Ranking) -> list[str]:
@@ -313,10 +316,10 @@ def _first_two(frame: pd.DataFrame, ranking: Ranking) -> str:
     first, second = ranking.usable[:2]
     found = paired(frame, first.row, second.row)
     if found is None:
-        return f"{name_of(first)} and {name_of(second)} share no target, order and seed."
+        return f"{first.row} and {second.row} share no target, order and seed."
     units = several(found.units, found.unit)
     return (
-        f"{name_of(first)} minus {name_of(second)}, paired by target, order and seed: "
+        f"{first.row} minus {second.row}, paired by target, order and seed: "
         f"{interval(found, ranking.metric)}; better in {found.won} of {units}."
     )
 
@@ -328,7 +331,7 @@ def _best_by_place(frame: pd.DataFrame, ranking: Ranking) -> list[str]:
         return []
     best: dict[str, str] = {}
     for unit in usable[0].estimate.values if usable[0].estimate is not None else ():
-        scores = {name_of(each): each.estimate.values[unit] for each in usable if each.estimate}
+        scores = {each.row: each.estimate.values[unit] for each in usable if each.estimate}
         sign = 1 if ranking.metric.higher_is_better else -1
         best[unit] = max(scores, key=lambda name: sign * scores[name])
     counts = Counter(best.values())
@@ -349,7 +352,7 @@ def _upper_bound(ranking: Ranking, first: Standing) -> list[str]:
     gap = first.estimate.mean - joint.estimate.mean
     side = "better" if ranking.metric.better(gap, 0.0) else "worse"
     return [
-        f"{name_of(first)} is {ranking.metric.text(abs(gap))} {points(ranking.metric)} {side} than "
+        f"{first.row} is {ranking.metric.text(abs(gap))} {points(ranking.metric)} {side} than "
         f"{UPPER_BOUND}, which trains on all sources at once ({_score(ranking, joint)})."
     ]
 
@@ -362,7 +365,7 @@ def _guessing(frame: pd.DataFrame, ranking: Ranking) -> list[str]:
         count = sum(places.values())
         if count:
             share = "" if count == len(places) else f" in {count} of {len(places)} places"
-            texts.append(f"{name_of(each)}{share}")
+            texts.append(f"{each.row}{share}")
     if not texts:
         return []
     return [
@@ -375,5 +378,5 @@ def _not_ranked(ranking: Ranking) -> list[str]:
     lacking = [each for each in ranking.standings if each.kind == "continual" and not each.complete]
     if not lacking:
         return []
-    texts = [f"{name_of(each)} ({each.runs} of {each.planned} runs)" for each in lacking]
+    texts = [f"{each.row} ({each.runs} of {each.planned} runs)" for each in lacking]
     return [f"Not ranked because some scores are missing: {listed(texts, NAMED)}."]

@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 
-class Named(Protocol):
-    """A row with a method and what distinguishes it from rows of the same method."""
-
-    @property
-    def method(self) -> str:
-        """The method."""
-
-    @property
-    def variant(self) -> str:
-        """What distinguishes it; may be empty."""
-
-
-def name_of(row: Named) -> str:
-    """The name of a row in a sentence: the method as it is typed, and its variant."""
-    return f"{row.method} ({row.variant})" if row.variant else row.method
+def row_name(method: str, variant: str) -> str:
+    """The name of a row: the method as it is typed, and what distinguishes it from others of it."""
+    return f"{method} ({variant})" if variant else method
 
 
 def several(number: int, word: str) -> str:

@@ -10,6 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 BALANCED = "balanced_accuracy"
+# A method whose balanced accuracy covers less than this share of the way from chance to perfect
+# has learned next to nothing about the classes.
+AT_CHANCE = 0.05
 
 
 @dataclass(frozen=True)
@@ -83,3 +86,19 @@ def guess_score(metric: str, rows_by_class: Sequence[int]) -> float | None:
     if metric == BALANCED:
         return 1 / occurring
     return 0.5 if metric == "auroc" else None
+
+
+def is_guessing(balanced_accuracy: float, classes: int) -> bool:
+    """Whether this balanced accuracy is at the level of chance: no better than guessing."""
+    chance = 1 / max(classes, 1)
+    return balanced_accuracy <= chance + AT_CHANCE * (1 - chance)
+
+
+def guess_text(metric: str, classes: int, guesses: Sequence[float]) -> str:
+    """The number of classes, and what always predicting the most frequent one scores, in words."""
+    if not guesses or metric not in METRICS:
+        return f"{classes} classes"
+    scale = METRICS[metric]
+    low, high = scale.text(min(guesses)), scale.text(max(guesses))
+    span = low if low == high else f"{low} to {high}"
+    return f"{classes} classes, always predicting the most frequent one scores {span}{scale.unit}"
