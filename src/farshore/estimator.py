@@ -27,6 +27,7 @@ from .data.tables.frames import Preprocess
 from .errors import FarshoreError
 from .learner.learner import Learner
 from .learner.loading import from_state_dict
+from .methods import DEFAULT_METHOD
 from .networks.network import Network
 
 
@@ -50,7 +51,7 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         network: str | Network = "mlp",
-        method: str = "er",
+        method: str = DEFAULT_METHOD,
         memory: int = 1000,
         *,
         steps: int | None = None,

@@ -13,6 +13,7 @@ from farshore.deployment.model import Model
 from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
 from farshore.errors import FarshoreError
+from farshore.methods import DEFAULT_METHOD
 
 
 def site(folder: Path, seed: int) -> Path:
@@ -100,13 +101,13 @@ def test_undo_and_forget_on_features(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("new", "method"),
     [
-        (NewModel(), "slda"),
-        (NewModel(network="histogram", method="ncm"), "ncm"),
-        (NewModel(network="cnn", network_settings={"width": 8}), "er"),
+        (NewModel(), DEFAULT_METHOD),
+        (NewModel(network="histogram", method="slda"), "slda"),
+        (NewModel(network="cnn", network_settings={"width": 8}), DEFAULT_METHOD),
     ],
 )
 def test_the_usual_method_of_images(new: NewModel, method: str, tmp_path: Path) -> None:
-    """The closed form on frozen features, and replay where a network is trained."""
+    """The default method, whatever part of the network is trained."""
     data = site(tmp_path / "a", 0)
     learn(tmp_path / "model", data, name="a", columns=Columns(), new=new, steps=1, size=16)
     made = Model.open(tmp_path / "model").learner

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..benchmarks.benchmark import Benchmark
-from ..learner.backbone import ON_FEATURES, train_by_settings
+from ..learner.backbone import train_by_settings
 from ..runs.catalog import find
 from ..runs.plan.comparison import make_comparison
 from ..runs.plan.experiment import Experiment
@@ -14,6 +14,7 @@ from ..runs.plan.select import EACH
 
 # The method that is chosen unless another one is clearly better, except on frozen features.
 RECOMMENDED = "best"
+ON_FEATURES = "slda"
 # What a candidate is measured against: the most frequent class, and all sources at once.
 MAJORITY, JOINT = "majority", "joint"
 CANDIDATES = ("finetune", "er", "cl-coral", "cl-fishr", "ridge", "trees", RECOMMENDED)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import FarshoreError
+from ..methods import DEFAULT_METHOD
 from .data_options import (
     DecimalFlag,
     EncodingFlag,
@@ -39,8 +40,7 @@ def learn(
     method: Annotated[
         str | None,
         typer.Option(
-            help="new model: method; `farshore methods` lists them [default: er; for images on a "
-            "frozen network slda]"
+            help=f"new model: method; `farshore methods` lists them [default: {DEFAULT_METHOD}]"
         ),
     ] = None,
     network: Annotated[

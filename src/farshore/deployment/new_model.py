@@ -12,8 +12,8 @@ from torch import Tensor
 from ..data.downloads.weights import usual_image_network
 from ..data.images.image_folder import ImagePreprocessing
 from ..errors import FarshoreError
-from ..learner.backbone import ON_FEATURES, train_by_settings
 from ..learner.learner import USUAL_RUN, Learner
+from ..methods import DEFAULT_METHOD
 from ..networks.build import settle_network
 from ..observer import Observer
 from ..settings import MethodSettings, RunSettings, divide
@@ -36,10 +36,9 @@ class NewModel:
     def make(self, site: Site, *, device: str, observer: Observer | None) -> Learner:
         """Create an untrained learner for a site like this one."""
         images = isinstance(site.inputs, Tensor)
-        network = self.chosen_network(images=images)
         return Learner(
-            network=network,
-            method=self.method or self._usual_method(network, images=images),
+            network=self.chosen_network(images=images),
+            method=self.method or DEFAULT_METHOD,
             memory=self.memory if self.memory is not None else 1000,
             settings=self.settings,
             network_settings=self.network_settings,
@@ -57,11 +56,6 @@ class NewModel:
         if self.network is not None or not images:
             return self.network or "mlp"
         return "resnet18" if "weights" in self.network_settings else usual_image_network()
-
-    def _usual_method(self, network: str, *, images: bool) -> str:
-        """The method if none is named: the closed form on frozen features of images."""
-        train = train_by_settings({**USUAL_RUN, **self.settings}, network, self.network_settings)
-        return ON_FEATURES if images and train == "head" else "er"
 
     def image_form(self, size: int | None) -> ImagePreprocessing:
         """The form of images that the network expects; the first site decides on colour."""

@@ -26,10 +26,6 @@ from ..settings import RunSettings
 from .feature_cache import Extraction, FeatureCache, features_of, with_features
 from .learner_state import FROZEN
 
-# The method for frozen features: on the small sets of images in docs/images.md, no other has a
-# higher mean.
-ON_FEATURES = "slda"
-
 
 @dataclass(frozen=True)
 class Trained:

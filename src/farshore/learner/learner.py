@@ -23,7 +23,7 @@ from ..data.tables.convert import Label, check_classes
 from ..data.tables.frames import Preprocess
 from ..entry import Entry
 from ..errors import FarshoreError, unknown
-from ..methods import METHODS
+from ..methods import DEFAULT_METHOD, METHODS
 from ..methods.optimization import find_device
 from ..networks.build import check_network
 from ..networks.network import Network
@@ -71,7 +71,7 @@ class Learner:
     def __init__(
         self,
         network: str | Network = "mlp",
-        method: str = "er",
+        method: str = DEFAULT_METHOD,
         memory: int = 1000,
         *,
         settings: Mapping[str, Any] | None = None,
