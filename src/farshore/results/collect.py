@@ -20,6 +20,7 @@ from ..runs import catalog
 from ..runs.plan.experiment import Experiment
 from ..runs.plan.plan import Plan, make_plan
 from ..runs.plan.record import recorded_experiments
+from ..runs.plan.select import select_methods
 from ..runs.result import Result
 from ..runs.store.folder import is_run_folder
 from ..runs.store.read_once import ReadingStore
@@ -37,18 +38,52 @@ class Collected:
     frame: all rows, each under the name of its recorded experiment, selected by its rule.
     plans: by the name under which an experiment is recorded.
     problems: runs that cannot be read, experiments that cannot be planned, versions that differ.
+    only: the experiment that was asked for; empty for all of them.
     """
 
     folder: Path
     frame: pd.DataFrame
     plans: Mapping[str, Plan] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    only: str = ""
 
     @property
     def names(self) -> list[str]:
-        """The experiments that have a run with a result, in the order of the frame."""
-        ended = self.frame[self.frame["status"] != "missing"]
-        return list(dict.fromkeys(ended["experiment"]))
+        """The recorded experiments, then those that runs without a plan name."""
+        names = dict.fromkeys([*self.plans, *self.frame["experiment"]])
+        return [name for name in names if not self.only or name == self.only]
+
+    def shown(self) -> pd.DataFrame:
+        """The rows of all experiments that were asked for."""
+        return self.frame[self.frame["experiment"].isin(self.sources())]
+
+    def sources(self) -> list[str]:
+        """The experiments whose runs the tables show."""
+        return list(dict.fromkeys(source for name in self.names for source in self.read_by(name)))
+
+    def read_by(self, name: str) -> list[str]:
+        """The experiments whose runs the table of this one shows: itself, or those it reads."""
+        experiment = self.experiment(name)
+        if experiment is None or not experiment.reads:
+            return [name]
+        ending = name.removeprefix(experiment.name)
+        return [read + ending for read in experiment.reads]
+
+    def table_of(self, name: str) -> pd.DataFrame:
+        """The rows of an experiment's table: of what it reads, and rows of others beside them."""
+        frames = [self.runs_of(source) for source in self.read_by(name)]
+        experiment = self.experiment(name)
+        ending = name.removeprefix(experiment.name) if experiment is not None else ""
+        for beside in experiment.beside if experiment is not None else ():
+            other = self.runs_of(beside.experiment + ending)
+            other = other[other["method"].isin(select_methods(beside.methods))]
+            names = [f"{method} {beside.variant}".strip() for method in other["method"]]
+            frames.append(other.assign(variant=beside.variant, row=names))
+        whole = pd.concat(frames, ignore_index=True)
+        place = ["row", "benchmark", "target", "order", "seed", "trial", "held_out"]
+        return whole[
+            ~whole.duplicated(place) | (whole["experiment"] == whole["experiment"].iloc[0])
+        ]
 
     def runs_of(self, name: str) -> pd.DataFrame:
         """The rows of one experiment."""
@@ -84,7 +119,7 @@ def collect(path: Path, experiment: str | None = None) -> Collected:
     if not problems and (frame["status"] == "missing").all():
         of = f" of {experiment}" if experiment else ""
         raise FarshoreError(f"{path} contains no finished run{of}: give a folder {WRITERS}")
-    return Collected(folder, frame, plans, tuple(problems))
+    return Collected(folder, frame, plans, tuple(problems), experiment or "")
 
 
 def _find(path: Path) -> tuple[Path, str | None]:
@@ -107,8 +142,14 @@ def _plans(store: ReadingStore, only: str | None) -> tuple[dict[str, Plan], list
     """The plans of the recorded experiments, or of the one named `only`."""
     problems: list[str] = []
     plans: dict[str, Plan] = {}
-    for name, (experiment, book) in recorded_experiments(store.runs, problems).items():
-        if only not in (None, name):
+    recorded = recorded_experiments(store.runs, problems)
+    wanted = set(recorded) if only is None else {only}
+    if only in recorded:
+        experiment = recorded[only][0]
+        named = (*experiment.reads, *(beside.experiment for beside in experiment.beside))
+        wanted |= {name + only.removeprefix(experiment.name) for name in named}
+    for name, (experiment, book) in recorded.items():
+        if name not in wanted:
             continue
         try:
             plans[name] = make_plan(experiment, store, book, available_only=False)

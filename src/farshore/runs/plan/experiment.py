@@ -160,6 +160,14 @@ class Part(Spec):
         return {**shared, **data.options}
 
 
+class Beside(Spec):
+    """Rows of another experiment in the same table, as a variant of their methods."""
+
+    experiment: Name
+    methods: list[str] = Field(min_length=1)
+    variant: str = ""
+
+
 class Experiment(Spec):
     """The contents of an experiment file."""
 
@@ -171,6 +179,8 @@ class Experiment(Spec):
     parts: list[Part] = Field(default_factory=list)
     # Experiments whose selected runs make up the table; nothing is run for it.
     reads: list[Name] = Field(default_factory=list)
+    # Rows of other experiments that the table shows too, if they are recorded in the same folder.
+    beside: list[Beside] = Field(default_factory=list)
     # What the table shows; without it, the score on the target.
     table: Table | None = None
     command: Command = "sweep"
