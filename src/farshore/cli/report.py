@@ -1,4 +1,4 @@
-"""`farshore report`: tables next to the paper's numbers, significance and figures on one page."""
+"""`farshore report`: tables, significance and figures on one page, published numbers beside."""
 
 from __future__ import annotations
 
@@ -33,9 +33,13 @@ def report(
         str | None,
         typer.Option(help="only this experiment, by its name in RUNS/experiments"),
     ] = None,
-    no_paper: Annotated[
-        bool, typer.Option("--no-paper", help="leave out the paper's numbers, labels and colours")
-    ] = False,
+    published: Annotated[
+        Path | None,
+        typer.Option(
+            help="a .csv file with published numbers to show beside yours (docs/report.md says "
+            "which columns it has)"
+        ),
+    ] = None,
 ) -> None:
     """Write the tables and figures of RUNS as one page.
 
@@ -54,10 +58,10 @@ def report(
             if out is not None
             else Path(f"{figure}.{'svg' if figure == 'critical-difference' else 'html'}")
         )
-        write_figure(runs, figure, path, paper=not no_paper, experiment=experiment)
+        write_figure(runs, figure, path, experiment=experiment)
     else:
         path = out if out is not None else Path("report.html")
-        problems = write_report(runs, path, paper=not no_paper, experiment=experiment)
+        problems = write_report(runs, path, experiment=experiment, published=published)
     for text in problems:
         console.print(f"note: {text}", soft_wrap=True)
     size = path.stat().st_size

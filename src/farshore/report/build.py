@@ -1,156 +1,178 @@
-"""Builds the report of a folder of runs, of one run, or of one recorded experiment."""
+"""The report of a folder of runs, of one run, or of one recorded experiment."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from ..benchmarks import BENCHMARKS
+import pandas as pd
+
 from ..errors import FarshoreError
-from ..runs import catalog
-from ..runs.store.read_once import ReadingStore
-from .names import several
-from .next_step import next_step
-from .opening import find_runs
-from .overlay import Overlay
-from .paper import PAPER
-from .provenance import Used, mixed_versions, provenance
-from .swept import Swept, swept_tables
-from .table import Report, Table
-from .unplanned import NO_EXPERIMENT, UnplannedRun, unplanned_tables
-from .verdict import judge
+from ..results.collect import WRITERS, Collected, collect
+from ..results.conditions import conditions
+from ..results.describe import describe, is_ranked
+from ..results.measures import TARGET, measure_of
+from ..results.next_step import next_step
+from ..results.published import published_for
+from ..results.select import observed
+from ..results.tables import Table, make_table
+from ..results.verdict import Verdict, judge
+from ..runs.plan.experiment import Experiment
+from ..runs.plan.record import TINY
+from .provenance import Provenance, mixed_versions, provenance
 
 
-def build_report(path: Path, overlay: Overlay = PAPER, *, experiment: str | None = None) -> Report:
+@dataclass(frozen=True)
+class Section:
+    """A table; the verdict on its runs, if it is about scores on the target; the runs."""
+
+    table: Table
+    frame: pd.DataFrame
+    verdict: Verdict | None = None
+
+    @property
+    def conditions(self) -> str:
+        """What was measured, in one line."""
+        return conditions(self.frame)
+
+
+@dataclass(frozen=True)
+class Report:
+    """A whole report.
+
+    problems: damaged runs, mixed versions, missing data sets; they come first for readers.
+    next_command, next_reason: a command to type next and what for; empty if there is none.
+    """
+
+    title: str
+    sections: tuple[Section, ...] = ()
+    provenance: Provenance = field(default_factory=Provenance)
+    problems: tuple[str, ...] = ()
+    next_command: str = ""
+    next_reason: str = ""
+
+    @property
+    def tables(self) -> list[Table]:
+        """The tables."""
+        return [section.table for section in self.sections]
+
+    @property
+    def main(self) -> Section | None:
+        """What the page's verdict is about: the table with most data sets, then with most runs."""
+        judged = [section for section in self.sections if section.verdict is not None]
+        return max(judged, key=lambda section: _size(section.frame), default=None)
+
+    @property
+    def has_published(self) -> bool:
+        """Whether any table has published numbers."""
+        return any(table.has_published for table in self.tables)
+
+
+def _size(frame: pd.DataFrame) -> tuple[int, int]:
+    scored = frame[frame["score"].notna()]
+    return int(scored["benchmark"].nunique()), len(scored)
+
+
+def build_report(
+    path: Path, *, experiment: str | None = None, published: pd.DataFrame | None = None
+) -> Report:
     """Build the report of a folder of runs, or of one experiment that is recorded in it.
 
     If `path` is the folder of one run or its result.json, the report shows this run alone. Errors
     in some of the runs are listed in the report's `problems`; if there is nothing to show, an error
     is raised.
     """
-    requested = find_runs(path, experiment)
-    store = ReadingStore(requested.folder, requested.run)
-    swept = swept_tables(store, overlay, requested.experiment) if requested.run is None else Swept()
-    unplanned: list[UnplannedRun] = []
-    used: list[Used] = []
-    for name, result, config in store.all():
-        if name in swept.names:
-            used.append(Used(result, config))
-        elif requested.run is not None:  # shown on its own, even if an experiment planned it
-            unplanned.append(UnplannedRun(name, result, {**config, "planned": {}}))
-        elif requested.experiment is None:
-            unplanned.append(UnplannedRun(name, result, config))
-    problems = [*store.problems, *swept.problems]
-    tables = list(swept.tables)
-    tabled, left_out = _sort_unplanned(unplanned, {table.name for table in tables})
-    problems += left_out
-    tables += unplanned_tables(tabled, overlay)
-    used += [Used(run.result, run.config, alone=run.experiment == NO_EXPERIMENT) for run in tabled]
-    if not tables and not problems:
-        raise FarshoreError(
-            f"{path} contains no finished run{f' of {experiment}' if experiment else ''}: give a "
-            "folder that `farshore run --out`, `farshore compare` or `farshore sweep` wrote into"
-        )
-    problems += [*mixed_versions(used), *_missing(tables)]
+    return report_of(collect(path, experiment), published)
+
+
+def report_of(collected: Collected, published: pd.DataFrame | None = None) -> Report:
+    """The report of what was read from a folder."""
+    problems = list(collected.problems)
+    sections = []
+    for name in collected.names:
+        section = _section(collected, name, published)
+        if section.table.rows:
+            sections.append(section)
+        else:
+            problems.append(f"{name} has no table because none of its runs has finished")
+    if not sections and not problems:
+        raise FarshoreError(f"{collected.folder} contains no finished run: give a folder {WRITERS}")
+    frame = collected.shown()
+    problems += [*mixed_versions(frame), *_missing(sections)]
     report = Report(
-        title=_title(tables, requested.folder),
-        tables=tuple(tables),
-        provenance=provenance(used, swept.experiments),
+        title=_title(sections, collected.folder),
+        sections=tuple(sections),
+        provenance=provenance(frame, _experiments(collected)),
         problems=tuple(problems),
-        experiments=tuple(swept.experiments),
     )
-    main = report.main_table
-    if main is None or main.contest is None:
+    main = report.main
+    if main is None or main.verdict is None:
         return report
     command, reason = next_step(
-        main.contest,
-        judge(main.contest),
-        swept.experiments.get(main.name),
-        requested.folder,
+        main.frame, main.verdict, collected.experiment(main.table.name), collected.folder
     )
-    return replace(report, next_command=command, next_reason=reason)
+    return Report(
+        report.title, report.sections, report.provenance, report.problems, command, reason
+    )
 
 
-def _sort_unplanned(
-    runs: Sequence[UnplannedRun], tabled: set[str]
-) -> tuple[list[UnplannedRun], list[str]]:
-    """The runs of no plan that get a table, and sentences about the others.
+def _section(collected: Collected, name: str, published: pd.DataFrame | None) -> Section:
+    experiment = collected.experiment(name)
+    frame = collected.table_of(name)
+    measure = measure_of(experiment.table if experiment is not None else None)
+    if experiment is not None and experiment.table == "naive and tailored":
+        frame = frame[frame["group"].isin(["finetune", "naive", "tailored"])]
+    plans = [collected.plans[each] for each in collected.read_by(name) if each in collected.plans]
+    verdict = None
+    if measure is TARGET and is_ranked(plans) and observed(frame)["score"].notna().any():
+        verdict = judge(frame)
+    numbers = None if name.endswith(TINY) else published_for(published, published_name(experiment))
+    table = make_table(
+        frame,
+        describe(name, experiment, plans, frame, measure),
+        measure,
+        verdict.ranking if verdict is not None else None,
+        numbers,
+    )
+    return Section(table, frame, verdict)
 
-    Runs of an experiment without a table get one, with the newest results version of each system.
-    The others are left over from a changed experiment or an older results version.
+
+def published_name(experiment: Experiment | None) -> str:
+    """The name under which published numbers are looked up.
+
+    A comparison is shown with them, as `compare`, only if it ran under the benchmark's conditions.
     """
-    newest: dict[tuple[str, str], int] = {}
-    for run in runs:
-        for key, version in _versions(run).items():
-            newest[key] = max(version, newest.get(key, 0))
-    installed = {key: _installed_version(*key) for key in newest}
-    superseded = [
-        run for run in runs if any(version < newest[key] for key, version in _versions(run).items())
-    ]
-    outdated = [
-        run
-        for run in runs
-        if any(version < installed[key] for key, version in _versions(run).items())
-    ]
-    superseded_names = {run.name for run in superseded}
-    outdated_names = {run.name for run in outdated}
-    outdated = [run for run in outdated if run.name not in superseded_names]
-    current = [run for run in runs if run.name not in superseded_names]
-    shown = [run for run in current if run.experiment not in tabled]
-    stray = [run for run in current if run.name not in outdated_names and run.experiment in tabled]
-    sentences = []
-    if superseded:
-        sentences.append(
-            f"{_listing(superseded)} of an older results version than others of the same system "
-            "are left out of the tables."
+    if experiment is None or experiment.command != "compare":
+        return experiment.name if experiment is not None else ""
+    default = all(
+        part.orders == ["listed"]
+        and not part.model_dump(
+            exclude={"benchmarks", "methods", "orders", "search"}, exclude_defaults=True
         )
-    if outdated:
-        sentences.append(
-            f"{_listing(outdated)} of an older results version than the installed farshore has; "
-            "the same command would repeat them."
-        )
-    if stray:
-        sentences.append(
-            f"{_listing(stray)} that belong to no recorded plan (the experiment has changed since) "
-            "are left out of the tables."
-        )
-    return shown, sentences
-
-
-def _versions(run: UnplannedRun) -> dict[tuple[str, str], int]:
-    """The results versions that a run was made with, by (kind, name) of the system."""
-    named: Any = run.config.get("named_by")
-    versions = named.get("results_versions", {}) if isinstance(named, Mapping) else {}
-    names = {"method": run.result.run.method, "benchmark": run.result.run.benchmark}
-    return {(kind, name): int(versions[kind]) for kind, name in names.items() if kind in versions}
-
-
-def _installed_version(kind: str, name: str) -> int:
-    """The results version of the installed system; 0 if it is not installed."""
-    if kind == "method":
-        return catalog.find(name).results_version if name in catalog.names() else 0
-    return BENCHMARKS.get(name).results_version if name in BENCHMARKS else 0
-
-
-def _listing(runs: Sequence[UnplannedRun]) -> str:
-    counts = Counter(run.result.run.method for run in runs).most_common()
-    shown = ", ".join(f"{count} of {method}" for method, count in counts[:4])
-    return f"{several(len(runs), 'run')} ({shown}{' and others' if len(counts) > 4 else ''})"
-
-
-def _missing(tables: Sequence[Table]) -> list[str]:
-    """Sentences about data sets without runs: a table that leaves them out looks complete."""
-    return [f"{table.name}: {text}" for table in tables for text in table.lacking_sentences]
-
-
-def _title(tables: Sequence[Table], folder: Path) -> str:
-    return (
-        tables[0].title
-        if len(tables) == 1
-        else f"{len(tables)} tables of {folder.resolve().name}"
-        if tables
-        else folder.resolve().name
+        and not any(data.options for data in part.data)
+        for part in experiment.parts
     )
+    return "compare" if default else ""
+
+
+def _experiments(collected: Collected) -> dict[str, Experiment]:
+    found = {name: collected.experiment(name) for name in collected.names}
+    return {name: experiment for name, experiment in found.items() if experiment is not None}
+
+
+def _missing(sections: Sequence[Section]) -> list[str]:
+    """Sentences about data sets without runs: a table that leaves them out looks complete."""
+    return [
+        f"{section.table.name}: {text}"
+        for section in sections
+        for text in section.table.remarks
+        if text.startswith("Nothing has run on")
+    ]
+
+
+def _title(sections: Sequence[Section], folder: Path) -> str:
+    if len(sections) == 1:
+        return sections[0].table.title
+    name = folder.resolve().name
+    return f"{len(sections)} tables of {name}" if sections else name

@@ -4,126 +4,73 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
 from typing import Any
 
 from ..data.tables.spreadsheet import plain_cell
-from .table import Cell, Column, Report, Row, Table
+from ..results.tables import Cell, Column, Row, Table
+from .build import Report
 
-OURS = (
-    "table",
-    "title",
-    "whole",
-    "row",
-    "method",
-    "variant",
-    "label",
-    "group",
-    "kind",
-    "column",
-    "column_label",
-    "metric",
-    "unit",
+COLUMNS = (
+    *("table", "title", "whole", "row", "method", "variant", "group", "kind", "column"),
+    *("column_label", "column_kind", "metric", "unit", "mean", "error", "low", "high", "over"),
+    *("at", "status", "runs", "planned", "diverged", "pruned", "undefined", "trials"),
+    *("trials_planned", "generated", "part_of_the_data", "place", "values", "notes"),
 )
-NUMBERS = (
-    "mean",
-    "error",
-    "status",
-    "seeds",
-    "seeds_planned",
-    "trials",
-    "trials_planned",
-    "diverged",
-    "pruned",
-    "undefined",
-    "generated",
-    "part_of_the_data",
-    "place",
-    "values",
-    "notes",
-)
-PAPER = ("paper", "paper_error", "difference")
-RANKS = ("rank_arithmetic", "rank_geometric", "rank_median")
-AVERAGE, GAIN = "average", "difference_to_baseline"
+PUBLISHED = ("published", "published_error", "difference")
 
 
 def as_csv(report: Report) -> str:
-    """All tables, one after another.
-
-    Averages, ranks and differences to the baseline have their own lines, named in `column`. The
-    paper's columns are included if it has any number.
-    """
+    """All tables, one after another; published numbers are included if there are any."""
     text = io.StringIO()
-    writer = csv.DictWriter(
-        text,
-        fieldnames=[*OURS, *NUMBERS, *(PAPER if report.has_paper else ())],
-        extrasaction="ignore",
-        lineterminator="\n",
-    )
+    names = [*COLUMNS, *(PUBLISHED if report.has_published else ())]
+    writer = csv.DictWriter(text, fieldnames=names, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for table in report.tables:
-        writer.writerows(
-            {name: plain_cell(value) for name, value in line.items()} for line in _lines(table)
-        )
+        for row in table.rows:
+            for column in table.columns:
+                if column.key in row.cells:
+                    line = _line(table, row, column, row.cells[column.key])
+                    writer.writerow({name: plain_cell(value) for name, value in line.items()})
     return text.getvalue()
 
 
-def _lines(table: Table) -> Iterator[dict[str, Any]]:
-    for row in table.rows:
-        for column in table.columns:
-            if column.key in row.cells:
-                yield _line(table, row, column, row.cells[column.key])
-        if row.average is not None:
-            yield _line(table, row, Column(AVERAGE, "Average", ""), row.average)
-        if row.ranked:
-            paper_ranks = row.paper_ranks or (None, None, None)
-            for name, paper_rank in zip(RANKS, paper_ranks, strict=True):
-                yield _line(
-                    table,
-                    row,
-                    Column(name, name, ""),
-                    Cell(getattr(row, name), paper=paper_rank),
-                    unit="rank",
-                )
-        if row.difference_to_baseline is not None:
-            column = Column(GAIN, f"To {table.baseline_label}", "")
-            yield _line(table, row, column, Cell(row.difference_to_baseline))
-
-
-def _line(
-    table: Table, row: Row, column: Column, cell: Cell, unit: str | None = None
-) -> dict[str, Any]:
+def _line(table: Table, row: Row, column: Column, cell: Cell) -> dict[str, Any]:
+    counts = cell.counts
     return {
         "table": table.name,
         "title": table.title,
         "whole": table.whole,
-        "row": row.key,
+        "row": row.row,
         "method": row.method,
         "variant": row.variant,
-        "label": row.label,
         "group": row.group,
         "kind": row.kind,
         "column": column.key,
         "column_label": column.label,
+        "column_kind": column.kind,
         "metric": column.metric,
-        "unit": unit or table.unit,
+        "unit": "rank" if column.kind == "rank" else table.unit,
         "mean": _exact(cell.mean),
         "error": _exact(cell.error),
+        "low": _exact(cell.low),
+        "high": _exact(cell.high),
+        "over": cell.unit,
+        "at": cell.at,
         "status": cell.status.value,
-        "seeds": cell.seeds or "",
-        "seeds_planned": cell.seeds_planned or "",
-        "trials": cell.trials or "",
-        "trials_planned": cell.trials_planned or "",
-        "diverged": cell.diverged or "",
-        "pruned": cell.pruned or "",
-        "undefined": cell.undefined or "",
+        "runs": counts.done or "",
+        "planned": counts.planned or "",
+        "diverged": counts.diverged or "",
+        "pruned": counts.pruned or "",
+        "undefined": counts.undefined or "",
+        "trials": counts.trials or "",
+        "trials_planned": counts.trials_planned or "",
         "generated": cell.generated,
-        "part_of_the_data": cell.part_of_the_data,
+        "part_of_the_data": cell.part,
         "place": cell.place or "",
-        "values": " ".join(_exact(value) for value in cell.values),
+        "values": " ".join(_exact(value) for value in cell.values.values()),
         "notes": "; ".join(cell.notes),
-        "paper": _exact(cell.paper),
-        "paper_error": _exact(cell.paper_error),
+        "published": _exact(cell.published),
+        "published_error": _exact(cell.published_error),
         "difference": _exact(cell.difference),
     }
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from .colours import WHITE
-from .grid import NOTHING, Entry, Grid, make_grid
-from .table import Report, Row, Table
+from ..results.tables import Column, Row, Table
+from .build import Report
+from .cells import NOTHING, cell_text, head, legend
+from .colours import WHITE, fill
 
 PACKAGES = (
     r"\usepackage[margin=1.5cm,landscape]{geometry}",
@@ -56,7 +57,7 @@ SPECIAL = {
 
 def as_latex(report: Report) -> str:
     """The whole report as a document."""
-    groups = {row.group: row.colour for table in report.tables for row in table.rows}
+    groups = {row.group: fill(row.group) for table in report.tables for row in table.rows}
     colours = [
         rf"\definecolor{{{colour_name(group)}}}{{HTML}}{{{colour[1:].upper()}}}"
         for group, colour in groups.items()
@@ -68,12 +69,14 @@ def as_latex(report: Report) -> str:
     ]
     if report.problems:
         parts.append(_items("Read this first", report.problems))
-    for table in report.tables:
+    for section in report.sections:
+        table = section.table
         parts.append(latex_table(table))
         if len(table.rows) > LONG:  # it floats to its own page, and its conclusions come after it
             parts.append(r"\clearpage")
-        if table.significance is not None:
-            parts.append(_items(f"Conclusions: {table.title}", table.significance.sentences))
+        significance = section.verdict.significance if section.verdict is not None else None
+        if significance is not None and significance.sentences:
+            parts.append(_items(f"Conclusions: {table.title}", significance.sentences))
     if report.provenance.facts:
         parts.append(
             _items(
@@ -99,16 +102,17 @@ def as_latex(report: Report) -> str:
 
 def latex_table(table: Table) -> str:
     """One table, for a document with `PACKAGES` and the colours of the groups."""
-    grid = make_grid(table)
-    caption = [table.title.rstrip(".") + ".", table.about]
-    if table.has_paper:
-        source = f" ({table.paper_title})" if table.paper_title else ""
-        caption.append(f"In brackets: the paper's number{source}.")
+    caption = [table.title.rstrip(".") + ".", table.about, legend(table)]
+    if table.has_published:
+        source = f" ({table.published_title})" if table.published_title else ""
+        caption.append(f"In round brackets: the published number{source}.")
     marks = r" Marked: \textbf{best}, \underline{second}, \dotuline{third} of the ranked methods."
-    notes, lines = _lines(grid)
+    heads = ["Method", *(head(column) for column in table.columns)]
+    notes, lines = _lines(table)
     below = [rf"$^{{{letter}}}$~{escape(text)}" for text, letter in notes.items()] + [
-        escape(note) for note in table.notes
+        escape(note) for note in table.remarks
     ]
+    small = r"\par\vspace{2pt}\begin{minipage}{\linewidth}\scriptsize "
     return "\n".join(
         [
             r"\begin{table*}[!htbp]",
@@ -116,67 +120,51 @@ def latex_table(table: Table) -> str:
             rf"\caption{{{escape(' '.join(caption))}{marks}}}",
             rf"\label{{tab:{re.sub('[^a-z0-9]+', '-', table.name.lower())}}}",
             r"\adjustbox{max width=\linewidth,max totalheight=0.8\textheight}{%",
-            rf"\begin{{tabular}}{{l{'c' * (len(grid.heads) - 1)}}}",
+            rf"\begin{{tabular}}{{l{'c' * len(table.columns)}}}",
             r"\toprule",
-            " & ".join(rf"\textbf{{{escape(head)}}}" for head in grid.heads) + r" \\",
+            " & ".join(rf"\textbf{{{escape(text)}}}" for text in heads) + r" \\",
             r"\midrule",
             *lines,
             r"\bottomrule",
             r"\end{tabular}}",
-            *(
-                [
-                    r"\par\vspace{2pt}\begin{minipage}{\linewidth}\scriptsize "
-                    + r"\quad ".join(below)
-                    + r"\end{minipage}"
-                ]
-                if below
-                else []
-            ),
+            *([small + r"\quad ".join(below) + r"\end{minipage}"] if below else []),
             r"\end{table*}",
         ]
     )
 
 
-def _lines(grid: Grid) -> tuple[dict[str, str], list[str]]:
+def _lines(table: Table) -> tuple[dict[str, str], list[str]]:
     """The notes with their letters, and the lines of the rows.
 
-    There is a rule between groups and a heading above each named section.
+    There is a rule between sections and a heading above each named one.
     """
     notes: dict[str, str] = {}
     lines: list[str] = []
-    for title, rows in grid.sections:
-        group = None
-        for index, (row, entries) in enumerate(rows):
-            if lines and row.group != group:
-                lines.append(r"\midrule")
-            if index == 0 and title:
-                lines.append(
-                    rf"\multicolumn{{{len(grid.heads)}}}{{l}}{{\emph{{{escape(title)}}}}} \\"
-                )
-            group = row.group
-            lines.append(_line(row, entries, notes))
+    width = len(table.columns) + 1
+    for heading, rows in table.sections().items():
+        lines += [r"\midrule"] if lines else []
+        if heading:
+            lines.append(rf"\multicolumn{{{width}}}{{l}}{{\emph{{{escape(heading)}}}}} \\")
+        for row in rows:
+            colour = rf"\rowcolor{{{colour_name(row.group)}}} " if fill(row.group) != WHITE else ""
+            cells = [escape(row.label), *(_cell(row, c, table, notes) for c in table.columns)]
+            lines.append(colour + " & ".join(cells) + r" \\")
     return notes, lines
 
 
-def _line(row: Row, entries: list[Entry], notes: dict[str, str]) -> str:
-    colour = rf"\rowcolor{{{colour_name(row.group)}}} " if row.colour != WHITE else ""
-    return (
-        colour
-        + " & ".join([escape(row.label), *(_cell(entry, notes) for entry in entries)])
-        + r" \\"
-    )
-
-
-def _cell(entry: Entry, notes: dict[str, str]) -> str:
-    text = entry.text if entry.text != NOTHING else "---"
-    text = re.sub(r"^([+-])(?=\d)", r"$\1$", text)
-    if entry.error:
-        text += rf" $\pm$ {entry.error}"
-    if entry.place in MARKS:
-        text = f"{MARKS[entry.place]}{{{text}}}"
-    if entry.paper:
-        text += rf" {{\scriptsize ({escape(entry.paper)})}}"
-    for note in entry.notes:
+def _cell(row: Row, column: Column, table: Table, notes: dict[str, str]) -> str:
+    cell = row.cells.get(column.key)
+    shown = cell_text(cell, column, table)
+    text = escape(shown.number) if shown.number not in ("", NOTHING) else "---"
+    if shown.error:
+        text += rf" $\pm$ {shown.error}"
+    if cell is not None and cell.place in MARKS:
+        text = f"{MARKS[cell.place]}{{{text}}}"
+    if shown.interval:
+        text += " " + escape(shown.interval)
+    if shown.published:
+        text += rf" {{\scriptsize ({escape(shown.published)})}}"
+    for note in shown.notes:
         letter = notes.setdefault(note, _letter(len(notes)))
         text += f"$^{{{letter}}}$"
     return text

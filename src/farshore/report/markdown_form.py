@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from .conditions import conditions
-from .grid import Entry, Grid, make_grid
-from .table import Report, Table
-from .verdict import judge
+from collections.abc import Sequence
 
-LEGEND = (
-    "Mean ± standard error. **Best**, <ins>second</ins> and *third* of each column among the "
-    "ranked methods."
-)
-LEGEND_PAPER = " In brackets: the paper's number, and our difference from it."
+from ..results.tables import Cell, Column, Table
+from .build import Report, Section
+from .cells import cell_text, head, legend
+
+MARKED = " **Best**, <ins>second</ins> and *third* of each column among the ranked methods."
+PUBLISHED = " In round brackets: the published number, and our difference from it."
 MARKS = {1: ("**", "**"), 2: ("<ins>", "</ins>"), 3: ("*", "*")}
 
 
@@ -19,81 +17,69 @@ def as_markdown(report: Report) -> str:
     """The whole report."""
     parts = [f"# {escape(report.title)}", *_opening(report)]
     if report.problems:
-        parts.append(
-            "\n".join(
-                ["**Read this first:**", "", *(f"- {escape(text)}" for text in report.problems)]
-            )
-        )
-    parts += [markdown_table(table) for table in report.tables]
+        parts.append("**Read this first:**\n\n" + _items(report.problems))
+    main = report.main
+    parts += [markdown_table(each, concluded=each is main) for each in report.sections]
     if report.provenance.facts:
-        lines = ["## Where the numbers come from", "", "| what | value |", "|---|---|"]
-        parts.append(
-            "\n".join(
-                [
-                    *lines,
-                    *(
-                        f"| {escape(what)} | {escape(value)} |"
-                        for what, value in report.provenance.facts
-                    ),
-                ]
-            )
-        )
+        rows = [f"| {escape(what)} | {escape(value)} |" for what, value in report.provenance.facts]
+        lines = ["## Where the numbers come from", "", "| what | value |", "|---|---|", *rows]
+        parts.append("\n".join(lines))
     if report.provenance.commands:
-        parts.append(
-            "\n".join(["To reproduce the tables:", "", "```sh", *report.provenance.commands, "```"])
-        )
+        lines = ["To reproduce the tables:", "", "```sh", *report.provenance.commands, "```"]
+        parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
 
 
 def _opening(report: Report) -> list[str]:
     """The verdict, its conditions, what backs it, and the next command."""
-    table = report.main_table
-    if table is None or table.contest is None:
+    main = report.main
+    if main is None or main.verdict is None:
         return []
-    verdict = judge(table.contest)
-    parts = [f"**{escape(verdict.sentence)}**", escape(conditions(table.contest))]
+    verdict = main.verdict
+    parts = [f"**{escape(verdict.sentence)}**", escape(main.conditions)]
     if verdict.details:
-        parts.append("\n".join(f"- {escape(text)}" for text in verdict.details))
+        parts.append(_items(verdict.details))
     if report.next_command:
         reason = escape(report.next_reason)
         parts.append(f"Next, {reason}:\n\n```sh\n{report.next_command}\n```")
     return parts
 
 
-def markdown_table(table: Table) -> str:
-    """One table with its notes and conclusions."""
-    grid = make_grid(table)
-    parts = [
-        f"## {escape(table.title)}",
-        escape(table.about),
-        _lines(grid),
-        LEGEND + (LEGEND_PAPER if table.has_paper else ""),
-    ]
-    if table.has_paper and table.paper_title:
-        parts[-1] += f" The paper's table: {escape(table.paper_title)}."
-    if table.notes:
-        parts.append("\n".join(f"- {escape(note)}" for note in table.notes))
-    if table.significance is not None:
-        lines = [
-            "**Conclusions**",
-            "",
-            *(f"- {escape(text)}" for text in table.significance.sentences),
-        ]
-        parts.append("\n".join(lines))
+def markdown_table(section: Section, *, concluded: bool = False) -> str:
+    """One table with its legend and notes.
+
+    concluded: whether its conclusions stand elsewhere, below the verdict.
+    """
+    table = section.table
+    text = escape(legend(table)) + MARKED + (PUBLISHED if table.has_published else "")
+    if table.has_published and table.published_title:
+        text += f" Published in: {escape(table.published_title)}."
+    parts = [f"## {escape(table.title)}", escape(table.about), _lines(table), text]
+    if table.remarks:
+        parts.append(_items(table.remarks))
+    significance = section.verdict.significance if section.verdict is not None else None
+    if significance is not None and significance.sentences and not concluded:
+        parts.append("**Conclusions**\n\n" + _items(significance.sentences))
     return "\n\n".join(parts)
 
 
-def _lines(grid: Grid) -> str:
+def _items(texts: Sequence[str]) -> str:
+    return "\n".join(f"- {escape(text)}" for text in texts)
+
+
+def _lines(table: Table) -> str:
     lines = [
-        _line([escape(head) for head in grid.heads]),
-        _line(["---", *["---:"] * (len(grid.heads) - 1)]),
+        _line(["Method", *(escape(head(column)) for column in table.columns)]),
+        _line(["---", *["---:"] * len(table.columns)]),
     ]
-    for title, rows in grid.sections:
-        if title:
-            lines.append(_line([f"*{escape(title)}*", *[""] * (len(grid.heads) - 1)]))
+    for heading, rows in table.sections().items():
+        if heading:
+            lines.append(_line([f"*{escape(heading)}*", *[""] * len(table.columns)]))
         lines += [
-            _line([escape(row.label), *(_cell(entry) for entry in entries)])
-            for row, entries in rows
+            _line(
+                [escape(row.label), *(_cell(row.cells.get(c.key), c, table) for c in table.columns)]
+            )
+            for row in rows
         ]
     return "\n".join(lines)
 
@@ -102,12 +88,14 @@ def _line(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _cell(entry: Entry) -> str:
-    before, after = MARKS.get(entry.place or 0, ("", ""))
-    text = before + entry.text + (f" ± {entry.error}" if entry.error else "") + after
-    if entry.paper:
-        text += f" ({entry.paper}{'; ' + entry.difference if entry.difference else ''})"
-    return text + "".join(f" \\[{escape(note)}\\]" for note in entry.notes)
+def _cell(cell: Cell | None, column: Column, table: Table) -> str:
+    text = cell_text(cell, column, table)
+    before, after = MARKS.get((cell.place if cell is not None else None) or 0, ("", ""))
+    shown = before + escape(text.number) + (f" ± {text.error}" if text.error else "") + after
+    shown += f" {escape(text.interval)}" if text.interval else ""
+    if text.published:
+        shown += f" ({text.published}{'; ' + text.difference if text.difference else ''})"
+    return shown + "".join(f" \\[{escape(note)}\\]" for note in text.notes)
 
 
 def escape(text: str) -> str:

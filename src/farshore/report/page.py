@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+import string
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..errors import needs
-from .conditions import conditions
-from .overlay import NO_OVERLAY, Overlay
-from .page_ranking import PageRanking, page_ranking
-from .page_table import PageTable, number, page_table
-from .ranking import rankings
-from .table import Report, Significance, Table
-from .verdict import Verdict, judge
+from ..results.summary import Ranking, Standing, metrics_of, rank
+from ..results.tables import SECTIONS
+from ..results.words import name_of
+from .build import Report, Section
+from .cells import cell_text, legend, number
+from .colours import fill
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -54,37 +54,16 @@ class PageDrawing:
     shows: str
 
 
-@dataclass
-class ShownTable:
-    """A table with the results of the test on its ranks."""
-
-    page: PageTable
-    diagram: Any = None
-    sentences: tuple[str, ...] = ()
-    intervals: tuple[tuple[str, str, str], ...] = ()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.page, name)
-
-
 @dataclass(frozen=True)
 class Opening:
-    """The first screen: the verdict, its conditions, the main figure and the ranking."""
+    """The first screen: the section of the verdict, the main figure, and a ranking per metric."""
 
-    table: Table
-    verdict: Verdict
-    conditions: str
+    section: Section
     drawing: Drawing
-    rankings: list[PageRanking]
+    rankings: list[Ranking]
 
 
-def page(
-    report: Report,
-    drawings: Sequence[Drawing] = (),
-    *,
-    source: str = "",
-    overlay: Overlay = NO_OVERLAY,
-) -> str:
+def page(report: Report, drawings: Sequence[Drawing] = (), *, source: str = "") -> str:
     """The whole page as text.
 
     `source` names the runs in the commands below the figures, quoted for the shell.
@@ -92,14 +71,11 @@ def page(
     needed()
     from markupsafe import Markup
 
-    opening = _opening(report, overlay)
+    opening = _opening(report)
+    sections = list(report.sections)
     if opening is not None:  # the verdict's table comes first
-        main = opening.table
-        report = replace(
-            report, tables=tuple(sorted(report.tables, key=lambda table: table is not main))
-        )
+        sections.sort(key=lambda section: section is not opening.section)
         drawings = [opening.drawing, *drawings]
-    tables = [_table(page_table(table), Markup) for table in report.tables]
     return (
         page_templates()
         .get_template("page.html")
@@ -108,10 +84,10 @@ def page(
             problems=report.problems,
             opening=opening,
             first_figure=int(opening is not None),
-            tables=tables,
+            sections=sections,
+            diagrams=[_diagram(section, Markup) for section in sections],
             drawings=[drawn(drawing, source) for drawing in drawings],
-            contents=_contents(report, drawings),
-            paper=report.has_paper,
+            contents=_contents(sections, drawings, report),
             version=__version__,
             css=Markup(page_file("page.css")),
             js=Markup(page_file("page.js")),
@@ -121,38 +97,74 @@ def page(
     )
 
 
-def _opening(report: Report, overlay: Overlay) -> Opening | None:
+def _opening(report: Report) -> Opening | None:
     """The first screen; None if no table is about scores on the target."""
     from .figures.scores import drawing
 
-    table = report.main_table
-    if table is None or table.contest is None:
+    main = report.main
+    if main is None or main.verdict is None or not main.verdict.ranking.standings:
         return None
-    verdict = judge(table.contest)
-    if not verdict.standings:
-        return None
-    line = conditions(table.contest)
-    ranked = rankings(table.contest, verdict)
-    return Opening(
-        table,
-        verdict,
-        line,
-        drawing(table.contest, ranked[0], overlay, line),
-        [page_ranking(each, overlay) for each in ranked],
-    )
+    rankings = [rank(main.frame, metric) for metric in metrics_of(main.frame)]
+    figure = drawing(main.frame, main.verdict.ranking, main.conditions)
+    return Opening(main, figure, rankings)
+
+
+def _diagram(section: Section, markup: Any) -> Any:
+    from .figures.critical_difference import svg
+
+    significance = section.verdict.significance if section.verdict is not None else None
+    return markup(svg(significance)) if significance is not None else None
+
+
+def ranked_sections(ranking: Ranking) -> list[tuple[str, list[Standing]]]:
+    """The rows of a ranking by the heading above them; the ranked ones have none."""
+    sections: dict[str, list[Standing]] = {}
+    for each in ranking.standings:
+        heading = "" if each.rank is not None else SECTIONS.get(each.kind, each.kind)
+        if each.rank is None and each.kind == "continual":
+            heading = "Not ranked because some scores are missing"
+        sections.setdefault(heading, []).append(each)
+    return list(sections.items())
+
+
+class Notes:
+    """Letters for the texts of notes: a, b, ..., z, aa, ab, ..."""
+
+    def __init__(self) -> None:
+        self.letters: dict[str, str] = {}
+
+    def letter(self, text: str) -> str:
+        """The letter of a text; a new text gets the next one."""
+        if text not in self.letters:
+            index, letters = len(self.letters), ""
+            while index >= 0:
+                letters = string.ascii_lowercase[index % 26] + letters
+                index = index // 26 - 1
+            self.letters[text] = letters
+        return self.letters[text]
 
 
 def page_templates() -> Environment:
     """The templates of all pages; texts are escaped, and a forgotten name is an error."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    return Environment(
+    templates = Environment(
         loader=FileSystemLoader(FILES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    templates.globals |= {
+        "fill": fill,
+        "legend": legend,
+        "name_of": name_of,
+        "notes": Notes,
+        "number": number,
+        "ranked_sections": ranked_sections,
+        "text_of": cell_text,
+    }
+    return templates
 
 
 def figure_data(drawings: Iterable[Drawing]) -> str:
@@ -204,39 +216,6 @@ def page_file(name: str) -> str:
     return (FILES / name).read_text(encoding="utf-8")
 
 
-def _table(shown: PageTable, markup: Any) -> ShownTable:
-    from .figures.critical_difference import svg
-
-    significance = shown.table.significance
-    if significance is None:
-        return ShownTable(shown)
-    diagram = svg(significance)
-    return ShownTable(
-        shown,
-        markup(diagram) if diagram else None,
-        significance.sentences,
-        _intervals(significance),
-    )
-
-
-def _intervals(test: Significance) -> tuple[tuple[str, str, str], ...]:
-    def interval(pair: tuple[float, float] | None, sign: bool) -> str:
-        return (
-            f"{number(pair[0], sign=sign)} to {number(pair[1], sign=sign)}"
-            if pair is not None
-            else "–"
-        )
-
-    return tuple(
-        (
-            test.labels.get(name, name),
-            interval(test.bootstrap.get(name), False),
-            interval(test.bootstrap_difference.get(name), True),
-        )
-        for name in sorted(test.bootstrap, key=lambda name: test.mean_ranks.get(name, math.inf))
-    )
-
-
 def drawn(drawing: Drawing, source: str) -> PageDrawing:
     """A figure for the template; `source` names the runs in the command below it, if any."""
     choices: dict[str, list[tuple[int, str]]] = {}
@@ -259,8 +238,10 @@ def drawn(drawing: Drawing, source: str) -> PageDrawing:
     )
 
 
-def _contents(report: Report, drawings: Sequence[Drawing]) -> list[tuple[str, str]]:
-    entries = [(f"table-{table.name}", table.title) for table in report.tables]
+def _contents(
+    sections: Sequence[Section], drawings: Sequence[Drawing], report: Report
+) -> list[tuple[str, str]]:
+    entries = [(f"table-{each.table.name}", each.table.title) for each in sections]
     entries += [(f"figure-{drawing.name}", drawing.title) for drawing in drawings]
     return (
         [*entries, ("provenance", "Where the numbers come from")]

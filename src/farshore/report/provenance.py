@@ -9,17 +9,27 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Any
 
+import pandas as pd
+
 from ..benchmarks import BENCHMARKS
 from ..errors import install
+from ..results.frame import ALONE
+from ..results.words import several
 from ..runs.plan.bounded_yaml import write_yaml
+from ..runs.plan.commands import compare_commands, run_words
 from ..runs.plan.experiment import Experiment
 from ..runs.result import Result
 from ..runs.run import Run
-from .compared import compare_commands, run_options
-from .names import several
-from .table import Provenance
 
 SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where the numbers come from: (name, value) pairs, and commands that reproduce the tables."""
+
+    facts: tuple[tuple[str, str], ...] = ()
+    commands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -31,8 +41,16 @@ class Used:
     alone: bool = False
 
 
-def provenance(used: Sequence[Used], experiments: Mapping[str, Experiment]) -> Provenance:
+def used_in(frame: pd.DataFrame) -> list[Used]:
+    """Every run of a frame that has a result, once."""
+    runs = frame[frame["result"].notna()].drop_duplicates("run")
+    columns = zip(runs["result"], runs["config"], runs["experiment"], strict=True)
+    return [Used(result, config, name == ALONE) for result, config, name in columns]
+
+
+def provenance(frame: pd.DataFrame, experiments: Mapping[str, Experiment]) -> Provenance:
     """The facts about all results; a fact that differs between them lists values with counts."""
+    used = used_in(frame)
     results = [item.result for item in used]
     facts: list[tuple[str, str]] = [("runs", _runs(results))] if results else []
     for key, label in (
@@ -135,17 +153,19 @@ def _folder(stem: str, experiment: Experiment) -> str:
 
 def run_command(run: Run) -> str:
     """The command that repeats a single run, with every option that affects it."""
-    words = ["farshore", "run", run.benchmark, run.method, "--seed", str(run.seed)]
+    data, method, *rest = run_words(run)
+    words = ["farshore", "run", data, method, "--seed", str(run.seed)]
     options = {"target", "order", "steps", "memory", "network", "scenario_seed", "device"}
     changed = run.model_dump(mode="json", include=options, exclude_defaults=True)
     for name, value in changed.items():
         text = ",".join(value) if isinstance(value, list) else str(value)
         words += [f"--{name.replace('_', '-')}", text]
-    return shlex.join([*words, *run_options(run), "--out", AGAIN])
+    return shlex.join([*words, *rest, "--out", AGAIN])
 
 
-def mixed_versions(used: Sequence[Used]) -> list[str]:
+def mixed_versions(frame: pd.DataFrame) -> list[str]:
     """A problem if the results come from several versions of farshore."""
+    used = used_in(frame)
     versions = Counter(item.result.versions.get("farshore", "not recorded") for item in used)
     if len(versions) < 2:
         return []

@@ -3,80 +3,76 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 from ..base.files import write_output
 from ..data.tables.spreadsheet import as_csv_text
 from ..errors import FarshoreError
-from . import printed
-from .build import build_report
-from .overlay import NO_OVERLAY, Overlay
-from .paper import PAPER
-from .table import Report
+from ..results.collect import collect
+from ..results.published import read_published
+from .build import Report, build_report, report_of
+from .csv_form import as_csv
+from .latex_form import as_latex
+from .markdown_form import as_markdown
 
-FORMS = (".html", *printed.FORMS)
+TEXT_FORMS: dict[str, Callable[[Report], str]] = {
+    ".md": as_markdown,
+    ".csv": as_csv,
+    ".tex": as_latex,
+}
+FORMS = (".html", *TEXT_FORMS)
 FIGURE_FORMS = (".html", ".csv", ".json")
 DIAGRAM, DIAGRAM_FORMS = "critical-difference", (".svg", ".csv")
 
 
 def write_report(
-    runs: Path, out: Path, *, paper: bool = True, experiment: str | None = None
+    runs: Path, out: Path, *, experiment: str | None = None, published: Path | None = None
 ) -> list[str]:
-    """Write the report of a folder of runs, or of one recorded experiment; return its problems."""
+    """Write the report of a folder of runs, or of one recorded experiment; return its problems.
+
+    published: a CSV file with published numbers to show beside ours.
+    """
     if out.suffix not in FORMS:
         raise FarshoreError(f"--out {str(out)!r} is not allowed: end it in {', '.join(FORMS)}")
+    numbers = read_published(published) if published is not None else None
     if out.suffix == ".html":
         from .page import needed
 
         needed()
-    overlay = choose_overlay(paper=paper)
-    report = build_report(runs, overlay, experiment=experiment)
+    collected = collect(runs, experiment)
+    report = report_of(collected, numbers)
     if out.suffix == ".html":
         from .figures import draw_all
-        from .figures.reading import read_runs
         from .page import page
 
-        shown = read_runs(runs, experiment=experiment)
-        source = _typed(runs, experiment)
-        text = page(report, draw_all(shown, overlay), source=source, overlay=overlay)
+        drawings = draw_all(collected.shown(), collected.folder)
+        text = page(report, drawings, source=_typed(runs, experiment))
     else:
-        text = printed.FORMS[out.suffix](report)
+        text = TEXT_FORMS[out.suffix](report)
     write_output(out, text.encode())
     return list(report.problems)
 
 
-def choose_overlay(*, paper: bool) -> Overlay:
-    """The paper's overlay, or none."""
-    return PAPER if paper else NO_OVERLAY
-
-
-def write_figure(
-    runs: Path, name: str, out: Path, *, paper: bool = True, experiment: str | None = None
-) -> None:
+def write_figure(runs: Path, name: str, out: Path, *, experiment: str | None = None) -> None:
     """Write one figure as a page, as CSV or as plotly's JSON; the rank diagram as SVG or CSV."""
-    overlay = choose_overlay(paper=paper)
-    if name == DIAGRAM:
-        write_output(out, _diagram(runs, out, overlay, experiment).encode())
-        return
-    if out.suffix not in FIGURE_FORMS:
+    forms = DIAGRAM_FORMS if name == DIAGRAM else FIGURE_FORMS
+    if out.suffix not in forms:
         raise FarshoreError(
-            f"--out {str(out)!r} is not allowed for a figure: end it in {', '.join(FIGURE_FORMS)}"
+            f"--out {str(out)!r} is not allowed for this figure: end it in {', '.join(forms)}"
         )
     from .page import needed
 
     needed()
-    from .figures import SCORES, check_figure, draw_one, draw_scores
-    from .figures.reading import read_runs
+    if name == DIAGRAM:
+        write_output(out, _diagram(build_report(runs, experiment=experiment), out).encode())
+        return
+    from .figures import check_figure, draw_one
     from .page import figure_data, page
 
     check_figure(name)
-    # Raises the report's error for an empty folder.
-    report = build_report(runs, overlay, experiment=experiment)
-    drawing = (
-        draw_scores(report, overlay)
-        if name == SCORES
-        else draw_one(name, read_runs(runs, experiment=experiment), overlay)
-    )
+    collected = collect(runs, experiment)
+    drawing = draw_one(name, collected.shown(), collected.folder)
     if out.suffix == ".csv":
         text = as_csv_text(drawing.frame)
     elif out.suffix == ".json":
@@ -91,17 +87,10 @@ def _typed(runs: Path, experiment: str | None) -> str:
     return shlex.join([str(runs), *(["--experiment", experiment] if experiment else [])])
 
 
-def _diagram(runs: Path, out: Path, overlay: Overlay, experiment: str | None) -> str:
+def _diagram(report: Report, out: Path) -> str:
     """The critical-difference diagram of the folder's largest table."""
-    if out.suffix not in DIAGRAM_FORMS:
-        raise FarshoreError(
-            f"--out {str(out)!r} is not allowed for this figure: end it in "
-            f"{', '.join(DIAGRAM_FORMS)}"
-        )
-    from .page import needed
-
-    needed()
     from .figures.critical_difference import diagram
 
-    frame, drawn = diagram(build_report(runs, overlay, experiment=experiment))
+    main = report.main
+    frame, drawn = diagram(main.verdict.significance if main and main.verdict else None)
     return drawn if out.suffix == ".svg" else as_csv_text(frame)

@@ -81,9 +81,9 @@ class Collected:
             frames.append(other.assign(variant=beside.variant, row=names))
         whole = pd.concat(frames, ignore_index=True)
         place = ["row", "benchmark", "target", "order", "seed", "trial", "held_out"]
-        return whole[
-            ~whole.duplicated(place) | (whole["experiment"] == whole["experiment"].iloc[0])
-        ]
+        again = whole.duplicated(place) & (whole["experiment"] != whole["experiment"].iloc[0])
+        kept: pd.DataFrame = whole.loc[~again]
+        return kept
 
     def runs_of(self, name: str) -> pd.DataFrame:
         """The rows of one experiment."""

@@ -261,8 +261,9 @@ def make_table(
     metric = replace(MIXED, scale=1, high=np.inf, low=-np.inf) if not measure.ranked else MIXED
     metric = replace(metric, higher_is_better=measure.higher_is_better)
     columns, cells = _columns(frame, scored, metric, ranking)
-    rows = [_row(scored, row, cells, published) for row in _ordered(scored)]
-    rows = _placed([row for row in rows if _ran(row)], columns, measure)
+    ranked = {each.row for each in ranking.ranked} if ranking is not None else None
+    rows = [_row(scored, row, cells, published) for row in _ordered(scored, ranking)]
+    rows = _placed([row for row in rows if _ran(row)], columns, measure, ranked)
     shown = tuple(column for column in columns if any(column.key in row.cells for row in rows))
     left = {str(row) for row in scored["row"]} - {row.row for row in rows}
     counts = [cell.counts for row in rows for cell in row.cells.values()]
@@ -326,34 +327,32 @@ def _columns(
         part = scored[scored["benchmark"] == name]
         label = name if len(datasets) > 1 else _mean_label(part)
         add(Column(name, label, "score", _metric(part), _generated(part)), part)
-    if len(datasets) == 1 and len(scored):
-        columns += _of_units(scored, cells, metric, datasets[0], add)
     if ranking is not None and ranking.ranked:
         columns += _of_ranking(ranking, scored, cells, scale)
+    if len(datasets) == 1 and len(scored):
+        _add_units(scored, cells, metric, datasets[0], columns, add)
     return columns, cells
 
 
-def _of_units(
-    scored: pd.DataFrame, cells: Cells, metric: Metric, name: str, add: Any
-) -> list[Column]:
+def _add_units(
+    scored: pd.DataFrame, cells: Cells, metric: Metric, name: str, columns: list[Column], add: Any
+) -> None:
     """The worst unit, and a column for each target or order of a data set if there are few."""
     unit = unit_of(scored)
-    added: list[Column] = []
     if unit is Unit.SEED:
-        return added
-    worst = Column("worst", f"worst {unit}", "worst")
+        return
+    columns.append(Column("worst", f"worst {unit}", "worst"))
     for row in dict.fromkeys(scored["row"]):
         cell = cells[row, name]
         if cell.values:
             at = (min if metric.higher_is_better else max)(cell.values, key=cell.values.__getitem__)
-            cells[row, worst.key] = Cell(cell.values[at], at=at)
+            cells[row, "worst"] = Cell(cell.values[at], at=at)
     by, most = ("target", MOST_TARGETS) if unit is Unit.TARGET else ("order", MOST_ORDERS)
     names = [each for each in dict.fromkeys(scored[by]) if each]
     if len(names) <= most:
         for each in names:
             label = f"target {each}" if by == "target" else each
             add(Column(f"{by} {each}", label, metric=_metric(scored)), scored[scored[by] == each])
-    return [worst]
 
 
 def _of_ranking(ranking: Ranking, scored: pd.DataFrame, cells: Cells, scale: float) -> list[Column]:
@@ -464,8 +463,10 @@ def _ran(row: Row) -> bool:
     return any(cell.counts.ended for cell in row.cells.values())
 
 
-def _placed(rows: Sequence[Row], columns: Sequence[Column], measure: Measure) -> list[Row]:
-    """Mark the best three of each column of scores among the continual rows."""
+def _placed(
+    rows: Sequence[Row], columns: Sequence[Column], measure: Measure, ranked: set[str] | None
+) -> list[Row]:
+    """Mark the best three of each column of scores among the ranked rows, or all continual ones."""
     sign = -1 if measure.higher_is_better else 1
     places: dict[tuple[str, str], int] = {}
     for column in columns:
@@ -474,7 +475,7 @@ def _placed(rows: Sequence[Row], columns: Sequence[Column], measure: Measure) ->
         means = {
             row.row: sign * round(cell.mean, DECIMALS)
             for row in rows
-            if row.kind == "continual"
+            if (row.kind == "continual" if ranked is None else row.row in ranked)
             and (cell := row.cells.get(column.key)) is not None
             and cell.mean is not None
         }
@@ -494,8 +495,10 @@ def _placed(rows: Sequence[Row], columns: Sequence[Column], measure: Measure) ->
     ]
 
 
-def _ordered(scored: pd.DataFrame) -> list[str]:
-    """The rows by kind (ranked ones first), then in the order of the catalog."""
+def _ordered(scored: pd.DataFrame, ranking: Ranking | None) -> list[str]:
+    """The rows by rank; without a ranking, by kind and in the order of the catalog."""
+    if ranking is not None:
+        return [each.row for each in ranking.standings]
     methods = [entry.name for members in catalog.grouped().values() for entry in members]
     keys = list(dict.fromkeys(zip(scored["row"], scored["method"], scored["kind"], strict=True)))
 

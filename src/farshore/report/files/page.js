@@ -24,7 +24,7 @@
   });
   dark.addEventListener("change", showTheme);
 
-  // The paper's numbers.
+  // Published numbers.
   const paper = document.getElementById("paper");
   if (paper) paper.addEventListener("click", () => {
     const shown = paper.getAttribute("aria-pressed") !== "true";

@@ -1,0 +1,89 @@
+"""Numbers and cells as text, the same in every form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..results.tables import Cell, Column, Table
+from ..tasks.metrics import METRICS
+
+NOTHING = "–"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A cell as text: the number, its error or interval, the published number, and notes."""
+
+    number: str
+    error: str = ""
+    interval: str = ""
+    published: str = ""
+    difference: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def number(value: float | None, decimals: int = 1, *, sign: bool = False) -> str:
+    """A number with a typographic minus; a dash for None and NaN."""
+    if value is None or value != value:
+        return NOTHING
+    value = round(value, decimals) + 0.0  # turns -0.0 into 0.0
+    shown = f"{value:+.{decimals}f}" if sign and value else f"{value:.{decimals}f}"
+    return shown.replace("-", "\u2212")
+
+
+def cell_text(cell: Cell | None, column: Column, table: Table) -> Text:
+    """A cell of a table as text; without a number, its first note says why."""
+    if cell is None:
+        return Text("" if column.kind == "score" else NOTHING)
+    decimals = _decimals(cell, column, table)
+    notes = cell.notes
+    signed = column.kind == "difference"
+    if cell.mean is None:
+        shown, notes = (notes[0], notes[1:]) if notes else (NOTHING, ())
+        return Text(shown, notes=notes)
+    interval = ""
+    if cell.low is not None and cell.high is not None:
+        low, high = (number(value, decimals, sign=True) for value in (cell.low, cell.high))
+        interval = f"[{low}, {high}]"
+    published = ""
+    if cell.published is not None:
+        published = number(cell.published, decimals)
+        published += (
+            f" ± {number(cell.published_error, decimals)}"
+            if cell.published_error is not None
+            else ""
+        )
+    return Text(
+        number(cell.mean, decimals, sign=signed) + (f" ({cell.at})" if cell.at else ""),
+        number(cell.error, decimals) if cell.error is not None else "",
+        interval,
+        published,
+        number(cell.difference, decimals, sign=True) if cell.difference is not None else "",
+        notes,
+    )
+
+
+def _decimals(cell: Cell, column: Column, table: Table) -> int:
+    """Ranks that are whole numbers have no decimals."""
+    if column.key == "rank":
+        return 0
+    return 1 if column.kind == "rank" else table.decimals
+
+
+def head(column: Column) -> str:
+    """The head of a column with its metric, if that is not accuracy, and what its data are."""
+    metric = "" if column.metric in ("", "accuracy") else METRICS[column.metric].label
+    details = [text for text in (metric, "generated data" if column.generated else "") if text]
+    return f"{column.label} ({', '.join(details)})" if details else column.label
+
+
+def legend(table: Table) -> str:
+    """What the numbers and marks of a table mean, without the marks."""
+    direction = "higher" if table.higher_is_better else "lower"
+    kinds = {column.kind for column in table.columns}
+    text = f"In {table.unit}; {direction} is better."
+    if any(cell.error is not None for row in table.rows for cell in row.cells.values()):
+        text += " ± is the standard error (divisor n − 1) over the units that the table names."
+    if "difference" in kinds:
+        text += " Differences are paired; in brackets, their 95% interval from three units on."
+    return text

@@ -1,0 +1,140 @@
+"""What a table says about itself: title, what its numbers are, and remarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pandas as pd
+
+from ..runs.plan.experiment import Experiment
+from ..runs.plan.plan import Plan
+from ..runs.plan.record import TINY
+from ..runs.plan.select import DRAWN
+from .frame import ALONE
+from .measures import Measure
+from .select import observed
+from .summary import FEWEST_UNITS, Unit, unit_of
+from .tables import Description
+from .words import several
+
+UNKNOWN_PLAN = (
+    "What was planned is not recorded with these runs, so nothing says whether some are missing."
+)
+COMPARED = "All methods ran with their defaults or the given settings, without a search."
+ORACLE = (
+    "Settings were selected on the target itself. This measures what honest selection costs; it is "
+    "not a result."
+)
+TINY_SCALE = (
+    "Tiny scale: two steps per domain on embedded data. This shows that the experiment runs; its "
+    "numbers mean nothing."
+)
+EACH_TARGET = (
+    "Several domains were the target in turn, and each target counts once: more orders and seeds "
+    "do not make the error smaller. Differences are paired: the same target, the same order, the "
+    "same seed."
+)
+ONE_ORDER = (
+    "One order of the sources. Another order may change the scores by more than the methods "
+    "differ; `orders: all` or `balanced:k` measures it."
+)
+
+
+def is_ranked(plans: Sequence[Plan]) -> bool:
+    """Whether methods can be ranked: not if settings vary, or the best seed alone is shown."""
+    parts = [part for plan in plans for part in (plan.experiment.parts if plan.experiment else ())]
+    return not any(part.vary or part.best_seed for part in parts)
+
+
+def describe(
+    name: str,
+    experiment: Experiment | None,
+    plans: Sequence[Plan],
+    frame: pd.DataFrame,
+    measure: Measure,
+) -> Description:
+    """Everything about the table of these runs except its numbers.
+
+    experiment: the recorded experiment of the table; plans: of the experiments that it shows.
+    """
+    runs = observed(frame)
+    title = _capitalized(measure.title)
+    if experiment is None:
+        return _without_plan(name, runs, title, measure)
+    whole = not any(plan.waiting or plan.absent for plan in plans)
+    about = f"{title} ({measure.unit}): {_mean(runs)}{_search(experiment)}."
+    remarks = tuple(_remarks(name, experiment, plans, runs))
+    return Description(name, _capitalized(experiment.about), about, remarks, whole)
+
+
+def _without_plan(name: str, runs: pd.DataFrame, title: str, measure: Measure) -> Description:
+    if len(runs) == 1:
+        run = runs.iloc[0]
+        return Description(
+            name,
+            f"{run['method']} on {run['benchmark']}",
+            f"{title} ({measure.unit}) of a single run, seed {run['seed']}.",
+        )
+    heading = "runs without a recorded plan" if name == ALONE else f"{name}: runs without a plan"
+    about = f"{title} ({measure.unit}): {_mean(runs)}."
+    return Description(name, _capitalized(heading), about, (UNKNOWN_PLAN,))
+
+
+def _mean(runs: pd.DataFrame) -> str:
+    """What the number of a cell is."""
+    if runs["benchmark"].nunique() > 1:
+        return (
+            "mean, and standard error over the units of the column (targets, else last sources, "
+            f"orders or seeds) if there are at least {FEWEST_UNITS}"
+        )
+    unit = unit_of(runs)
+    columns = {Unit.TARGET: "target", Unit.LAST_SOURCE: "last_source", Unit.ORDER: "order"}
+    count = runs[columns.get(unit, "seed")].nunique()
+    if count < FEWEST_UNITS:
+        return f"mean over {several(count, unit)}" if count > 1 else "one run per cell"
+    return f"mean ± standard error over {several(count, unit)}"
+
+
+def _search(experiment: Experiment) -> str:
+    search = experiment.search
+    if any(part.search is not None or part.settings_from is not None for part in experiment.parts):
+        return ""
+    seeds = several(len(search.run_seeds), "seed")
+    if experiment.command == "compare" or experiment.reads:
+        return f"; {seeds}" if not experiment.reads else ""
+    if search.trials == 1:
+        return f"; {seeds} at the defaults"
+    return (
+        f"; {seeds}, each with the best of {search.trials} trials, selected by "
+        f"{experiment.selection}"
+    )
+
+
+def _remarks(
+    name: str, experiment: Experiment, plans: Sequence[Plan], runs: pd.DataFrame
+) -> Iterator[str]:
+    if name.endswith(TINY):
+        yield TINY_SCALE
+    if any(plan.selection == "oracle" for plan in plans):
+        yield ORACLE
+    if experiment.command == "compare":
+        yield COMPARED
+    for plan in plans:
+        for benchmark, absent in plan.absent.items():
+            yield f"{benchmark}: {absent.why}; {several(absent.runs, 'run')} cannot be looked up."
+        if plan.waiting:
+            more = f" (and {len(plan.waiting) - 1} more)" if len(plan.waiting) > 1 else ""
+            yield f"Not planned yet: {plan.waiting[0].sentence}{more}."
+    if runs["benchmark"].nunique() > 1:
+        return
+    unit = unit_of(runs)
+    if unit is Unit.TARGET:
+        yield EACH_TARGET
+    elif unit in (Unit.LAST_SOURCE, Unit.ORDER):
+        yield unit.meaning
+    elif not name.endswith(TINY) and not (runs["order"] == DRAWN).any():
+        yield ONE_ORDER
+
+
+def _capitalized(text: str) -> str:
+    return text[:1].upper() + text[1:]
