@@ -11,6 +11,7 @@ import pandas as pd
 from ..benchmarks import BENCHMARKS
 from ..runs.plan.commands import compare_commands, data_words
 from ..runs.plan.experiment import Experiment, Part
+from ..runs.plan.record import FOLDER
 from .frame import SEPARATOR, whole
 from .select import observed
 from .verdict import Outcome, Verdict
@@ -30,7 +31,8 @@ def next_step(
         return _from_runs(frame)
     if experiment.command != "compare":
         if not whole(frame):
-            command = f"farshore sweep {shlex.quote(experiment.name)}.yaml{folder}"
+            recorded = runs / FOLDER / f"{experiment.name}.yaml"
+            command = f"farshore sweep {shlex.quote(str(recorded))}{folder}"
             return command, "finish the runs that are missing"
         if verdict.recommendation is None:
             return "", ""
