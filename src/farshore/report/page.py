@@ -16,7 +16,6 @@ from .. import __version__
 from ..errors import needs
 from ..results.summary import Ranking, Standing, metrics_of, rank
 from ..results.tables import SECTIONS
-from ..results.words import name_of
 from .build import Report, Section
 from .cells import cell_text, legend, number
 from .colours import fill
@@ -158,7 +157,6 @@ def page_templates() -> Environment:
     templates.globals |= {
         "fill": fill,
         "legend": legend,
-        "name_of": name_of,
         "notes": Notes,
         "number": number,
         "ranked_sections": ranked_sections,
