@@ -72,11 +72,15 @@ class Collected:
     def table_of(self, name: str) -> pd.DataFrame:
         """The rows of an experiment's table: of what it reads, and rows of others beside them."""
         frames = [self.runs_of(source) for source in self.read_by(name)]
+        data_sets = {benchmark for frame in frames for benchmark in frame["benchmark"]}
         experiment = self.experiment(name)
         ending = name.removeprefix(experiment.name) if experiment is not None else ""
         for beside in experiment.beside if experiment is not None else ():
             other = self.runs_of(beside.experiment + ending)
-            other = other[other["method"].isin(select_methods(beside.methods))]
+            other = other[
+                other["method"].isin(select_methods(beside.methods))
+                & other["benchmark"].isin(data_sets)
+            ]
             names = [f"{method} {beside.variant}".strip() for method in other["method"]]
             frames.append(other.assign(variant=beside.variant, row=names))
         whole = pd.concat(frames, ignore_index=True)

@@ -20,6 +20,8 @@ import pandas as pd
 from ..errors import FarshoreError
 
 COLUMNS = ("experiment", "method", "variant", "column", "mean", "error", "title", "note")
+# Columns that summarise several data sets.
+SUMMARIES = ("average", "rank mean", "rank geometric mean", "rank median")
 Number = tuple[float, float | None]
 
 
@@ -34,6 +36,12 @@ class Published:
     def find(self, method: str, variant: str, column: str) -> Number | None:
         """The number and its error, if it was published."""
         return self.numbers.get((method, variant, column))
+
+    def data_sets(self, method: str, variant: str) -> set[str]:
+        """The data sets behind the average and the ranks of a row."""
+        row = (method, variant)
+        columns = {key[2] for key in self.numbers if key[:2] == row}
+        return columns.difference(SUMMARIES)
 
 
 def read_published(path: Path) -> pd.DataFrame:

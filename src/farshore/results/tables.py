@@ -19,7 +19,7 @@ from ..benchmarks import BENCHMARKS
 from ..runs import catalog
 from ..tasks.metrics import MIXED, Metric
 from .measures import Measure, data_kind
-from .published import Published
+from .published import SUMMARIES, Published
 from .select import observed
 from .summary import (
     KINDS,
@@ -449,9 +449,14 @@ def _row(scored: pd.DataFrame, row: str, cells: Cells, published: Published | No
     first = scored[scored["row"] == row].iloc[0]
     of_row = {column: cell for (name, column), cell in cells.items() if name == row}
     if published is not None:
+        method, variant = first["method"], first["variant"]
+        same = published.data_sets(method, variant) == {
+            column for column, cell in of_row.items() if cell.mean is not None
+        }.intersection(scored["benchmark"])
         of_row = {
             column: replace(cell, published=number[0], published_error=number[1])
-            if (number := published.find(first["method"], first["variant"], column)) is not None
+            if (same or column not in SUMMARIES)
+            and (number := published.find(method, variant, column)) is not None
             else cell
             for column, cell in of_row.items()
         }
