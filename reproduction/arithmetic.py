@@ -1,31 +1,32 @@
 """The arithmetic of the generated pages: means, errors, paired differences, selection.
 
 It takes frames with one row per run and gives scores in percent. A unit is an order of the sources
-or a target; each counts once (see `farshore.results.over_units`).
+or a target; each counts once. Means, errors and differences over units are those of
+`farshore.results.summary`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
-from scipy import stats
 
-from farshore.results.over_units import (
-    FEWEST_UNITS,
-    LEVEL,
-    Difference,
-    Scores,
-    Summary,
-    Unit,
-    over_units,
-    paired_difference,
-)
+from farshore.results import summary
+from farshore.results.summary import FEWEST_UNITS, Difference, Estimate
+from farshore.tasks.metrics import MIXED
 from reproduction.finished_runs import SCORE
 
-__all__ = ["Difference", "Number", "Scores", "Summary", "paired_difference"]
+__all__ = ["Difference", "Estimate", "Number", "Scores"]
 
+# An order of the sources, a target, or a draw of the search.
+Unit = tuple[str, ...]
+# Scores by unit and by what makes a run of the unit: its seed, or its order and seed.
+Scores = Mapping[Unit, Mapping[Any, float]]
+# What the pages compare has no limits: scores in percent, but also times and their logarithms.
+UNLIMITED = replace(MIXED, low=-math.inf, high=math.inf)
 # A mean with its standard error.
 Number = tuple[float, float]
 # Trials of the paper's search.
@@ -72,11 +73,20 @@ def enough(by_method: Mapping[str, Scores]) -> dict[str, Scores]:
     return {name: runs for name, runs in by_method.items() if len(runs) >= FEWEST_UNITS}
 
 
-def summary_of(runs: Scores) -> Summary:
+def places(runs: Scores) -> dict[Any, float]:
+    """The runs as `farshore.results.summary` takes them; the order is the name of the unit."""
+    return {
+        ("", "", "", " ".join(unit), run): score
+        for unit, of_unit in runs.items()
+        for run, score in of_unit.items()
+    }
+
+
+def summary_of(runs: Scores) -> Estimate:
     """A method over its units; it has at least one run."""
-    summary = over_units(runs)
-    assert summary is not None
-    return summary
+    found = summary.estimate(places(runs), summary.Unit.ORDER, UNLIMITED)
+    assert found is not None
+    return found
 
 
 def mean(runs: Scores) -> float:
@@ -84,19 +94,13 @@ def mean(runs: Scores) -> float:
     return summary_of(runs).mean
 
 
-def unit_means(runs: Scores) -> list[float]:
-    """The mean of each unit's runs."""
-    return [sum(of_unit.values()) / len(of_unit) for of_unit in runs.values()]
-
-
-def half_width(summary: Summary) -> float:
-    """Half of the 95% interval of a mean over units."""
-    t = float(stats.t.ppf((1 + LEVEL) / 2, summary.units - 1))
-    return t * (summary.error or 0.0)
+def paired_difference(first: Scores, second: Scores) -> Difference | None:
+    """How much better the first is in the same units, run by run; None if they share none."""
+    return summary.difference(places(first), places(second), summary.Unit.ORDER, UNLIMITED)
 
 
 def difference(first: Scores, second: Scores) -> Difference:
-    """How much better the first is in the same units, of which there is at least one."""
+    """The paired difference of two methods that share at least one run."""
     found = paired_difference(first, second)
     assert found is not None
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from reproduction.arithmetic import Difference, Number, Summary
+from reproduction.arithmetic import Difference, Estimate, Number
 
 
 def signed(value: float) -> str:
@@ -34,9 +34,9 @@ def with_count(difference: Difference | None) -> str:
     return f"{interval(difference)}, better in {difference.won} of {difference.units}"
 
 
-def over(summary: Summary) -> tuple[str, str]:
+def over(summary: Estimate) -> tuple[str, str]:
     """A method over its units: the mean with its error, and the worst unit."""
-    worst = f"{summary.worst:.1f} ({' '.join(summary.worst_unit)})"
+    worst = f"{summary.values[summary.worst]:.1f} ({summary.worst})"
     return printed((summary.mean, summary.error or 0.0)), worst
 
 

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 
 from reproduction import DOCS
-from reproduction.arithmetic import Scores, half_width, mean, summary_of, unit_means
+from reproduction.arithmetic import Scores, summary_of
 from reproduction.pages.recommended import measured
 
 FOLDER = DOCS / "figures"
@@ -100,10 +100,10 @@ def strips(
     title: str, by_method: Mapping[str, Scores], methods: Sequence[str], unit: str
 ) -> Drawing:
     """One line per method: its mean with an interval, and one dot per order or target."""
-    rows = [(name, by_method[name]) for name in methods if name in by_method]
-    rows.sort(key=lambda row: -mean(row[1]))
+    rows = [(name, summary_of(by_method[name])) for name in methods if name in by_method]
+    rows.sort(key=lambda row: -row[1].mean)
     left, right, top, step = 130, 690, 56, 34
-    values = [value for _, scores in rows for value in unit_means(scores)]
+    values = [value for _, summary in rows for value in summary.values.values()]
     low, high = 10 * (min(values) // 10), min(100.0, 10 * (max(values) // 10 + 1))
     drawing = Drawing(760, top + step * len(rows) + 46, title)
     drawing.text(16, 26, title, size=15, weight="600")
@@ -117,16 +117,17 @@ def strips(
         drawing.line(place(tick), top - 12, place(tick), bottom, GREY)
         drawing.text(place(tick), bottom + 18, f"{tick:g}", size=12, colour=QUIET, anchor="middle")
         tick += 10
-    for number, (name, scores) in enumerate(rows):
+    for number, (name, summary) in enumerate(rows):
         y = top + step * number + 8
         colour = {"best": BLUE, "joint": QUIET, "majority": QUIET}.get(name, ORANGE)
-        summary, half = summary_of(scores), half_width(summary_of(scores))
         drawing.text(
             left - 14, y + 5, name, anchor="end", weight="600" if name == "best" else "normal"
         )
-        for value in unit_means(scores):
+        for value in summary.values.values():
             drawing.circle(place(value), y, 3.2, colour, fill_opacity="0.35")
-        ends = (max(low, summary.mean - half), min(high, summary.mean + half))
+        assert summary.low is not None
+        assert summary.high is not None
+        ends = (max(low, summary.low), min(high, summary.high))
         drawing.line(
             place(ends[0]), y, place(ends[1]), y, colour, stroke_width="5", stroke_opacity="0.6"
         )

@@ -79,7 +79,7 @@ def larger(
 
 def extent(difference: Difference) -> str:
     """Over how many orders a difference was measured, and with how many seeds in each."""
-    seeds = difference.pairs // difference.units
+    seeds = difference.runs // difference.units
     return f"{difference.units} orders, {several(seeds, 'seed')} each"
 
 

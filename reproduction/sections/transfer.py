@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import median
 
-from reproduction.arithmetic import enough, means, scores, summary_of
+from reproduction.arithmetic import Scores, enough, means, scores, summary_of
 from reproduction.compared import BENCHMARKS, METHODS
 from reproduction.finished_runs import rows_of, table
 from reproduction.formatting import markdown
@@ -28,14 +28,13 @@ def transfer_section() -> str:
         for name in METHODS:
             if name not in paper or name not in transfers or name not in gains:
                 continue
-            transfer, gain = summary_of(transfers[name]), summary_of(gains[name])
             rows.append(
                 [
                     benchmark,
                     f"`{name}`",
                     f"{paper[name][0]:+.1f} ± {paper[name][1]:.1f}",
-                    f"{transfer.mean:+.1f} ({transfer.worst:+.1f} to {transfer.best:+.1f})",
-                    f"{gain.mean:+.1f} ({gain.worst:+.1f} to {gain.best:+.1f})",
+                    ranged(transfers[name]),
+                    ranged(gains[name]),
                 ]
             )
     summary = (
@@ -44,6 +43,13 @@ def transfer_section() -> str:
     )
     header = ["data set", "method", "paper", "backward transfer", "final minus before learning"]
     return summary + markdown(header, rows) + "\n" + transfer_errors()
+
+
+def ranged(runs: Scores) -> str:
+    """The mean over orders, and those of the worst and the best order."""
+    summary = summary_of(runs)
+    worst, best = summary.values[summary.worst], summary.values[summary.best]
+    return f"{summary.mean:+.1f} ({worst:+.1f} to {best:+.1f})"
 
 
 def transfer_errors() -> str:

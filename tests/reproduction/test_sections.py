@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
@@ -13,7 +15,12 @@ from reproduction.sections import claims, covertype, rotated_mnist, search, sens
 
 
 def difference(mean: float, half: float) -> Difference:
-    return Difference(24, 24, mean, half / 2, mean - half, mean + half, 12)
+    return replace(
+        arithmetic.difference({("a",): {0: mean}}, {("a",): {0: 0.0}}),
+        low=mean - half,
+        high=mean + half,
+        won=1,
+    )
 
 
 @pytest.mark.parametrize(
