@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from farshore.report.paper.methods import paper_methods
 from farshore.runs import catalog
+from reproduction.paper.scores import paper_numbers
 
 BENCHMARKS = ("rotated-mnist", "covertype")
 
@@ -17,8 +17,9 @@ def group(*names: str) -> list[str]:
 TAILORED = group("tailored")
 # Those with a penalty: cl-andmask masks gradients instead.
 PENALISED = [name for name in TAILORED if name != "cl-andmask"]
-# The paper's replay baselines; er, er-kd and der++ are not among them.
-REPLAY = [name for name in group("replay", "latent-replay") if name in paper_methods()]
+# Every method with a number in the paper; er, er-kd and der++ have none.
+PAPERS = {method for method, _, _ in paper_numbers("compare")}
+REPLAY = [name for name in group("replay", "latent-replay") if name in PAPERS]
 BASELINES = [*group("optimization", "regularization"), *REPLAY]
 # Every method, in the order in which tables list them.
 METHODS = catalog.names()

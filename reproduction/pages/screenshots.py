@@ -48,7 +48,7 @@ def main() -> None:
     (IMAGES / "demo.txt").write_text("\n".join(lines) + "\n")
     for name, folder in (("demo", demo), ("sweep", sweep)):
         page = runs / f"{name}.html"
-        type_in("report", folder, "--no-paper", "-o", page)
+        type_in("report", folder, "-o", page)
         save(take(page), IMAGES / f"{name}.png")
 
 

@@ -1,7 +1,8 @@
-"""Write every generated page and figure: `make docs`, or `python -m reproduction.pages.write`.
+"""Write every generated file: `make docs`, or `python -m reproduction.pages.write`.
 
-A test compares all of them with what is committed. The notebook (`tutorial`) and the pictures of
-pages (`screenshots`) have programs of their own: they train models.
+They are the pages and figures of docs/ and the paper's numbers in reproduction/paper. A test
+compares all of them with what is committed. The notebook (`tutorial`) and the pictures of pages
+(`screenshots`) have programs of their own: they train models.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reproduction.pages import figures, layers, methods, recommended, reproduction
+from reproduction.paper import published
 
 PAGES = (methods, reproduction, recommended, layers)
 
 
 def generated() -> Iterator[tuple[Path, str]]:
     """The files and their contents."""
+    yield published.PUBLISHED, published.text()
     for page in PAGES:
         yield page.PAGE, page.text()
     yield from figures.drawn()

@@ -23,7 +23,7 @@ from reproduction.arithmetic import (
 from reproduction.compared import BASELINES, BENCHMARKS, PENALISED, REPLAY, TAILORED, group
 from reproduction.finished_runs import AS_IT_IS, SCORE, rows_of
 from reproduction.formatting import interval, markdown, several, signed
-from reproduction.paper_scores import paper_numbers
+from reproduction.paper.scores import paper_numbers
 from reproduction.sections.sensitivity import ALMOST_EQUAL, GREAT_HARM, changes_by_weight
 
 

@@ -11,7 +11,7 @@ from reproduction.collect import ROWS
 from reproduction.compared import METHODS
 from reproduction.finished_runs import AS_IT_IS, SCORE, rows_of
 from reproduction.formatting import listed, markdown, printed
-from reproduction.paper_scores import near, papers_scores
+from reproduction.paper.scores import near, papers_scores
 
 SOURCES = "source_train_score"
 

@@ -6,7 +6,7 @@ from farshore.benchmarks import BENCHMARKS
 from reproduction.arithmetic import means
 from reproduction.finished_runs import rows_of
 from reproduction.formatting import markdown, printed, signed
-from reproduction.paper_scores import papers_scores
+from reproduction.paper.scores import papers_scores
 
 
 def images_section() -> str:

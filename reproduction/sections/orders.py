@@ -18,7 +18,7 @@ from reproduction.arithmetic import (
 from reproduction.compared import BENCHMARKS, REPLAY, TAILORED
 from reproduction.finished_runs import rows_of
 from reproduction.formatting import interval, markdown, over, printed, several
-from reproduction.paper_scores import papers_scores
+from reproduction.paper.scores import papers_scores
 
 
 def orders_section(benchmark: str) -> str:

@@ -9,7 +9,7 @@ from reproduction.arithmetic import difference, pooled, scores
 from reproduction.compared import BENCHMARKS, REPLAY, TAILORED, group
 from reproduction.finished_runs import rows_of
 from reproduction.formatting import listed, signed
-from reproduction.paper_scores import paper_numbers, papers_scores
+from reproduction.paper.scores import paper_numbers, papers_scores
 from reproduction.sections.claims import between, verdict
 from reproduction.sections.search import ABLATIONS, Ablation
 

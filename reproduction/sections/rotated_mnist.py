@@ -6,7 +6,7 @@ from reproduction.arithmetic import Number, average, means, selected, whole
 from reproduction.compared import METHODS, group
 from reproduction.finished_runs import rows_of, table
 from reproduction.formatting import markdown, printed, signed
-from reproduction.paper_scores import near, papers_scores
+from reproduction.paper.scores import near, papers_scores
 
 
 def papers_column() -> dict[str, Number]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reproduction.compared import METHODS
 from reproduction.finished_runs import rows_of
 from reproduction.formatting import markdown
-from reproduction.paper_scores import paper_numbers
+from reproduction.paper.scores import paper_numbers
 
 
 def runtime_section() -> str:

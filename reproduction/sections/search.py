@@ -18,7 +18,7 @@ from reproduction.arithmetic import (
 from reproduction.compared import METHODS
 from reproduction.finished_runs import rows_of
 from reproduction.formatting import markdown, printed, with_count
-from reproduction.paper_scores import papers_scores
+from reproduction.paper.scores import papers_scores
 
 
 @dataclass(frozen=True)

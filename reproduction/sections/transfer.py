@@ -8,7 +8,7 @@ from reproduction.arithmetic import Scores, enough, means, scores, summary_of
 from reproduction.compared import BENCHMARKS, METHODS
 from reproduction.finished_runs import rows_of, table
 from reproduction.formatting import markdown
-from reproduction.paper_scores import paper_numbers, papers_scores
+from reproduction.paper.scores import paper_numbers, papers_scores
 
 
 def transfer_section() -> str:

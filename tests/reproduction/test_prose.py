@@ -25,7 +25,7 @@ from reproduction.arithmetic import (
 from reproduction.arithmetic import difference as paired
 from reproduction.compared import BASELINES, BENCHMARKS, PENALISED, REPLAY, TAILORED, group
 from reproduction.finished_runs import AS_IT_IS, SCORE, rows_of, table
-from reproduction.paper_scores import near, papers_scores
+from reproduction.paper.scores import near, papers_scores
 from reproduction.sections import (
     claims,
     covertype,

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from farshore.report.paper.numbers import paper_table
+from functools import cache
+
 from reproduction.arithmetic import Number
+from reproduction.paper import published
 
 
+@cache
 def paper_numbers(experiment: str) -> dict[tuple[str, str, str], Number]:
     """The paper's mean and standard error by method, variant and data set."""
-    found = paper_table(experiment)
-    assert found is not None, experiment
-    return {key: (mean, error or 0.0) for key, (mean, error) in found.numbers.items()}
+    found = {
+        (each.method, each.variant, each.column): (float(each.mean), float(each.error or 0))
+        for each in published.numbers()
+        if each.experiment == experiment and each.column not in published.SUMMARIES
+    }
+    assert found, experiment
+    return found
 
 
 def papers_scores(benchmark: str, *experiments: str, variant: str = "") -> dict[str, Number]:
