@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .comparing import compare as compare
     from .data.domain import Domain as Domain
     from .data.scenario import Scenario as Scenario
-    from .deprecation import FarshoreDeprecationWarning as FarshoreDeprecationWarning
+    from .errors import FarshoreDeprecationWarning as FarshoreDeprecationWarning
     from .errors import FarshoreError as FarshoreError
     from .estimator import FarshoreClassifier as FarshoreClassifier
     from .learner.learner import Learner as Learner
@@ -43,7 +43,7 @@ EXPORTS = {
     "Comparison": "comparing",
     "Domain": "data.domain",
     "FarshoreClassifier": "estimator",
-    "FarshoreDeprecationWarning": "deprecation",
+    "FarshoreDeprecationWarning": "errors",
     "FarshoreError": "errors",
     "Learner": "learner.learner",
     "Network": "networks.network",

@@ -22,6 +22,13 @@ class DivergedError(FarshoreError):
     """Training produced weights that are not finite numbers."""
 
 
+class FarshoreDeprecationWarning(FutureWarning):
+    """Something that still works but will be removed.
+
+    It is a FutureWarning because Python hides DeprecationWarning from the users of a library.
+    """
+
+
 def install(extra: str) -> str:
     """The command that installs an extra from a checkout.
 

@@ -12,7 +12,7 @@ import pytest
 from made_sites import Made, make_sites, without_new
 
 import farshore
-from farshore.auditing.found import Findings
+from farshore.auditing.findings import Findings
 from farshore.cli.app import main
 from farshore.deployment import unlike
 

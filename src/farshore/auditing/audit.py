@@ -27,9 +27,9 @@ from ..runs.plan.comparison import plan_comparison
 from ..runs.plan.plan import Plan
 from ..runs.plan.select import select_methods
 from ..runs.store.store import Store
+from .answers import answers, too_few, verdict
 from .candidates import plan_audit, recommended, usual_methods
-from .found import Findings, TooFew, check_enough, find_all
-from .words import answers, too_few, verdict
+from .findings import Findings, TooFew, check_enough, find_all
 
 FORMS = (".html", ".json")
 

@@ -11,8 +11,8 @@ import pandas as pd
 from .. import __version__
 from ..report.names import several
 from ..report.page import drawn, figure_data, needed, page_file, page_templates, plotly_script
-from .found import Findings
-from .words import answers, percent, verdict
+from .answers import answers, percent, verdict
+from .findings import Findings
 
 if TYPE_CHECKING:
     from ..report.figures.shape import Drawing

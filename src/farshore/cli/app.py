@@ -66,18 +66,12 @@ def options(
     """Options of `farshore` itself."""
 
 
-app.command()(demo)
-app.command()(run)
-app.command()(compare)
-app.command()(audit)
-app.command()(methods)
-app.command()(benchmarks)
-app.command()(prepare)
+for command in (demo, run, compare, audit, methods, benchmarks, prepare):
+    app.command()(command)
 for command in (learn, predict, estimate, calibrate, evaluate, show, undo, forget, export, card):
     app.command()(command)
-app.command()(sweep)
-app.command()(results)
-app.command()(report)
+for command in (sweep, results, report):
+    app.command()(command)
 
 
 def main() -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+from .flags import argument, command
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
+@command
 def benchmarks(
-    name: Annotated[
-        str | None, typer.Argument(help="show this benchmark's domains, defaults and licence")
-    ] = None,
+    name: str | None = argument("show this benchmark's domains, defaults and licence", None),
 ) -> None:
     """List the benchmarks, or describe one of them.
 

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from .data_options import DecimalFlag, EncodingFlag, OwnNetworkFlag, SeparatorFlag
+from .data_options import MODEL, MODEL_LABEL, MODEL_NETWORK, TextOptions
+from .flags import argument, command, flag
 
 
+@command
 def calibrate(
-    model: Annotated[Path, typer.Argument(help="folder of the model")],
-    data: Annotated[
-        Path, typer.Argument(help="a few rows of the new site (30 are enough), as for `predict`")
-    ],
-    label: Annotated[
-        str | None, typer.Option(help="column with the class [default: the model's own]")
-    ] = None,
-    unlabelled: Annotated[
-        bool,
-        typer.Option(
-            "--unlabelled", help="the rows have no labels: estimate the shares of the classes"
-        ),
-    ] = False,
-    separator: SeparatorFlag = None,
-    encoding: EncodingFlag = None,
-    decimal: DecimalFlag = None,
-    network: OwnNetworkFlag = None,
+    model: Path = argument(MODEL),
+    data: Path = argument("a few rows of the new site (30 are enough), as for `predict`"),
+    *,
+    label: str | None = flag(MODEL_LABEL),
+    unlabelled: bool = flag("the rows have no labels: estimate the shares of the classes", False),
+    text: TextOptions,
+    network: str | None = flag(MODEL_NETWORK),
 ) -> None:
     """Calibrate MODEL to a few rows of a new site.
 
@@ -36,14 +25,12 @@ def calibrate(
 
     Example: farshore calibrate model/ thirty_rows.csv
     """
-    from ..data.tables.read_table import TextForm
     from ..deployment.changes import calibrate as calibrate_model
     from ..deployment.words import calibration_lines
     from .tables import printable
 
-    form = TextForm(separator=separator, encoding=encoding, decimal=decimal)
     done, opened = calibrate_model(
-        model, data, labelled=not unlabelled, label=label, form=form, network=network
+        model, data, labelled=not unlabelled, label=label, form=text.form(), network=network
     )
     classes = [str(each) for each in opened.learner.classes or []]
     for line in calibration_lines(done, classes):

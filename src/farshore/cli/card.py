@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from ..base.files import print_output, write_output
-from .data_options import OwnNetworkFlag
+from .data_options import MODEL, MODEL_NETWORK
+from .flags import argument, command, flag
 
 
+@command
 def card(
-    model: Annotated[Path, typer.Argument(help="folder of the model")],
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="Markdown file to write [default: standard output]"),
-    ] = None,
-    licence: Annotated[
-        str | None, typer.Option("--license", help="license of the model, for example apache-2.0")
-    ] = None,
-    network: OwnNetworkFlag = None,
+    model: Path = argument(MODEL),
+    out: Path | None = flag("Markdown file to write [default: standard output]", short="-o"),
+    license: str | None = flag("license of the model, for example apache-2.0"),
+    network: str | None = flag(MODEL_NETWORK),
 ) -> None:
     """Write a model card for MODEL.
 
@@ -33,7 +27,7 @@ def card(
     from ..deployment.card import model_card
     from ..deployment.model import Model
 
-    text = model_card(Model.open(model, network=network), model.resolve().name, licence)
+    text = model_card(Model.open(model, network=network), model.resolve().name, license)
     if out is None:
         print_output(text)
     else:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from .engine_options import EngineOptions, RunsOption, WorkersOption, carry_out_plan, print_line
+from .engine_options import RUNS, WORKERS, EngineOptions, carry_out_plan, print_line
+from .flags import command, flag
 
 if TYPE_CHECKING:
     from ..runs.plan.experiment import Experiment
@@ -18,10 +19,11 @@ STEPS = 60
 NAME = "demo"
 
 
+@command
 def demo(
-    runs: RunsOption = Path("runs"),
-    workers: WorkersOption = None,
-    steps: Annotated[int, typer.Option(help="training steps per domain", min=1)] = STEPS,
+    runs: Path = flag(RUNS, Path("runs")),
+    workers: int | None = flag(WORKERS),
+    steps: int = flag("training steps per domain", STEPS, min=1),
 ) -> None:
     """Compare methods on embedded data in a minute or so.
 
@@ -50,7 +52,7 @@ def demo(
     record_experiment(experiment, runs, book)
     plan = make_plan(experiment, store, book)
     print_line(console, f"{len(plan.unique())} runs on {BENCHMARK}, {steps} steps per domain")
-    options = EngineOptions(workers=workers)
+    options = EngineOptions(workers=workers, device="cpu")
     failed = carry_out_plan(console, plan, store, options)
     report = build_report(runs, NO_OVERLAY, experiment=NAME)
     contest = report.tables[0].contest if report.tables else None

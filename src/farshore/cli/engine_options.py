@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from ..errors import FarshoreError
+from .flags import flag
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,50 +20,51 @@ if TYPE_CHECKING:
 
 SHOWN_FAILURES = 10
 
-RunsOption = Annotated[Path, typer.Option(help="folder of runs; several commands may share it")]
-EngineOption = Annotated[
-    str, typer.Option(help="local: processes on this machine; ray: a Ray cluster")
-]
-AddressOption = Annotated[
-    str | None, typer.Option(help="address of the Ray cluster [default: start one on this machine]")
-]
-WorkersOption = Annotated[
-    int | None, typer.Option(help="number of runs at a time [default: one per core]")
-]
-DeviceOption = Annotated[
-    str, typer.Option(help="cpu, cuda, or auto: cuda if there is a GPU, otherwise cpu")
-]
-RunsPerGpuOption = Annotated[
-    int | None,
-    typer.Option(
-        help="with --device cuda: number of runs that share a GPU [default: as many as its memory "
-        "and the cores allow]"
-    ),
-]
-KeepStatesOption = Annotated[
-    bool,
-    typer.Option("--keep-states", help="keep the state of the learner after every domain"),
-]
-LogOption = Annotated[
-    str | None,
-    typer.Option(
-        "--log", help="write losses and scores to RUNS/logs: csv, tensorboard, wandb or mlflow"
-    ),
-]
-RootOption = Annotated[
-    Path | None, typer.Option(help="data folder, as given to `farshore prepare`")
-]
+# The help of what several commands have.
+RUNS = "folder of runs; several commands may share it"
+WORKERS = "number of runs at a time [default: one per core]"
+ROOT = "data folder, as given to `farshore prepare`"
+# Of commands that compute in this process.
+ONE_DEVICE = "cpu, cuda, cuda:0, or auto: cuda if there is a GPU, otherwise cpu"
+
+
+@dataclass(frozen=True)
+class KeepOptions:
+    """What runs leave behind besides their results."""
+
+    keep_states: bool = flag("keep the state of the learner after every domain", False)
+    log: str | None = flag(
+        "write losses and scores to RUNS/logs: csv, tensorboard, wandb or mlflow"
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown logger, and one whose package is missing."""
+        from ..loggers import check_logger
+
+        if self.log is not None:
+            check_logger(self.log)
+
+    def prepare_log(self, runs: Path) -> None:
+        """Refuse a logger that cannot be used, and make what its processes share."""
+        from ..loggers import logger_class
+        from ..runs.engines.work import log_folder
+
+        if self.log is not None:
+            logger_class(self.log).prepare(log_folder(runs, self.log))
 
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """The options of an engine, validated."""
+    """Where and how many at a time runs are carried out, validated."""
 
-    engine: str = "local"
-    address: str | None = None
-    workers: int | None = None
-    device: str = "cpu"
-    runs_per_gpu: int | None = None
+    engine: str = flag("local: processes on this machine; ray: a Ray cluster", "local")
+    address: str | None = flag("address of the Ray cluster [default: start one on this machine]")
+    workers: int | None = flag(WORKERS)
+    device: str = flag("cpu, cuda, or auto: cuda if there is a GPU, otherwise cpu", "auto")
+    runs_per_gpu: int | None = flag(
+        "with --device cuda: number of runs that share a GPU [default: as many as its memory and "
+        "the cores allow]"
+    )
 
     def __post_init__(self) -> None:
         if self.engine not in ("local", "ray"):
@@ -72,12 +74,19 @@ class EngineOptions:
         for option, value in (("--workers", self.workers), ("--runs-per-gpu", self.runs_per_gpu)):
             if value is not None and value < 1:
                 raise FarshoreError(f"{option} {value} is not allowed: give at least 1")
-        if self.device not in ("cpu", "cuda"):
+        if self.device not in ("auto", "cpu", "cuda"):
             raise FarshoreError(f"--device {self.device} is not allowed: use auto, cpu or cuda")
+
+    @property
+    def chosen_device(self) -> str:
+        """cpu or cuda."""
+        from ..methods.optimization import choose_device
+
+        return choose_device(self.device)
 
     def make(self, plan: Plan) -> Engine:
         """Create the engine. Its workers start with the first run."""
-        gpu = self.device == "cuda"
+        gpu = self.chosen_device == "cuda"
         if self.engine == "ray":
             from ..runs.engines.ray_engine import RayEngine
 
@@ -103,32 +112,12 @@ class EngineOptions:
         return LocalEngine(self.workers or plan.runs_at_once())
 
 
-def check_log(log: str | None) -> None:
-    """Refuse an unknown logger, and one whose package is missing, before anything is planned."""
-    from ..loggers import check_logger
-
-    if log is not None:
-        check_logger(log)
-
-
-def prepare_log(log: str | None, runs: Path) -> None:
-    """Refuse a logger that cannot be used, and make what its processes share."""
-    if log is None:
-        return
-    from ..loggers import logger_class
-    from ..runs.engines.work import log_folder
-
-    logger_class(log).prepare(log_folder(runs, log))
-
-
 def carry_out_plan(
     console: Console,
     plan: Plan,
     store: Store,
     options: EngineOptions,
-    *,
-    keep_states: bool = False,
-    log: str | None = None,
+    keep: KeepOptions | None = None,
 ) -> bool:
     """Carry out the open runs of a plan and show progress; return whether any run failed.
 
@@ -137,13 +126,14 @@ def carry_out_plan(
     from ..runs.engines.carry_out import Keep, carry_out, open_runs
     from .plan_progress import PlanProgress
 
+    keep = keep or KeepOptions()
     todo, damaged = open_runs(plan, store)
     for text in damaged:
         print_line(console, f"{text}; its run is repeated")
     print_left_out(console, plan)
     failures: list[str] = []
     if todo:
-        prepare_log(log, store.runs)
+        keep.prepare_log(store.runs)
         try:
             with options.make(plan) as engine, PlanProgress(console, plan, store) as shown:
                 failures = carry_out(
@@ -151,7 +141,7 @@ def carry_out_plan(
                     store,
                     engine,
                     todo=todo,
-                    keep=Keep(states=keep_states, log=log),
+                    keep=Keep(states=keep.keep_states, log=keep.log),
                     report=shown.report,
                 ).failures
         except KeyboardInterrupt:

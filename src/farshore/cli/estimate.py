@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from ..errors import FarshoreError
-from .data_options import DecimalFlag, EncodingFlag, OwnNetworkFlag, SeparatorFlag
+from .data_options import MODEL, MODEL_NETWORK, UNLABELLED, TextOptions
+from .flags import argument, command, flag
 
 
+@command
 def estimate(
-    model: Annotated[Path, typer.Argument(help="folder of the model")],
-    data: Annotated[
-        Path,
-        typer.Argument(
-            help="a table (CSV, Parquet, ...) or a folder of images; labels are not needed"
-        ),
-    ],
-    separator: SeparatorFlag = None,
-    encoding: EncodingFlag = None,
-    decimal: DecimalFlag = None,
-    network: OwnNetworkFlag = None,
+    model: Path = argument(MODEL),
+    data: Path = argument(UNLABELLED),
+    *,
+    text: TextOptions,
+    network: str | None = flag(MODEL_NETWORK),
 ) -> None:
     """Estimate the accuracy of MODEL on DATA without labels.
 
@@ -31,15 +24,13 @@ def estimate(
 
     Example: farshore estimate model/ new_site.csv
     """
-    from ..data.tables.read_table import TextForm
     from ..deployment.estimate import NoEstimate
     from ..deployment.model import Model
     from ..deployment.words import estimate_lines, warning
     from .tables import printable
 
     opened = Model.open(model, network=network)
-    form = TextForm(separator=separator, encoding=encoding, decimal=decimal)
-    site = opened.read(data, labelled=False, form=form)
+    site = opened.read(data, labelled=False, form=text.form())
     for note in site.notes:
         print(printable(note))
     _, estimated = opened.judge(site)

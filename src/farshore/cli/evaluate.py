@@ -3,42 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from .data_options import DecimalFlag, EncodingFlag, OwnNetworkFlag, SeparatorFlag
+from .data_options import MODEL, MODEL_LABEL, MODEL_NETWORK, TextOptions
+from .flags import argument, command, flag
 
 
+@command
 def evaluate(
-    model: Annotated[Path, typer.Argument(help="folder of the model")],
-    data: Annotated[
-        Path,
-        typer.Argument(
-            help="a labelled table (CSV, Parquet, ...), or a folder of images, class/file"
-        ),
-    ],
-    label: Annotated[
-        str | None, typer.Option(help="column with the class [default: the model's own]")
-    ] = None,
-    separator: SeparatorFlag = None,
-    encoding: EncodingFlag = None,
-    decimal: DecimalFlag = None,
-    network: OwnNetworkFlag = None,
+    model: Path = argument(MODEL),
+    data: Path = argument(
+        "a labelled table (CSV, Parquet, ...), or a folder of images, class/file"
+    ),
+    *,
+    label: str | None = flag(MODEL_LABEL),
+    text: TextOptions,
+    network: str | None = flag(MODEL_NETWORK),
 ) -> None:
     """Score MODEL on labelled data, without learning from it.
 
     Example: farshore evaluate model/ new_site.csv
     """
-    from ..data.tables.read_table import TextForm
     from ..deployment.model import Model
     from ..tasks.scores import all_scores, confusion_matrix
     from .run_output import percent
     from .tables import make_console, plain_table
 
     opened = Model.open(model, network=network)
-    form = TextForm(separator=separator, encoding=encoding, decimal=decimal)
-    site = opened.read(data, labelled=True, label=label, form=form)
+    site = opened.read(data, labelled=True, label=label, form=text.form())
     logits, labels = opened.outputs(site)
     console = make_console()
     for note in site.notes:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from .data_options import OwnNetworkFlag
+from .data_options import MODEL, MODEL_NETWORK
+from .flags import argument, command, flag
 
 
+@command
 def export(
-    model: Annotated[Path, typer.Argument(help="folder of the model")],
-    file: Annotated[Path, typer.Argument(help="file to write: .onnx, or .pt2 for torch.export")],
-    network: OwnNetworkFlag = None,
+    model: Path = argument(MODEL),
+    file: Path = argument("file to write: .onnx, or .pt2 for torch.export"),
+    network: str | None = flag(MODEL_NETWORK),
 ) -> None:
     """Write MODEL with its preprocessing to one file.
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from .data_options import OwnNetworkFlag
+from .data_options import MODEL, MODEL_NETWORK
+from .flags import argument, command, flag
 
 
+@command
 def forget(
-    model: Annotated[Path, typer.Argument(help="folder of the model")],
-    name: Annotated[str, typer.Argument(help="name of the site")],
-    network: OwnNetworkFlag = None,
+    model: Path = argument(MODEL),
+    name: str = argument("name of the site"),
+    network: str | None = flag(MODEL_NETWORK),
 ) -> None:
     """Delete what MODEL keeps of a site.
 

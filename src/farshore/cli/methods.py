@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+from .flags import argument, command
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -13,10 +13,9 @@ if TYPE_CHECKING:
     from ..settings import Searched
 
 
+@command
 def methods(
-    name: Annotated[
-        str | None, typer.Argument(help="show this method's equation, paper and settings")
-    ] = None,
+    name: str | None = argument("show this method's equation, paper and settings", None),
 ) -> None:
     """List the methods, or explain one of them.
 

@@ -4,34 +4,22 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from ..base.files import print_output, write_output
 from ..errors import FarshoreError
-from .data_options import DecimalFlag, EncodingFlag, OwnNetworkFlag, SeparatorFlag
+from .data_options import MODEL, MODEL_NETWORK, UNLABELLED, TextOptions
+from .flags import argument, command, flag
 
 
+@command
 def predict(
-    model: Annotated[Path, typer.Argument(help="folder of the model")],
-    data: Annotated[
-        Path,
-        typer.Argument(
-            help="a table (CSV, Parquet, ...) or a folder of images; labels are not needed"
-        ),
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="CSV file to write [default: standard output]"),
-    ] = None,
-    unknown: Annotated[
-        str, typer.Option(help="what to do with unknown categories: mark or refuse")
-    ] = "mark",
-    separator: SeparatorFlag = None,
-    encoding: EncodingFlag = None,
-    decimal: DecimalFlag = None,
-    network: OwnNetworkFlag = None,
+    model: Path = argument(MODEL),
+    data: Path = argument(UNLABELLED),
+    *,
+    out: Path | None = flag("CSV file to write [default: standard output]", short="-o"),
+    unknown: str = flag("what to do with unknown categories: mark or refuse", "mark"),
+    text: TextOptions,
+    network: str | None = flag(MODEL_NETWORK),
 ) -> None:
     """Predict the class of every row of DATA with MODEL.
 
@@ -42,7 +30,6 @@ def predict(
 
     Example: farshore predict model/ new_site.csv -o predictions.csv
     """
-    from ..data.tables.read_table import TextForm
     from ..data.tables.spreadsheet import as_csv_text
     from ..deployment.model import Model
     from ..deployment.words import verdict_lines, warning
@@ -51,8 +38,7 @@ def predict(
     if unknown not in ("mark", "refuse"):
         raise FarshoreError(f"--unknown {unknown} is not allowed: use mark or refuse")
     opened = Model.open(model, network=network)
-    form = TextForm(separator=separator, encoding=encoding, decimal=decimal)
-    site = opened.read(data, labelled=False, form=form)
+    site = opened.read(data, labelled=False, form=text.form())
     table = opened.predict(site)
     marked = table["unknown"] != "" if "unknown" in table else None
     if marked is not None and marked.any() and unknown == "refuse":
@@ -61,11 +47,11 @@ def predict(
             f"{int(marked.sum())} rows of {data} have unknown categories, the first is row "
             f"{first['row']}: {first['unknown']}"
         )
-    text = as_csv_text(table, float_format="%.6g")
+    lines = as_csv_text(table, float_format="%.6g")
     if out is not None:
-        write_output(out, text.encode())
+        write_output(out, lines.encode())
     else:
-        print_output(text)
+        print_output(lines)
     messages = sys.stdout if out is not None else sys.stderr
     for note in site.notes:
         print(printable(note), file=messages)

@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from ..errors import FarshoreError
+from .data_options import SEVERITY
+from .flags import argument, command, flag
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 
+@command
 def prepare(
-    benchmark: Annotated[
-        str, typer.Argument(help="name of a benchmark; `farshore benchmarks` lists them")
-    ],
-    root: Annotated[
-        Path | None,
-        typer.Option(
-            help="data folder [default: $FARSHORE_DATA, or else the platform's cache folder]"
-        ),
-    ] = None,
-    scenario_seed: Annotated[
-        int, typer.Option(help="seed of the data: which rows belong to which domain")
-    ] = 0,
-    severity: Annotated[
-        int | None, typer.Option(help="severity of the corruptions, 1 to 5 [default: 5]")
-    ] = None,
+    benchmark: str = argument("name of a benchmark; `farshore benchmarks` lists them"),
+    root: Path | None = flag(
+        "data folder [default: $FARSHORE_DATA, or else the platform's cache folder]"
+    ),
+    scenario_seed: int = flag("seed of the data: which rows belong to which domain", 0),
+    severity: int | None = flag(SEVERITY),
 ) -> None:
     """Download the data of BENCHMARK and build its domains.
 

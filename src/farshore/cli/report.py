@@ -3,43 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from .flags import argument, command, flag
 
 
+@command
 def report(
-    runs: Annotated[
-        Path,
-        typer.Argument(
-            help="folder of runs (from `run --out`, `compare` or `sweep`), folder of one run, or "
-            "its result.json"
-        ),
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            help="a .html, .md, .csv or .tex file [default: report.html]; for a figure: .html, "
-            ".csv or .json",
-        ),
-    ] = None,
-    figure: Annotated[
-        str | None,
-        typer.Option(help="only this figure, by its name on the page"),
-    ] = None,
-    experiment: Annotated[
-        str | None,
-        typer.Option(help="only this experiment, by its name in RUNS/experiments"),
-    ] = None,
-    published: Annotated[
-        Path | None,
-        typer.Option(
-            help="a .csv file with published numbers to show beside yours (docs/report.md says "
-            "which columns it has)"
-        ),
-    ] = None,
+    runs: Path = argument(
+        "folder of runs (from `run --out`, `compare` or `sweep`), folder of one run, or "
+        "its result.json"
+    ),
+    out: Path | None = flag(
+        "a .html, .md, .csv or .tex file [default: report.html]; for a figure: .html, "
+        ".csv or .json",
+        short="-o",
+    ),
+    figure: str | None = flag("only this figure, by its name on the page"),
+    experiment: str | None = flag("only this experiment, by its name in RUNS/experiments"),
+    published: Path | None = flag(
+        "a .csv file with published numbers to show beside yours (docs/report.md says which "
+        "columns it has)"
+    ),
 ) -> None:
     """Write the tables and figures of RUNS as one page.
 

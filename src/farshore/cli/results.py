@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from ..errors import FarshoreError, needs
+from .flags import argument, command, flag
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
+@command
 def results(
-    runs: Annotated[Path, typer.Argument(help="folder of runs, as given to --runs or --out")],
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="a .csv or .parquet file [default: RUNS/tables/runs.csv]"),
-    ] = None,
+    runs: Path = argument("folder of runs, as given to --runs or --out"),
+    out: Path | None = flag("a .csv or .parquet file [default: RUNS/tables/runs.csv]", short="-o"),
 ) -> None:
     """Show all runs by rank, and write one row per run.
 

@@ -10,41 +10,15 @@ import typer
 
 from ..base.files import check_writable, print_output
 from ..errors import FarshoreError
-from .data_options import (
-    BenchmarkArgument,
-    CategoriesFlag,
-    ClassesFlag,
-    DecimalFlag,
-    DomainByFlag,
-    DomainFlag,
-    DomainsFlag,
-    DropFlag,
-    EncodingFlag,
-    GroupFlag,
-    ImageFlag,
-    LabelFlag,
-    MetricFlag,
-    NetworkFlag,
-    NetworkSetFlag,
-    OptionFlag,
-    PreprocessFlag,
-    SeparatorFlag,
-    SeverityFlag,
-    SharedRowsFlag,
-    SizeFlag,
-    SkipBrokenFlag,
-    TimeFlag,
-    TimeFormatFlag,
-    TrainFlag,
-    WeightFlag,
-    WeightsFlag,
-    data_fields,
-)
-from .engine_options import RootOption, check_log, prepare_log, print_line
+from .data_options import BENCHMARK, DataOptions, TrainingOptions, settings_of
+from .engine_options import ONE_DEVICE, ROOT, KeepOptions, print_line
+from .flags import Except, argument, command, flag, split_names
 from .prepare import use_root
 from .run_output import show, show_levels
 
 if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
+
     from rich.console import Console
 
     from ..runs.engines.carry_out import Keep, Progress
@@ -54,81 +28,35 @@ if TYPE_CHECKING:
     from ..runs.store.store import Store
 
 
+@command
 def run(
-    benchmark: BenchmarkArgument,
-    method: Annotated[str, typer.Argument(help="name of a method; `farshore methods` lists them")],
-    seed: Annotated[
-        int, typer.Option(help="seed of the run: initial weights, order of rows, memory, method")
-    ] = 0,
-    scenario_seed: Annotated[
-        int, typer.Option(help="seed of the data: which rows belong to which domain and split")
-    ] = 0,
-    target: Annotated[
-        str | None, typer.Option(help="the unseen domain; the others are sources")
-    ] = None,
-    domain: DomainFlag = None,
-    label: LabelFlag = None,
-    drop: DropFlag = None,
-    time: TimeFlag = None,
-    time_format: TimeFormatFlag = None,
-    group: GroupFlag = None,
-    categories: CategoriesFlag = None,
-    weight: WeightFlag = None,
-    separator: SeparatorFlag = None,
-    encoding: EncodingFlag = None,
-    decimal: DecimalFlag = None,
-    preprocess: PreprocessFlag = None,
-    metric: MetricFlag = None,
-    classes: ClassesFlag = None,
-    shared_rows: SharedRowsFlag = None,
-    image: ImageFlag = None,
-    size: SizeFlag = None,
-    skip_broken: SkipBrokenFlag = False,
-    domain_by: DomainByFlag = None,
-    domains: DomainsFlag = None,
-    severity: SeverityFlag = None,
-    weights: WeightsFlag = None,
-    option: OptionFlag = None,
-    network: NetworkFlag = None,
-    network_set: NetworkSetFlag = None,
-    train: TrainFlag = None,
-    order: Annotated[
-        str | None, typer.Option(help="order of the sources, for example 45,30,15,0")
-    ] = None,
-    steps: Annotated[int | None, typer.Option(help="training steps per domain")] = None,
-    memory: Annotated[
-        int | None, typer.Option(help="rows kept from all past domains together")
-    ] = None,
-    set: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="a setting of the method or the run, name=value, repeatable"),
-    ] = None,
-    device: Annotated[
-        str, typer.Option(help="cpu, cuda, cuda:0, or auto: cuda if there is a GPU, otherwise cpu")
-    ] = "auto",
-    deterministic: Annotated[
-        bool,
-        typer.Option("--deterministic", help="on a GPU: identical numbers every time, but slower"),
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="folder of runs to save to: OUT/NAME/result.json and the trained model in "
-            "OUT/NAME/model"
+    benchmark: str = argument(BENCHMARK),
+    method: str = argument("name of a method; `farshore methods` lists them"),
+    *,
+    seed: int = flag("seed of the run: initial weights, order of rows, memory, method", 0),
+    scenario_seed: int = flag("seed of the data: which rows belong to which domain and split", 0),
+    target: str | None = flag("the unseen domain; the others are sources"),
+    data: DataOptions,
+    order: str | None = flag("order of the sources, for example 45,30,15,0"),
+    training: Annotated[
+        TrainingOptions,
+        Except(set="a setting of the method or the run, name=value, repeatable"),
+    ],
+    device: str = flag(ONE_DEVICE, "auto"),
+    deterministic: bool = flag("on a GPU: identical numbers every time, but slower", False),
+    out: Path | None = flag(
+        "folder of runs to save to: OUT/NAME/result.json and the trained model in OUT/NAME/model"
+    ),
+    again: bool = flag("repeat the run even if its result is already in OUT", False),
+    keep: Annotated[
+        KeepOptions,
+        Except(
+            "keep_states",
+            log="write losses and scores to OUT/logs: csv, tensorboard, wandb or mlflow; needs "
+            "--out",
         ),
-    ] = None,
-    again: Annotated[
-        bool,
-        typer.Option("--again", help="repeat the run even if its result is already in OUT"),
-    ] = False,
-    log: Annotated[
-        str | None,
-        typer.Option(
-            help="write losses and scores to OUT/logs: csv, tensorboard, wandb or mlflow; needs "
-            "--out"
-        ),
-    ] = None,
-    root: RootOption = None,
+    ],
+    root: Path | None = flag(ROOT),
 ) -> None:
     """Train METHOD on the sources, then score the unseen target.
 
@@ -141,24 +69,16 @@ def run(
 
     Example: farshore run heart.csv er --domain hospital --label num --target va
     """
-    arguments = locals()
-    from tempfile import TemporaryDirectory
-
     from ..runs.engines.carry_out import Keep
     from ..runs.plan.plan import plan_run
     from ..runs.plan.select import in_turn
     from ..runs.run import Run
     from ..runs.store.store import Store
-    from ..settings import parse_assignments
     from .tables import make_console
 
     use_root(root)
-    settings: dict[str, object] = {
-        **parse_assignments(set or []),
-        **({"train": train} if train is not None else {}),
-        **({"deterministic": True} if deterministic else {}),
-    }
-    data = data_fields(arguments)
+    settings = settings_of(training.set, data.train)
+    fields = data.fields(benchmark)
     if in_turn(target):
         raise FarshoreError(
             f"--target {target} is one run per domain: use farshore compare --methods {method} "
@@ -170,33 +90,36 @@ def run(
         scenario_seed=scenario_seed,
         target=target,
         order=split_names(order),
-        steps=steps,
-        memory=memory,
-        settings=settings,
+        steps=training.steps,
+        memory=training.memory,
+        settings=settings | ({"deterministic": True} if deterministic else {}),
         device=device,
-        **data,
+        **fields,
     )
-    check_log(log)
-    if log is not None and out is None:
-        raise FarshoreError(f"--log {log} writes into OUT/logs: give --out OUT too")
-    plan = plan_run(requested)
-    console = make_console()
+    if keep.log is not None and out is None:
+        raise FarshoreError(f"--log {keep.log} writes into OUT/logs: give --out OUT too")
+    plan, console = plan_run(requested), make_console()
     if out is None:
-        try:
-            temporary = TemporaryDirectory(prefix="farshore-", ignore_cleanup_errors=True)
-        except OSError as error:
-            raise FarshoreError(f"no temporary folder can be made: {error}") from None
-        with temporary as folder:
+        with _temporary_folder() as folder:
             result = _carry_out(console, plan, Store(Path(folder)), Keep(resumable=False))
     else:
         check_writable(out)
         store = Store(out)
         if again:
             store.folder(plan.runs[0].name).start_over()
-        prepare_log(log, out)
-        result = _carry_out(console, plan, store, Keep(model=True, log=log))
+        keep.prepare_log(out)
+        result = _carry_out(console, plan, store, Keep(model=True, log=keep.log))
     if result.status == "diverged":
         raise typer.Exit(1)
+
+
+def _temporary_folder() -> TemporaryDirectory[str]:
+    from tempfile import TemporaryDirectory
+
+    try:
+        return TemporaryDirectory(prefix="farshore-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise FarshoreError(f"no temporary folder can be made: {error}") from None
 
 
 def _carry_out(console: Console, plan: Plan, store: Store, keep: Keep) -> Result:
@@ -267,8 +190,3 @@ class _RunReporter:
             message += "; the whole result is printed on the standard output instead"
         print(self.failed.trace, end="", file=sys.stderr)
         raise FarshoreError(message)
-
-
-def split_names(text: str | None) -> list[str] | None:
-    """Split `a,b,c` into a list of names."""
-    return [name.strip() for name in text.split(",") if name.strip()] if text is not None else None

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from ..base.files import write_output
 from ..errors import FarshoreError
-from .data_options import OwnNetworkFlag
+from .data_options import MODEL, MODEL_NETWORK
+from .flags import argument, command, flag
 
 
+@command
 def show(
-    model: Annotated[Path, typer.Argument(help="folder of the model")],
-    log: Annotated[
-        bool, typer.Option("--log", help="show the change log instead: who did what, and when")
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="with --log: a file to write, .md or .json"),
-    ] = None,
-    network: OwnNetworkFlag = None,
+    model: Path = argument(MODEL),
+    log: bool = flag("show the change log instead: who did what, and when", False),
+    out: Path | None = flag("with --log: a file to write, .md or .json", short="-o"),
+    network: str | None = flag(MODEL_NETWORK),
 ) -> None:
     """Show what MODEL has learned and how accurate it is now.
 

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from ..errors import FarshoreError
 from .engine_options import (
-    AddressOption,
-    DeviceOption,
-    EngineOption,
+    ROOT,
+    RUNS,
     EngineOptions,
-    KeepStatesOption,
-    LogOption,
-    RootOption,
-    RunsOption,
-    RunsPerGpuOption,
-    WorkersOption,
+    KeepOptions,
     carry_out_plan,
-    check_log,
     print_left_out,
     print_line,
 )
+from .flags import argument, command, flag, split_names
 from .prepare import use_root
 
 # Columns of the saved table that the terminal leaves out.
@@ -47,53 +42,64 @@ if TYPE_CHECKING:
     from ..runs.store.store import Store
 
 
+@dataclass(frozen=True)
+class ChangeOptions:
+    """Which part of an experiment is carried out, and what is changed in it."""
+
+    benchmarks: str | None = flag("only these benchmarks of the experiment, comma-separated")
+    methods: str | None = flag("only these methods of the experiment, comma-separated")
+    search: str | None = flag(
+        "random: the paper's search; optuna: guided search that stops unpromising trials early"
+    )
+    weights: str | None = flag(
+        "initial weights of resnet18: imagenet, a file, or none [default: imagenet]"
+    )
+    scale: str | None = flag("tiny: a quick trial with embedded data and 2 steps per domain")
+
+    def __post_init__(self) -> None:
+        if self.scale not in (None, "tiny"):
+            raise FarshoreError(f"--scale {self.scale} is not allowed: the only scale is tiny")
+
+    def change(self, experiment: Experiment) -> Experiment:
+        """The experiment with another search, other weights or at another scale."""
+        from ..runs.plan.experiment import check_search, search_by, start_from
+        from ..runs.plan.tiny import tiny
+
+        if self.search is not None:
+            experiment = search_by(experiment, check_search(self.search))
+        if self.weights is not None:
+            experiment = start_from(experiment, self.weights)
+        return tiny(experiment) if self.scale == "tiny" else experiment
+
+    def narrow(self, experiment: Experiment) -> Experiment:
+        """The part of the experiment that is carried out."""
+        from ..runs.plan.narrow import narrow
+        from .method_groups import method_groups
+
+        benchmarks, methods = split_names(self.benchmarks), split_names(self.methods)
+        return narrow(experiment, benchmarks, methods, method_groups())
+
+    @property
+    def ending(self) -> str:
+        """What the name of the changed experiment's record ends with."""
+        from ..runs.plan.record import OPTUNA, TINY
+
+        return (OPTUNA if self.search == "optuna" else "") + (TINY if self.scale else "")
+
+
+@command
 def sweep(
-    file: Annotated[
-        Path, typer.Argument(help="experiment, for example reproduction/experiments/small.yaml")
-    ],
-    runs: RunsOption = Path("runs"),
-    engine: EngineOption = "local",
-    address: AddressOption = None,
-    workers: WorkersOption = None,
-    device: DeviceOption = "auto",
-    runs_per_gpu: RunsPerGpuOption = None,
-    benchmarks: Annotated[
-        str | None, typer.Option(help="only these benchmarks of the experiment, comma-separated")
-    ] = None,
-    methods: Annotated[
-        str | None, typer.Option(help="only these methods of the experiment, comma-separated")
-    ] = None,
-    search: Annotated[
-        str | None,
-        typer.Option(
-            help="random: the paper's search; optuna: guided search that stops unpromising trials "
-            "early"
-        ),
-    ] = None,
-    weights: Annotated[
-        str | None,
-        typer.Option(
-            help="initial weights of resnet18: imagenet, a file, or none [default: imagenet]"
-        ),
-    ] = None,
-    scale: Annotated[
-        str | None,
-        typer.Option(help="tiny: a quick trial with embedded data and 2 steps per domain"),
-    ] = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="print the number of runs and their estimated cost"),
-    ] = False,
-    done: Annotated[
-        Path | None,
-        typer.Option(
-            help="table of runs that are done elsewhere, as `farshore results` writes it: they are "
-            "left out"
-        ),
-    ] = None,
-    keep_states: KeepStatesOption = False,
-    log: LogOption = None,
-    root: RootOption = None,
+    file: Path = argument("experiment, for example reproduction/experiments/small.yaml"),
+    *,
+    runs: Path = flag(RUNS, Path("runs")),
+    engine: EngineOptions,
+    changes: ChangeOptions,
+    dry_run: bool = flag("print the number of runs and their estimated cost", False),
+    done: Path | None = flag(
+        "table of runs that are done elsewhere, as `farshore results` writes it: they are left out"
+    ),
+    keep: KeepOptions,
+    root: Path | None = flag(ROOT),
 ) -> None:
     """Carry out all runs of the experiment in FILE; resumable.
 
@@ -104,42 +110,17 @@ def sweep(
     Example: farshore sweep reproduction/experiments/small.yaml --workers 2
     """
     from ..base.files import check_writable
-    from ..methods.optimization import choose_device
-    from ..runs.plan.experiment import (
-        check_search,
-        make_book,
-        read_experiment,
-        search_by,
-        start_from,
-    )
-    from ..runs.plan.narrow import narrow
+    from ..runs.plan.experiment import make_book, read_experiment
     from ..runs.plan.plan import make_plan
-    from ..runs.plan.record import OPTUNA, TINY, record_experiment
+    from ..runs.plan.record import record_experiment
     from ..runs.plan.tables import derived, summary
-    from ..runs.plan.tiny import tiny
     from ..runs.store.store import Store
-    from .method_groups import method_groups
-    from .run import split_names
     from .tables import make_console
 
-    device = choose_device(device)
-    options = EngineOptions(engine, address, workers, device, runs_per_gpu)
-    check_log(log)
-    if scale not in (None, "tiny"):
-        raise FarshoreError(f"--scale {scale} is not allowed: the only scale is tiny")
     use_root(root)
-
-    def change(experiment: Experiment) -> Experiment:
-        if search is not None:
-            experiment = search_by(experiment, check_search(search))
-        if weights is not None:
-            experiment = start_from(experiment, weights)
-        return tiny(experiment) if scale == "tiny" else experiment
-
-    whole = change(read_experiment(file))
-    ending = (OPTUNA if search == "optuna" else "") + (TINY if scale == "tiny" else "")
-    experiment = narrow(whole, split_names(benchmarks), split_names(methods), method_groups())
-    store, book, console = Store(runs), make_book(file, change), make_console()
+    whole = changes.change(read_experiment(file))
+    experiment = changes.narrow(whole)
+    store, book, console = Store(runs), make_book(file, changes.change), make_console()
     if experiment.reads:
         if dry_run:
             print_line(
@@ -149,20 +130,20 @@ def sweep(
             )
             return
         frame = derived(experiment, store, book)
-        record_experiment(whole, runs, book, ending=ending)
+        record_experiment(whole, runs, book, ending=changes.ending)
         _print_frame(console, experiment, frame)
         if not _show(console, experiment, frame, runs):
             raise typer.Exit(1)
         return
     elsewhere = _runs_in(done) if done is not None else ()
-    plan = make_plan(experiment, store, book, device=device)
+    plan = make_plan(experiment, store, book, device=engine.chosen_device)
     plan.runs = [planned for planned in plan.runs if planned.name not in elsewhere]
     if dry_run:
-        _dry_run(console, plan, store, workers)
+        _dry_run(console, plan, store, engine.workers)
         return
     check_writable(runs, "--runs")
-    record_experiment(whole, runs, book, ending=ending)
-    failed = carry_out_plan(console, plan, store, options, keep_states=keep_states, log=log)
+    record_experiment(whole, runs, book, ending=changes.ending)
+    failed = carry_out_plan(console, plan, store, engine, keep)
     if plan.runs and done is None:  # a table without the runs that are elsewhere would mislead
         frame = summary(plan, store)
         failed |= not _show(console, experiment, frame, runs)

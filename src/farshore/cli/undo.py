@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from .data_options import OwnNetworkFlag
+from .data_options import MODEL, MODEL_NETWORK
+from .flags import argument, command, flag
 
 
+@command
 def undo(
-    model: Annotated[Path, typer.Argument(help="folder of the model")],
-    network: OwnNetworkFlag = None,
+    model: Path = argument(MODEL),
+    network: str | None = flag(MODEL_NETWORK),
 ) -> None:
     """Undo the last `learn` or `calibrate` of MODEL. Only one version is kept, so this works once.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..results.over_units import Difference
-from .found import Findings, TooFew
+from .findings import Findings, TooFew
 
 # Below these, a difference is not worth a warning.
 SMALL_LOSS = 0.02

@@ -18,7 +18,7 @@ from ..runs.result import Result
 from .candidates import JOINT, MAJORITY, RECOMMENDED
 from .choice import Choice, early_scores, make_choice
 from .curve import Curve, fit_curve, points
-from .rows import gain_of_rows
+from .more_rows import gain_of_rows
 
 # A score at a site with fewer rows is mostly chance.
 FEWEST_ROWS = 20

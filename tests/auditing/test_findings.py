@@ -9,8 +9,8 @@ import pytest
 
 from farshore.auditing.choice import choose, make_choice
 from farshore.auditing.curve import Point, fit_curve
-from farshore.auditing.found import check_enough
-from farshore.auditing.rows import gain_of_rows
+from farshore.auditing.findings import check_enough
+from farshore.auditing.more_rows import gain_of_rows
 from farshore.deployment.unlike import SiteRows, compare_sites
 from farshore.results.expectation import expect
 

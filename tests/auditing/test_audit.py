@@ -13,7 +13,7 @@ from PIL import Image
 
 import farshore
 from farshore.auditing.candidates import recommended, usual_methods
-from farshore.auditing.found import Findings
+from farshore.auditing.findings import Findings
 from farshore.benchmarks.source import make_benchmark
 from farshore.errors import FarshoreError
 
