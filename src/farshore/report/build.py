@@ -16,7 +16,7 @@ from ..results.measures import TARGET, measure_of
 from ..results.next_step import next_step
 from ..results.published import published_for
 from ..results.select import observed
-from ..results.tables import Table, make_table
+from ..results.tables import Table, make_table, nothing_on
 from ..results.verdict import Verdict, judge
 from ..runs.plan.experiment import Experiment
 from ..runs.plan.record import TINY
@@ -99,7 +99,7 @@ def report_of(collected: Collected, published: pd.DataFrame | None = None) -> Re
     if not sections and not problems:
         raise FarshoreError(f"{collected.folder} contains no finished run: give a folder {WRITERS}")
     frame = collected.shown()
-    problems += [*mixed_versions(frame), *_missing(sections)]
+    problems += [*mixed_versions(frame), *_absent(sections)]
     report = Report(
         title=_title(sections, collected.folder),
         sections=tuple(sections),
@@ -161,14 +161,10 @@ def _experiments(collected: Collected) -> dict[str, Experiment]:
     return {name: experiment for name, experiment in found.items() if experiment is not None}
 
 
-def _missing(sections: Sequence[Section]) -> list[str]:
+def _absent(sections: Sequence[Section]) -> list[str]:
     """Sentences about data sets without runs: a table that leaves them out looks complete."""
-    return [
-        f"{section.table.name}: {text}"
-        for section in sections
-        for text in section.table.remarks
-        if text.startswith("Nothing has run on")
-    ]
+    tables = [section.table for section in sections]
+    return [f"{table.name}: {nothing_on(table.absent)}" for table in tables if table.absent]
 
 
 def _title(sections: Sequence[Section], folder: Path) -> str:

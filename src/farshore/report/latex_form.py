@@ -147,7 +147,7 @@ def _lines(table: Table) -> tuple[dict[str, str], list[str]]:
             lines.append(rf"\multicolumn{{{width}}}{{l}}{{\emph{{{escape(heading)}}}}} \\")
         for row in rows:
             colour = rf"\rowcolor{{{colour_name(row.group)}}} " if fill(row.group) != WHITE else ""
-            cells = [escape(row.label), *(_cell(row, c, table, notes) for c in table.columns)]
+            cells = [escape(row.row), *(_cell(row, c, table, notes) for c in table.columns)]
             lines.append(colour + " & ".join(cells) + r" \\")
     return notes, lines
 

@@ -77,7 +77,7 @@ def _lines(table: Table) -> str:
             lines.append(_line([f"*{escape(heading)}*", *[""] * len(table.columns)]))
         lines += [
             _line(
-                [escape(row.label), *(_cell(row.cells.get(c.key), c, table) for c in table.columns)]
+                [escape(row.row), *(_cell(row.cells.get(c.key), c, table) for c in table.columns)]
             )
             for row in rows
         ]

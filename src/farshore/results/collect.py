@@ -26,7 +26,7 @@ from ..runs.store.folder import is_run_folder
 from ..runs.store.read_once import ReadingStore
 from .frame import ALONE, frame_of_plan, frame_of_results
 from .select import select
-from .words import several
+from .words import row_name, several
 
 WRITERS = "that `farshore run --out`, `farshore compare` or `farshore sweep` wrote into"
 
@@ -71,7 +71,8 @@ class Collected:
 
     def table_of(self, name: str) -> pd.DataFrame:
         """The rows of an experiment's table: of what it reads, and rows of others beside them."""
-        frames = [self.runs_of(source) for source in self.read_by(name)]
+        sources = self.read_by(name)
+        frames = [self.runs_of(source) for source in sources]
         data_sets = {benchmark for frame in frames for benchmark in frame["benchmark"]}
         experiment = self.experiment(name)
         ending = name.removeprefix(experiment.name) if experiment is not None else ""
@@ -81,11 +82,11 @@ class Collected:
                 other["method"].isin(select_methods(beside.methods))
                 & other["benchmark"].isin(data_sets)
             ]
-            names = [f"{method} {beside.variant}".strip() for method in other["method"]]
+            names = [row_name(method, beside.variant) for method in other["method"]]
             frames.append(other.assign(variant=beside.variant, row=names))
         whole = pd.concat(frames, ignore_index=True)
         place = ["row", "benchmark", "target", "order", "seed", "trial", "held_out"]
-        again = whole.duplicated(place) & (whole["experiment"] != whole["experiment"].iloc[0])
+        again = whole.duplicated(place) & (whole["experiment"] != sources[0])
         kept: pd.DataFrame = whole.loc[~again]
         return kept
 

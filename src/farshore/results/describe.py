@@ -61,8 +61,9 @@ def describe(
     title = _capitalized(measure.title)
     if experiment is None:
         return _without_plan(name, runs, title, measure)
+    searched = next((plan.experiment for plan in plans if plan.experiment), experiment)
     whole = not any(plan.waiting or plan.absent for plan in plans)
-    about = f"{title} ({measure.unit}): {_mean(runs)}{_search(experiment)}."
+    about = f"{title} ({measure.unit}): {_mean(runs)}{_search(searched)}."
     remarks = tuple(_remarks(name, experiment, plans, runs))
     return Description(name, _capitalized(experiment.about), about, remarks, whole)
 
@@ -77,7 +78,7 @@ def _without_plan(name: str, runs: pd.DataFrame, title: str, measure: Measure) -
         )
     heading = "runs without a recorded plan" if name == ALONE else f"{name}: runs without a plan"
     about = f"{title} ({measure.unit}): {_mean(runs)}."
-    return Description(name, _capitalized(heading), about, (UNKNOWN_PLAN,))
+    return Description(name, _capitalized(heading), about, (UNKNOWN_PLAN,), planned=False)
 
 
 def _mean(runs: pd.DataFrame) -> str:
@@ -100,8 +101,8 @@ def _search(experiment: Experiment) -> str:
     if any(part.search is not None or part.settings_from is not None for part in experiment.parts):
         return ""
     seeds = several(len(search.run_seeds), "seed")
-    if experiment.command == "compare" or experiment.reads:
-        return f"; {seeds}" if not experiment.reads else ""
+    if experiment.command == "compare":
+        return f"; {seeds}"
     if search.trials == 1:
         return f"; {seeds} at the defaults"
     return (
@@ -125,13 +126,12 @@ def _remarks(
         if plan.waiting:
             more = f" (and {len(plan.waiting) - 1} more)" if len(plan.waiting) > 1 else ""
             yield f"Not planned yet: {plan.waiting[0].sentence}{more}."
-    if runs["benchmark"].nunique() > 1:
-        return
-    unit = unit_of(runs)
-    if unit is Unit.TARGET:
+    units = {unit_of(of_set) for _, of_set in runs.groupby("benchmark")}
+    if Unit.TARGET in units:
         yield EACH_TARGET
-    elif unit in (Unit.LAST_SOURCE, Unit.ORDER):
-        yield unit.meaning
+    elif units & {Unit.LAST_SOURCE, Unit.ORDER}:
+        if runs["benchmark"].nunique() == 1:
+            yield Unit.ORDER.meaning
     elif not name.endswith(TINY) and not (runs["order"] == DRAWN).any():
         yield ONE_ORDER
 

@@ -105,17 +105,18 @@ def frame_of_results(
 ) -> pd.DataFrame:
     """Runs without a plan: name, result and config of each.
 
-    alone: ignore the experiment that planned them.
+    alone: ignore the experiment that planned them, and that a run may only judge a trial.
     """
     rows = []
     for name, result, config in results:
         planned = {} if alone else config.get("planned") or {}
         row = _row(name, result.run, result, config)
+        judges = result.run.held_out and not alone
         row |= {
             "experiment": str(planned.get("experiment") or ALONE),
             "seed": int(planned.get("seed", result.run.seed)),
             "trial": int(planned.get("trial", 0)),
-            "held_out": (result.run.target or "held out") if result.run.held_out else "",
+            "held_out": (result.run.target or "held out") if judges else "",
         }
         rows.append(row)
     frame = _frame(rows)

@@ -7,7 +7,7 @@ unit, the difference from the reference, and a column per target or order if the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -32,7 +32,7 @@ from .summary import (
     unit_of,
 )
 from .tests import DECIMALS, rank_methods
-from .words import several
+from .words import listed, several
 
 # The headings above the rows of each kind. Only the first kind is ranked.
 SECTIONS: dict[str, str] = {
@@ -69,7 +69,7 @@ class CellStatus(StrEnum):
 class Counts:
     """The runs behind a cell: `planned` of them, of which `done` gave a number.
 
-    trials, trials_planned: of the seed with the fewest.
+    trials, trials_planned: of the seed with the fewest, among those with any.
     """
 
     planned: int = 0
@@ -116,6 +116,7 @@ class Cell:
     at: the unit of a worst score. values: the score at each unit, by its name.
     place: 1, 2 or 3 for the best three of a column among the ranked rows.
     published: the number that was published for it, and its error.
+    lacks: what an average lacks; empty if it lacks nothing.
     """
 
     mean: float | None
@@ -131,13 +132,14 @@ class Cell:
     published_error: float | None = None
     generated: bool = False
     part: bool = False
+    lacks: str = ""
 
     @property
     def status(self) -> CellStatus:
         """The outcome in one word."""
         if self.mean is not None:
             lacking = self.counts.lacking or self.counts.done < self.counts.planned
-            return CellStatus.PARTIAL if lacking else CellStatus.DONE
+            return CellStatus.PARTIAL if lacking or self.lacks else CellStatus.DONE
         if self.counts.diverged:
             return CellStatus.DIVERGED
         if self.counts.pruned:
@@ -147,7 +149,7 @@ class Cell:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for readers; without a number, the first one says why."""
-        data = ((GENERATED, self.generated), (PART, self.part))
+        data = ((self.lacks, self.lacks), (GENERATED, self.generated), (PART, self.part))
         counted = self.counts.notes if self.counts.planned else ()
         return (*counted, *(text for text, applies in data if applies))
 
@@ -190,15 +192,13 @@ class Row:
     kind: str
     cells: Mapping[str, Cell]
 
-    @property
-    def label(self) -> str:
-        """The method as it is typed, and what distinguishes the row from others of it."""
-        return f"{self.method}, {self.variant}" if self.variant else self.method
-
 
 @dataclass(frozen=True)
 class Table:
-    """One table. Its title says so if it is not `whole`."""
+    """One table. Its title says so if it is not `whole`.
+
+    absent: data sets without a column, because nothing has run on them.
+    """
 
     name: str
     title: str
@@ -210,6 +210,7 @@ class Table:
     unit: str = "%"
     higher_is_better: bool = True
     published_title: str = ""
+    absent: tuple[str, ...] = ()
 
     def sections(self) -> dict[str, list[Row]]:
         """The rows by the heading above them."""
@@ -236,13 +237,17 @@ class Table:
 
 @dataclass(frozen=True)
 class Description:
-    """Everything about a table except its numbers."""
+    """Everything about a table except its numbers.
+
+    planned: whether a plan says how many runs a cell has; else the fullest cell of its column does.
+    """
 
     name: str
     title: str
     about: str
     remarks: tuple[str, ...] = ()
     whole: bool = True
+    planned: bool = True
 
 
 def make_table(
@@ -260,26 +265,28 @@ def make_table(
     scored = _measured(observed(frame), measure)
     metric = replace(MIXED, scale=1, high=np.inf, low=-np.inf) if not measure.ranked else MIXED
     metric = replace(metric, higher_is_better=measure.higher_is_better)
-    columns, cells = _columns(frame, scored, metric, ranking)
+    averaged = ranking is not None or not measure.ranked
+    trials = _trials(frame)
+    columns, cells = _columns(scored, metric, ranking, averaged, trials, description.planned)
     ranked = {each.row for each in ranking.ranked} if ranking is not None else None
     rows = [_row(scored, row, cells, published) for row in _ordered(scored, ranking)]
     rows = _placed([row for row in rows if _ran(row)], columns, measure, ranked)
     shown = tuple(column for column in columns if any(column.key in row.cells for row in rows))
-    left = {str(row) for row in scored["row"]} - {row.row for row in rows}
+    absent = tuple(_absent(scored))
+    left = [row for row in dict.fromkeys(scored["row"]) if row not in {each.row for each in rows}]
     counts = [cell.counts for row in rows for cell in row.cells.values()]
-    whole = (
-        description.whole
-        and not left
-        and not any(each.lacking or each.diverged or each.pruned for each in counts)
-    )
+    there = description.whole and not absent and not left
+    whole = there and not any(each.lacking or each.diverged or each.pruned for each in counts)
     remarks = (
+        *([nothing_on(absent)] if absent else []),
+        *([f"Nothing has run for {listed(left)}."] if left else []),
         *description.remarks,
-        *_remarks(scored, left),
+        *_about_data(scored),
         *(published.notes if published else ()),
     )
     return Table(
         name=description.name,
-        title=description.title + _ending(description.whole and not left, counts),
+        title=description.title + _ending(there, counts),
         about=description.about,
         columns=shown,
         rows=tuple(rows),
@@ -288,7 +295,13 @@ def make_table(
         unit=measure.unit,
         higher_is_better=measure.higher_is_better,
         published_title=published.title if published is not None and published.numbers else "",
+        absent=absent,
     )
+
+
+def nothing_on(names: Sequence[str]) -> str:
+    """A sentence about data sets on which nothing has run."""
+    return f"Nothing has run on {listed(names)}."
 
 
 def _measured(frame: pd.DataFrame, measure: Measure) -> pd.DataFrame:
@@ -307,31 +320,56 @@ Cells = dict[tuple[str, str], Cell]
 
 
 def _columns(
-    frame: pd.DataFrame, scored: pd.DataFrame, metric: Metric, ranking: Ranking | None
+    scored: pd.DataFrame,
+    metric: Metric,
+    ranking: Ranking | None,
+    averaged: bool,
+    trials: Mapping[str, tuple[int, int]],
+    planned: bool,
 ) -> tuple[list[Column], Cells]:
-    """All columns, and the cells of every row in them."""
+    """All columns, and the cells of every row in them.
+
+    averaged: whether an average over several data sets makes sense.
+    """
     scale = 100 if metric.scale == 100 else 1
     cells: Cells = {}
     columns: list[Column] = []
-    trials = _trials(frame)
 
     def add(column: Column, part: pd.DataFrame) -> None:
         columns.append(column)
         unit = unit_of(part)
-        for row, of_row in part.groupby("row", sort=False):
+        fullest = part.groupby(["kind", "row"]).size().groupby("kind").max().to_dict()
+        for (kind, row), of_row in part.groupby(["kind", "row"], sort=False):
             found = estimate(scores_of(part, str(row)), unit, metric)
-            cells[str(row), column.key] = _cell(found, of_row, scale, trials)
+            most = 0 if planned else int(fullest[kind])
+            cells[str(row), column.key] = _cell(found, of_row, scale, trials, most)
 
     datasets = _datasets(scored)
     for name in datasets:
         part = scored[scored["benchmark"] == name]
         label = name if len(datasets) > 1 else _mean_label(part)
         add(Column(name, label, "score", _metric(part), _generated(part)), part)
+    if len(datasets) > 1 and averaged:
+        columns.append(Column("average", "average", "average"))
+        _add_averages(cells, datasets, int(scored["benchmark"].nunique()))
     if ranking is not None and ranking.ranked:
-        columns += _of_ranking(ranking, scored, cells, scale)
-    if len(datasets) == 1 and len(scored):
-        _add_units(scored, cells, metric, datasets[0], columns, add)
+        columns += _of_ranking(ranking, cells, scale)
+    if len(datasets) == 1:
+        part = scored[scored["benchmark"] == datasets[0]]
+        _add_units(part, cells, metric, datasets[0], columns, add)
     return columns, cells
+
+
+def _add_averages(cells: Cells, datasets: Sequence[str], planned: int) -> None:
+    """The average of every row over the data sets in which it has a score."""
+    for row in dict.fromkeys(row for row, _ in cells):
+        scored = {name: cell for name in datasets if (cell := cells.get((row, name))) is not None}
+        means = {name: cell.mean for name, cell in scored.items() if cell.mean is not None}
+        complete = sum(cell.status is CellStatus.DONE for cell in scored.values())
+        lacks = f"complete on {complete} of {planned} data sets" if complete < planned else ""
+        if means:
+            mean = sum(means.values()) / len(means)
+            cells[row, "average"] = Cell(mean, unit=str(Unit.DATASET), values=means, lacks=lacks)
 
 
 def _add_units(
@@ -355,20 +393,10 @@ def _add_units(
             add(Column(f"{by} {each}", label, metric=_metric(scored)), scored[scored[by] == each])
 
 
-def _of_ranking(ranking: Ranking, scored: pd.DataFrame, cells: Cells, scale: float) -> list[Column]:
-    """The average over data sets, the ranks, and the difference from the reference."""
+def _of_ranking(ranking: Ranking, cells: Cells, scale: float) -> list[Column]:
+    """The ranks and the difference from the reference."""
     columns: list[Column] = []
-    several_sets = ranking.unit is Unit.DATASET
-    if several_sets:
-        columns.append(Column("average", "average", "average"))
-        for each in ranking.standings:
-            if each.estimate is not None:
-                of = len(each.estimate.values), scored["benchmark"].nunique()
-                counts = Counts(planned=of[1], done=of[0])
-                mean = scale * each.estimate.mean
-                cells[each.row, "average"] = Cell(
-                    mean, counts=counts if of[0] < of[1] else Counts()
-                )
+    if ranking.unit is Unit.DATASET:
         columns += _summaries_of_ranks(ranking, cells)
     elif len(ranking.ranked) > 1:
         columns.append(Column("rank", "rank", "rank"))
@@ -402,18 +430,19 @@ def _cell(
     of_row: pd.DataFrame,
     scale: float,
     trials: Mapping[str, tuple[int, int]],
+    most: int,
 ) -> Cell:
     statuses = list(of_row["status"])
     done = int(of_row["score"].notna().sum())
     kinds = [data_kind(result) for result in of_row["result"]]
     ended, planned = zip(*(trials[run] for run in of_row["run"]), strict=True)
     counts = Counts(
-        planned=len(of_row),
+        planned=max(len(of_row), most),
         done=done,
         diverged=statuses.count("diverged"),
         pruned=statuses.count("pruned"),
         undefined=statuses.count("done") - done,
-        trials=min(ended),
+        trials=min((count for count in ended if count), default=0),
         trials_planned=max(planned),
     )
     generated, part = any(each[0] for each in kinds), any(each[1] for each in kinds)
@@ -436,12 +465,15 @@ def _difference(found: Difference, scale: float) -> Cell:
 
 
 def _trials(frame: pd.DataFrame) -> dict[str, tuple[int, int]]:
-    """By run: how many trials of its seed have ended, and how many are planned."""
-    measured = frame[frame["held_out"] == ""]
+    """By run: how many trials of its seed have ended, and how many are planned.
+
+    A trial has ended when all runs that judge it have.
+    """
     counts: dict[str, tuple[int, int]] = {}
-    for _, of_seed in measured.groupby(["experiment", "condition", "seed"], sort=False):
-        ended = int((of_seed["status"] != "missing").sum())
-        counts |= dict.fromkeys(of_seed["run"], (ended, len(of_seed)))
+    for _, of_seed in frame.groupby(["experiment", "condition", "seed"], sort=False):
+        waiting = set(of_seed.loc[of_seed["status"] == "missing", "trial"])
+        trials = set(of_seed["trial"])
+        counts |= dict.fromkeys(of_seed["run"], (len(trials - waiting), len(trials)))
     return counts
 
 
@@ -483,6 +515,7 @@ def _placed(
             if (row.kind == "continual" if ranked is None else row.row in ranked)
             and (cell := row.cells.get(column.key)) is not None
             and cell.mean is not None
+            and not cell.lacks
         }
         if len(means) > 1:
             for name, mean in means.items():
@@ -543,12 +576,14 @@ def _generated(part: pd.DataFrame) -> bool:
     return any(data_kind(result)[0] for result in part["result"])
 
 
-def _remarks(scored: pd.DataFrame, left: Iterable[str]) -> list[str]:
-    """Sentences about data sets and rows in which nothing has run, and about the data."""
+def _absent(scored: pd.DataFrame) -> list[str]:
+    """The data sets on which nothing has run."""
     ran = {str(name) for name in scored.loc[scored["status"] != "missing", "benchmark"]}
-    absent = [name for name in dict.fromkeys(scored["benchmark"]) if name not in ran]
-    texts = [f"Nothing has run on {', '.join(absent)}."] if absent else []
-    texts += [f"Nothing has run for {', '.join(sorted(left))}."] if left else []
+    return [name for name in dict.fromkeys(scored["benchmark"]) if name not in ran]
+
+
+def _about_data(scored: pd.DataFrame) -> list[str]:
+    """Sentences about data that were generated, or of which only a part was used."""
     notes: dict[str, None] = {}
     for name, result in zip(scored["benchmark"], scored["result"], strict=True):
         generated, part = data_kind(result)
@@ -559,7 +594,7 @@ def _remarks(scored: pd.DataFrame, left: Iterable[str]) -> list[str]:
             ] = None
         if part:
             notes[f"{name}: a part of the data ({part})."] = None
-    return [*texts, *notes]
+    return list(notes)
 
 
 def _ending(all_there: bool, counts: Sequence[Counts]) -> str:

@@ -378,5 +378,8 @@ def _not_ranked(ranking: Ranking) -> list[str]:
     lacking = [each for each in ranking.standings if each.kind == "continual" and not each.complete]
     if not lacking:
         return []
-    texts = [f"{each.row} ({each.runs} of {each.planned} runs)" for each in lacking]
+    texts = [
+        each.row + (f" ({each.runs} of {each.planned} runs)" if each.runs < each.planned else "")
+        for each in lacking
+    ]
     return [f"Not ranked because some scores are missing: {listed(texts, NAMED)}."]
