@@ -9,7 +9,8 @@ from typing import Any
 from sweeping import EXPERIMENTS
 
 from farshore.benchmarks.source import make_benchmark
-from farshore.report.table import Report, Row, Table
+from farshore.report.build import Report
+from farshore.results.tables import Row, Table
 from farshore.runs import catalog
 from farshore.runs.plan.experiment import Experiment, make_book
 from farshore.runs.plan.plan import Plan, Planned, make_plan
@@ -156,4 +157,4 @@ def only(report: Report) -> Table:
 
 def row(table: Table, key: str) -> Row:
     """The row of a table with this key."""
-    return next(each for each in table.rows if each.key == key)
+    return next(each for each in table.rows if each.row == key)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from reporting import BOTH, filled, only, row, steady
 from sweeping import experiment, swept
 
 from farshore.errors import FarshoreError
-from farshore.report.build import build_report
-from farshore.report.table import Table
-from farshore.results.ranking import rank
+from farshore.report.build import build_report, published_name
 from farshore.runs.plan.comparison import make_comparison, record_comparison
 from farshore.runs.store.store import Store
 
@@ -20,7 +19,7 @@ def test_a_comparison_is_a_table(tmp_path: Path) -> None:
     comparison = make_comparison(
         {"benchmark": "heart-hospitals"},
         ["finetune", "er", "tent"],
-        seeds=range(2),
+        seeds=range(3),
         orders=["listed"],
         steps=2,
         settings={"batch_size": 8},
@@ -31,15 +30,18 @@ def test_a_comparison_is_a_table(tmp_path: Path) -> None:
     report = build_report(tmp_path)
     table = only(report)
     assert table.name == "compare-heart-hospitals"
-    for expected in rank(results):
-        cell = row(table, expected.method).cells["heart-hospitals"]
-        assert cell.mean == pytest.approx(100 * expected.target)
-        assert cell.error == pytest.approx(100 * expected.target_error)
-    assert table.rows[0].average is None
-    assert {each.method for each in table.rows if each.ranked} == {"finetune", "er"}
-    assert "There is only one data set" in table.significance.sentences[0]
+    for method in ("finetune", "er", "tent"):
+        scores = [100 * each.target_score for each in results if each.run.method == method]
+        cell = row(table, method).cells["heart-hospitals"]
+        assert cell.mean == pytest.approx(np.mean(scores))
+        assert cell.error == pytest.approx(np.std(scores, ddof=1) / np.sqrt(3))
+    assert [column.key for column in table.columns] == ["heart-hospitals", "rank", "difference"]
+    assert {each.method for each in table.rows if "rank" in each.cells} == {"finetune", "er"}
+    assert report.sections[0].verdict is not None
+    assert report.sections[0].verdict.significance is None  # one data set allows no test of ranks
+    assert "without a search" in table.remarks[0]
     assert report.provenance.commands[-2] == (
-        "farshore compare heart-hospitals --methods finetune,er,tent --seeds 2 --orders "
+        "farshore compare heart-hospitals --methods finetune,er,tent --seeds 3 --orders "
         "listed --steps 2 --set batch_size=8 --runs runs-again"
     )
 
@@ -78,18 +80,19 @@ def test_a_later_comparison_leaves_no_run_of_an_earlier_one_behind(tmp_path: Pat
     assert all(table.whole for table in report.tables)
 
 
-def test_a_comparison_over_orders_and_at_the_defaults(tmp_path: Path) -> None:
-    def compared(orders: list[str], runs: Path) -> Table:
-        comparison = make_comparison(
-            {"benchmark": "rotated-mnist"}, ["finetune", "cl-coral"], seeds=range(2), orders=orders
+def test_published_numbers_stand_beside_a_comparison_at_the_defaults_only() -> None:
+    def name(**changes: object) -> str:
+        fields = {"seeds": range(2), "orders": ["listed"], **changes}
+        return published_name(
+            make_comparison({"benchmark": "rotated-mnist"}, ["finetune", "cl-coral"], **fields)
         )
-        filled(runs, comparison, steady)
-        return only(build_report(runs))
 
-    table = compared(["listed", "reversed"], tmp_path / "both")
-    assert [column.label for column in table.columns] == ["RotatedMNIST", "RotatedMNIST, reversed"]
-    assert not table.ranked
-    assert not table.has_paper
-    table = compared(["listed"], tmp_path / "one")
-    assert row(table, "cl-coral").cells["rotated-mnist"].paper == 72.8
-    assert not any("The paper searched" in note for note in table.notes)
+    assert name() == "compare"
+    assert name(seeds=range(5)) == "compare"
+    assert name(orders=["listed", "reversed"]) == ""
+    assert name(steps=5) == ""
+    assert name(memory=50) == ""
+    assert name(target="0") == ""
+    assert name(settings={"batch_size": 8}) == ""
+    assert published_name(experiment(name="main")) == "main"
+    assert published_name(None) == ""

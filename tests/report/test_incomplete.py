@@ -11,7 +11,7 @@ from sweeping import experiment
 
 from farshore.errors import FarshoreError
 from farshore.report.build import build_report
-from farshore.report.table import Over, Status
+from farshore.results.tables import CellStatus
 from farshore.runs.plan.experiment import make_book
 from farshore.runs.plan.plan import Planned
 from farshore.runs.plan.record import record_experiment
@@ -30,19 +30,29 @@ def test_missing_and_partial_cells_are_marked_in_cells_and_title(tmp_path: Path)
         return steady(planned)
 
     filled(tmp_path, experiment(part=BOTH), score)
-    table = only(build_report(tmp_path))
+    report = build_report(tmp_path)
+    table = only(report)
     assert not table.whole
     assert table.title == "A toy (partial)"
     fewer_seeds = row(table, "er").cells["heart-hospitals"]
-    assert (fewer_seeds.status, fewer_seeds.seeds) == (Status.PARTIAL, 1)
+    assert (fewer_seeds.status, fewer_seeds.counts.done) == (CellStatus.PARTIAL, 1)
+    assert fewer_seeds.notes == ("1 of 2 runs",)
     fewer_trials = row(table, "finetune").cells["heart-hospitals"]
-    assert (fewer_trials.status, fewer_trials.seeds, fewer_trials.trials) == (Status.PARTIAL, 2, 1)
-    missing = row(table, "cl-coral").cells["rotated-digits"]
-    assert (missing.mean, missing.status, missing.whole) == (None, Status.MISSING, False)
-    assert not row(table, "cl-coral").ranked
-    assert row(table, "cl-coral").average.over == Over(1, 2)
-    assert table.unranked == ("★-CL-CORAL",)
-    assert row(table, "urm").cells["heart-hospitals"].whole
+    assert (fewer_trials.status, fewer_trials.counts.done) == (CellStatus.PARTIAL, 2)
+    assert fewer_trials.notes == ("1 of 2 trials",)
+    coral = row(table, "cl-coral")
+    missing = coral.cells["rotated-digits"]
+    assert (missing.mean, missing.status, missing.notes) == (None, CellStatus.MISSING, ("missing",))
+    assert coral.cells["average"].status is CellStatus.PARTIAL
+    assert coral.cells["average"].notes == ("complete on 1 of 2 data sets",)
+    assert "rank mean" not in coral.cells
+    assert not any(cell.place for cell in coral.cells.values())
+    assert row(table, "urm").cells["heart-hospitals"].status is CellStatus.DONE
+    assert report.sections[0].verdict is not None
+    assert (
+        "Not ranked because some scores are missing: cl-coral (2 of 4 runs) and er (2 of 4 runs)."
+        in report.sections[0].verdict.details
+    )
 
 
 def test_diverged_seeds_are_counted(tmp_path: Path) -> None:
@@ -53,11 +63,10 @@ def test_diverged_seeds_are_counted(tmp_path: Path) -> None:
     )
     table = only(build_report(tmp_path))
     cell = row(table, "er").cells["heart-hospitals"]
-    assert (cell.status, cell.diverged, cell.seeds) == (Status.DIVERGED, 1, 1)
-    assert not cell.whole
-    assert (table.diverged, table.partial) == (True, False)
-    assert "with diverged runs" in table.title
-    assert "partial" not in table.title
+    assert (cell.counts.diverged, cell.counts.done, cell.status) == (1, 1, CellStatus.PARTIAL)
+    assert cell.notes == ("diverged: 1 of 2 runs",)
+    assert not table.whole
+    assert table.title == "A toy (with diverged runs)"
 
 
 def test_a_method_that_always_diverges_has_a_row_and_no_number(tmp_path: Path) -> None:
@@ -66,8 +75,11 @@ def test_a_method_that_always_diverges_has_a_row_and_no_number(tmp_path: Path) -
         experiment(part=BOTH),
         lambda planned: None if planned.run.method == "er" else steady(planned),
     )
-    cell = row(only(build_report(tmp_path)), "er").cells["heart-hospitals"]
-    assert (cell.mean, cell.status, cell.diverged) == (None, Status.DIVERGED, 2)
+    of_er = row(only(build_report(tmp_path)), "er")
+    cell = of_er.cells["heart-hospitals"]
+    assert (cell.mean, cell.status, cell.counts.diverged) == (None, CellStatus.DIVERGED, 2)
+    assert cell.notes == ("diverged: 2 of 2 runs",)
+    assert set(of_er.cells) == {"rotated-digits", "heart-hospitals"}
 
 
 def test_seeds_whose_trials_were_all_stopped_early_are_counted(tmp_path: Path) -> None:
@@ -78,8 +90,9 @@ def test_seeds_whose_trials_were_all_stopped_early_are_counted(tmp_path: Path) -
             write(tmp_path, stopped, each)
     table = only(build_report(tmp_path))
     cell = row(table, "er").cells["heart-hospitals"]
-    assert (cell.status, cell.pruned, cell.diverged, cell.seeds) == (Status.PRUNED, 1, 0, 1)
-    assert (table.pruned, table.diverged, table.partial) == (True, False, False)
+    assert (cell.counts.pruned, cell.counts.diverged, cell.counts.done) == (1, 0, 1)
+    assert cell.notes == ("stopped early: 1 of 2 runs",)
+    assert (table.title, table.whole) == ("A toy (with runs stopped early)", False)
 
 
 def test_an_undefined_measure_is_not_a_divergence(tmp_path: Path) -> None:
@@ -95,9 +108,9 @@ def test_an_undefined_measure_is_not_a_divergence(tmp_path: Path) -> None:
     toy = experiment(name="bwt", parts=[], reads=["main"], table="backward transfer")
     record_experiment(toy, tmp_path, make_book(tmp_path / "experiments" / "none.yaml"))
     table = next(each for each in build_report(tmp_path).tables if each.name == "bwt")
-    assert row(table, "urm").cells["rotated-digits"].status is Status.UNDEFINED
-    assert table.whole
-    assert table.unit == "points"
+    cell = row(table, "urm").cells["rotated-digits"]
+    assert (cell.status, cell.notes) == (CellStatus.UNDEFINED, ("not defined",))
+    assert (table.whole, table.title, table.unit) == (True, "A toy", "points")
 
 
 def test_a_missing_data_set_is_a_problem(tmp_path: Path) -> None:
@@ -109,10 +122,42 @@ def test_a_missing_data_set_is_a_problem(tmp_path: Path) -> None:
         ),
     )
     report = build_report(tmp_path)
-    assert only(report).lacking_columns == ("Rotated digits",)
-    assert report.problems == ("toy: Nothing has run on Rotated digits.",)
-    assert "partial" in only(report).title
-    assert [column.key for column in only(report).columns] == ["heart-hospitals"]
+    table = only(report)
+    assert table.absent == ("rotated-digits",)
+    assert report.problems == ("toy: Nothing has run on rotated-digits.",)
+    assert table.remarks[0] == "Nothing has run on rotated-digits."
+    assert (table.title, table.whole) == ("A toy (partial)", False)
+    # With one data set, the table has no average; its methods are ranked over the seeds.
+    assert [column.key for column in table.columns] == ["heart-hospitals", "rank", "difference"]
+
+
+def test_data_sets_whose_data_are_not_there_are_a_problem(tmp_path: Path) -> None:
+    own = tmp_path / "own.csv"
+    own.write_text("site,label\na,0\nb,1\nc,0\n")
+    options = {"path": str(own), "domain": "site", "label": "label"}
+    parts = [
+        {"benchmarks": [{"table": options}], "methods": ["er", "finetune"], "target": "c"},
+        {"benchmarks": ["heart-hospitals"], "methods": ["er", "finetune"]},
+    ]
+    toy = experiment(parts=parts, search={"trials": 1, "seeds": 1})
+    filled(tmp_path / "runs", toy, steady)
+    own.unlink()
+    report = build_report(tmp_path / "runs")
+    assert only(report).absent == ("own.csv",)
+    assert "toy: Nothing has run on own.csv." in report.problems
+
+
+def test_a_method_that_has_not_run_is_named(tmp_path: Path) -> None:
+    skipped = ("urm", "er")
+    filled(
+        tmp_path,
+        experiment(part=BOTH),
+        lambda each: NotImplemented if each.run.method in skipped else steady(each),
+    )
+    table = only(build_report(tmp_path))
+    assert [each.row for each in table.rows] == ["cl-coral", "finetune", "tent"]
+    assert table.remarks[0] == "Nothing has run for er and urm."
+    assert table.title == "A toy (partial)"
 
 
 def test_a_damaged_run_is_named_and_counts_as_missing(tmp_path: Path) -> None:
@@ -160,10 +205,25 @@ def test_a_folder_without_runs_is_refused_in_one_line(tmp_path: Path) -> None:
 
 
 def test_an_experiment_without_runs_is_a_problem(tmp_path: Path) -> None:
+    """It has no table; beside runs of others, the report says so."""
     filled(tmp_path, experiment(part=BOTH), lambda planned: NotImplemented)
+    with pytest.raises(FarshoreError, match="contains no finished run"):
+        build_report(tmp_path)
+    filled(tmp_path, experiment(name="other", part={"methods": ["si"]}), steady)
     report = build_report(tmp_path)
-    assert report.tables == ()
-    assert "none of its runs has finished" in report.problems[0]
+    assert only(report).name == "other"
+    assert report.problems == ("toy has no table because none of its runs has finished",)
+
+
+def test_an_experiment_that_cannot_be_planned_is_a_problem(tmp_path: Path) -> None:
+    filled(tmp_path, experiment(name="main", part={"methods": ["er"]}), steady)
+    reading = experiment(name="times", parts=[], reads=["main"], table="step time")
+    record_experiment(reading, tmp_path, make_book(tmp_path / "experiments" / "none.yaml"))
+    (tmp_path / "experiments" / "main.yaml").unlink()
+    report = build_report(tmp_path)
+    (problem,) = report.problems
+    assert problem.startswith("times has no table because it cannot be planned: ")
+    assert [table.name for table in report.tables] == ["main"]  # of runs without a plan
 
 
 def test_selection_that_leaves_sources_out_needs_all_its_runs(tmp_path: Path) -> None:
@@ -176,8 +236,8 @@ def test_selection_that_leaves_sources_out_needs_all_its_runs(tmp_path: Path) ->
 
     filled(tmp_path, experiment(selection="leave-one-source-out", part=part), score)
     cell = row(only(build_report(tmp_path)), "er").cells["heart-hospitals"]
-    assert cell.values == pytest.approx((40, 90))
-    assert (cell.status, cell.trials) == (Status.PARTIAL, 1)
+    assert list(cell.values.values()) == pytest.approx((40, 90))
+    assert (cell.status, cell.counts.trials) == (CellStatus.PARTIAL, 1)
 
 
 def test_the_next_command_sweeps_the_file_that_is_recorded_with_the_runs(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from reporting import VERSIONS, filled, result, write
 from sweeping import EXPERIMENTS, experiment, swept
 
 from farshore.report.build import build_report
-from farshore.report.compared import compare_commands
 from farshore.report.provenance import run_command
+from farshore.runs.plan.commands import compare_commands
 from farshore.runs.plan.comparison import make_comparison
 from farshore.runs.plan.experiment import make_book, read_experiment
 from farshore.runs.plan.record import record_experiment
@@ -151,7 +151,7 @@ def test_the_command_of_a_single_run_has_all_its_options() -> None:
     )
     assert run_command(run) == (
         "farshore run cifar10-c cl-coral --seed 2 --scenario-seed 3 --order 'snow,frost & fog' "
-        "--memory 50 --device cuda --option severity=3 --set penalty_weight=3.0 --out runs-again"
+        "--memory 50 --device cuda --severity 3 --set penalty_weight=3.0 --out runs-again"
     )
 
 
@@ -159,8 +159,8 @@ def test_the_command_of_a_run_on_own_data() -> None:
     options = {"path": "my data.csv", "domain": "site", "label": "class", "drop": ["id", "name"]}
     run = Run(benchmark="table", options=options, method="er", target="site D")
     assert run_command(run) == (
-        "farshore run table er --seed 0 --target 'site D' --option 'path=my data.csv' --option "
-        "domain=site --option label=class --option drop=id,name --out runs-again"
+        "farshore run 'my data.csv' er --seed 0 --target 'site D' --domain site --label class "
+        "--drop id,name --out runs-again"
     )
 
 

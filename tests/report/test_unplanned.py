@@ -11,7 +11,7 @@ from reporting import BOTH, VERSIONS, filled, only, result, row, steady, write
 from sweeping import EXPERIMENTS, experiment
 
 from farshore.report.build import build_report
-from farshore.report.table import Status
+from farshore.results.tables import CellStatus
 from farshore.runs.plan.experiment import make_book
 from farshore.runs.plan.record import record_experiment
 from farshore.runs.run import Run
@@ -77,12 +77,12 @@ def test_unplanned_runs_get_a_table_that_names_the_missing_plan(tmp_path: Path) 
     )
     report = build_report(tmp_path)
     table = only(report)
-    assert report.experiments == ()
     assert table.name == "toy"
-    assert "What was planned is not recorded" in table.notes[0]
+    assert table.title == "Toy: runs without a plan (partial)"
+    assert "What was planned is not recorded" in table.remarks[0]
     assert row(table, "cl-coral").cells["heart-hospitals"].mean == pytest.approx(70.5)
-    assert row(table, "er").cells["heart-hospitals"].status is Status.PARTIAL
-    assert "partial" in table.title
+    cell = row(table, "er").cells["heart-hospitals"]
+    assert (cell.status, cell.notes) == (CellStatus.PARTIAL, ("1 of 2 runs",))
 
 
 def test_unplanned_runs_under_two_conditions_are_separate_rows(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_settings_of_single_runs_are_separate_rows_not_trials(tmp_path: Path) ->
         "batch_size 8": 60,
         "batch_size 16": 70,
     }
-    assert "best trial" not in table.about
+    assert table.about.endswith(": one run per cell.")
 
 
 @pytest.mark.parametrize("file", ["", "result.json"])
@@ -121,9 +121,19 @@ def test_a_single_run_has_a_table_of_one_row(file: str, tmp_path: Path) -> None:
     report = build_report(tmp_path / chosen.name / file)
     table = only(report)
     assert report.problems == ()
-    assert report.experiments == ()
     assert (len(table.rows), len(table.columns), table.whole) == (1, 1, True)
     cell = table.rows[0].cells[chosen.run.benchmark]
     assert (cell.mean, cell.notes) == (pytest.approx(71), ())
-    assert table.title.startswith("★-CL-CORAL on ")
+    assert table.title == f"cl-coral on {chosen.run.benchmark}"
+    assert table.about == f"Score on the unseen target (%) of a single run, seed {chosen.run.seed}."
     assert sum(line.startswith("farshore run ") for line in report.provenance.commands) == 1
+
+
+def test_a_single_run_with_a_held_out_source_is_shown_although_it_only_judges(
+    tmp_path: Path,
+) -> None:
+    part = {"benchmarks": ["heart-hospitals"], "methods": ["er"]}
+    plan = filled(tmp_path, experiment(selection="leave-one-source-out", part=part), steady)
+    judging = next(each for each in plan.runs if each.held_out)
+    report = build_report(tmp_path / judging.name)
+    assert only(report).rows[0].cells["heart-hospitals"].mean == pytest.approx(60)
