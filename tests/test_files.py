@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
@@ -160,6 +161,46 @@ def test_a_lock_works_on_a_full_disk(tmp_path: Path) -> None:
         assert (tmp_path / ".lock").exists()
         with pytest.raises(FarshoreError, match="in use by another process"), exclusive(tmp_path):
             pass
+
+
+class Msvcrt:
+    """What Windows has for locks: bytes of a file that one descriptor locks, for nobody to read."""
+
+    LK_NBLCK = 2
+
+    def __init__(self) -> None:
+        self.locked: dict[tuple[int, int], int] = {}
+
+    def locking(self, descriptor: int, mode: int, count: int) -> None:
+        assert (mode, count) == (self.LK_NBLCK, 1)
+        place = os.fstat(descriptor).st_ino, os.lseek(descriptor, 0, os.SEEK_CUR)
+        assert place[1] > 1000
+        if place in self.locked:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        self.locked[place] = descriptor
+
+    def close(self, descriptor: int) -> None:
+        self.locked = {place: by for place, by in self.locked.items() if by != descriptor}
+        CLOSE(descriptor)
+
+
+CLOSE = os.close
+
+
+def test_a_lock_where_there_is_no_flock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    windows = Msvcrt()
+    monkeypatch.setattr("farshore.base.lock.fcntl", None)
+    monkeypatch.setitem(sys.modules, "msvcrt", windows)
+    monkeypatch.setattr(os, "close", windows.close)
+    for name in ("pread", "pwrite"):  # Windows has neither
+        monkeypatch.delattr(os, name, raising=False)
+    for _ in range(2):
+        with exclusive(tmp_path):
+            for _ in range(2):  # being refused does not release it
+                in_use = f"in use by process {os.getpid()} on"
+                with pytest.raises(FarshoreError, match=in_use), exclusive(tmp_path):
+                    pass
+        assert windows.locked == {}
 
 
 # ---- states --------------------------------------------------------------------------------------

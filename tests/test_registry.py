@@ -12,7 +12,7 @@ from farshore.errors import FarshoreError
 
 
 def registry() -> Registry:
-    return Registry("thing", "farshore.things", {"path": "pathlib:Path"})
+    return Registry("thing", "farshore.things", {"path": "pathlib:Path"}, "farshore")
 
 
 def test_builtin_names_are_imported_when_asked_for() -> None:

@@ -32,11 +32,12 @@ SYSTEMS: Registry[type[System]] = Registry(
     "system",
     "farshore.systems",
     {
-        "gradient": "farshore.training.trainer:Trainer",
-        "trees": "farshore.systems.trees.system:TreesSystem",
-        "closed-form": "farshore.systems.closed_form.system:ClosedFormSystem",
-        "committee": "farshore.systems.committee.system:CommitteeSystem",
+        "gradient": ".training.trainer:Trainer",
+        "trees": ".systems.trees.system:TreesSystem",
+        "closed-form": ".systems.closed_form.system:ClosedFormSystem",
+        "committee": ".systems.committee.system:CommitteeSystem",
     },
+    __package__,
 )
 
 

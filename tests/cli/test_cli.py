@@ -229,14 +229,16 @@ def test_a_diverged_run_is_reported(command) -> None:
 
 
 def test_methods_lists_all_and_explains_one(command) -> None:
-    from farshore.methods.lines import LINES
+    from farshore.adaptation import ADAPTATIONS
+    from farshore.methods import METHODS
     from farshore.report.paper import paper_methods
     from farshore.runs import catalog
 
     _, out, _ = command("methods")
     assert all(name in out for name in catalog.names())
     assert len(paper_methods()) == 27
-    assert all(what in out for lines in LINES.values() for what in lines.values())
+    listed = METHODS.listed | ADAPTATIONS.listed
+    assert all(each.line in out for each in listed.values())
     groups = [
         line.split()[0] for line in out.splitlines() if line.startswith("  ") and line[2].isalpha()
     ]

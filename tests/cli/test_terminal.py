@@ -14,14 +14,14 @@ from sweeping import experiment
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from farshore.benchmarks import BENCHMARKS
-from farshore.benchmarks.lines import LINES as BENCHMARK_LINES
-from farshore.benchmarks.lines import is_prepared
+from farshore.adaptation import ADAPTATIONS
+from farshore.benchmarks import BENCHMARKS, OWN_DATA
 from farshore.cli.app import app
 from farshore.cli.plan_progress import PlanProgress
 from farshore.cli.ranked import print_datasets, print_ranking, print_verdict
 from farshore.cli.tables import PlainConsole, fold
-from farshore.methods.lines import LINES as METHOD_LINES
+from farshore.data.downloads.public_files import is_prepared
+from farshore.methods import METHODS
 from farshore.report.verdict import judge
 from farshore.runs import catalog
 from farshore.runs.engines.carry_out import Progress
@@ -45,26 +45,23 @@ def test_lists_do_not_import_torch(command: str) -> None:
     assert "what it" in ended.stdout
 
 
-def test_the_list_of_methods_is_the_catalog() -> None:
-    """A new method needs a line in farshore/methods/lines.py."""
-    grouped = {group: [kind.name for kind in kinds] for group, kinds in catalog.grouped().items()}
-    built_in = {name for names in METHOD_LINES.values() for name in names}
-    added = {name for name in catalog.names() if name not in built_in}
-    assert {
-        group: [name for name in names if name not in added] for group, names in grouped.items()
-    } == {group: list(lines) for group, lines in METHOD_LINES.items()}
-    assert all(catalog.find(name).__module__.split(".")[0] != "farshore" for name in added), (
-        f"without a line: {added}"
-    )
-
-
-def test_the_list_of_benchmarks_is_the_registry() -> None:
-    """A new benchmark needs a line in farshore/benchmarks/lines.py."""
-    kinds = {name: BENCHMARKS.get(name) for name in BENCHMARKS.names()}
-    own = {name: kind for name, kind in kinds.items() if kind.__module__.startswith("farshore.")}
-    assert {name: (kind.needs_preparation(), kind.own_data) for name, kind in own.items()} == {
-        name: (line.files, line.own_data) for name, line in BENCHMARK_LINES.items()
+def test_the_list_of_methods_is_true() -> None:
+    """What the registries say of the methods without importing them."""
+    listed = METHODS.listed | ADAPTATIONS.listed
+    assert {name: each.group for name, each in listed.items()} == {
+        name: catalog.find(name).group for name in listed
     }
+    assert all(each.line for each in listed.values())
+    assert {each.group for each in listed.values()} == set(catalog.GROUPS)
+
+
+def test_the_list_of_benchmarks_is_true() -> None:
+    kinds = {name: BENCHMARKS.get(name) for name in BENCHMARKS.listed}
+    assert {name: (kind.needs_preparation(), kind.own_data) for name, kind in kinds.items()} == {
+        name: (each.files or None, each.group == OWN_DATA)
+        for name, each in BENCHMARKS.listed.items()
+    }
+    assert all(each.line for each in BENCHMARKS.listed.values())
 
 
 def test_lists_say_what_is_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +69,7 @@ def test_lists_say_what_is_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (tmp_path / "prepared" / name).mkdir(parents=True)
         (tmp_path / "prepared" / name / "manifest.json").write_text("{}")
     (tmp_path / "prepared" / "wm811k-seed-0").mkdir()  # a build that was killed has no manifest
-    prepared = {line.files for line in BENCHMARK_LINES.values() if line.files}
+    prepared = {each.files for each in BENCHMARKS.listed.values() if each.files}
     assert {name for name in prepared if is_prepared(name, tmp_path)} == {
         "covertype-zones",
         "cifar10-c",

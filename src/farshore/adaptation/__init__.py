@@ -7,17 +7,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..base.registry import Registry
+from ..base.registry import Listed, Registry
 
 if TYPE_CHECKING:
     from .adaptation import Adaptation
 
+BUILTIN = {
+    "tent": Listed(
+        ".tent:TENT", "adapts normalisation layers to the target's inputs", "adaptation"
+    ),
+    "cotta": Listed(
+        ".cotta:CoTTA", "adapts to the target's inputs with a slow teacher", "adaptation"
+    ),
+    "shot++": Listed(
+        ".shot:SHOTPP", "adapts the features to the target with pseudo-labels", "adaptation"
+    ),
+}
 ADAPTATIONS: Registry[type[Adaptation]] = Registry(
-    "adaptation",
-    "farshore.adaptations",
-    {
-        "tent": "farshore.adaptation.tent:TENT",
-        "cotta": "farshore.adaptation.cotta:CoTTA",
-        "shot++": "farshore.adaptation.shot:SHOTPP",
-    },
+    "adaptation", "farshore.adaptations", BUILTIN, __name__
 )

@@ -8,17 +8,22 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from ..errors import FarshoreError
 from .files import NO_FOLLOW, reason
 
 try:
-    import fcntl
-except ImportError:  # Windows has no flock: there is no lock
-    fcntl = None  # type: ignore[assignment]
+    fcntl: ModuleType | None = import_module("fcntl")
+except ImportError:  # Windows has `msvcrt` instead
+    fcntl = None
 
 LOCK = ".lock"
+# The byte that is locked on Windows, where no other process can read a locked byte: one behind the
+# contents, which a second process reads.
+LOCKED_BYTE = 1 << 20
 # How the contents of every lock file begin.
 BEGINNING = b'{"process": '
 
@@ -50,23 +55,23 @@ def exclusive(folder: str | Path) -> Iterator[None]:
         owner = json.dumps({"process": os.getpid(), "host": socket.gethostname()}).encode()
         with suppress(OSError):  # a full disk: the message to a second process names no owner
             os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, owner, 0)
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            os.write(descriptor, owner)
         yield
     finally:
-        os.close(descriptor)
+        os.close(descriptor)  # which releases the lock
 
 
 def _lock(descriptor: int, path: Path) -> None:
-    if fcntl is not None:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InUseError(
-                f"{path.parent} is in use by {_owner(descriptor)}: wait until it is done; nothing "
-                "was changed"
-            ) from None
-        except OSError as error:
-            raise FarshoreError(f"{path.parent} cannot be locked: {reason(error)}") from None
+    try:
+        free = _take(descriptor)
+    except OSError as error:
+        raise FarshoreError(f"{path.parent} cannot be locked: {reason(error)}") from None
+    if not free:
+        raise InUseError(
+            f"{path.parent} is in use by {_owner(descriptor)}: wait until it is done; nothing "
+            "was changed"
+        )
     contents = _read(descriptor)
     if contents and not contents.startswith(BEGINNING):
         raise FarshoreError(
@@ -75,9 +80,24 @@ def _lock(descriptor: int, path: Path) -> None:
         )
 
 
+def _take(descriptor: int) -> bool:
+    """Lock the file; False if another process has."""
+    try:
+        if fcntl is not None:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            msvcrt: ModuleType = import_module("msvcrt")
+            os.lseek(descriptor, LOCKED_BYTE, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+    except (BlockingIOError, PermissionError):  # what flock and what Windows answers
+        return False
+    return True
+
+
 def _read(descriptor: int) -> bytes:
     try:
-        return os.pread(descriptor, 1000, 0)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        return os.read(descriptor, 1000)
     except OSError:
         return b"unreadable"
 

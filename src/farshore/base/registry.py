@@ -1,27 +1,49 @@
 """Registries of methods, benchmarks and networks by name, extensible through entry points.
 
 A built-in entry is the text "module:attribute", which is imported on first use, so that listing
-names stays fast.
+names, groups and lines stays fast.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from ..errors import FarshoreError, unknown
 
 T = TypeVar("T")
 
 
-class Registry(Generic[T]):
-    """Objects of one kind by name. Other packages add theirs to the entry-point group `group`."""
+class Listed(NamedTuple):
+    """A built-in thing, and what lists say of it without importing it.
 
-    def __init__(self, kind: str, group: str, builtin: dict[str, str]) -> None:
+    location: its module, relative to the package of the registry, and its name there.
+    files: of a benchmark, the name of its files for `farshore prepare`.
+    """
+
+    location: str
+    line: str = ""
+    group: str = ""
+    files: str = ""
+
+
+class Registry(Generic[T]):
+    """Objects of one kind by name. Other packages add theirs to the entry-point group `group`.
+
+    builtin: what `package` has by name, or only where it is.
+    """
+
+    def __init__(
+        self, kind: str, group: str, builtin: Mapping[str, str | Listed], package: str
+    ) -> None:
         self.kind = kind
         self.group = group
-        self._builtin = dict(builtin)
+        self.listed = {
+            name: Listed(each) if isinstance(each, str) else each for name, each in builtin.items()
+        }
+        self._package = package
         self._added: dict[str, T] = {}
         self._loaded: dict[str, T] = {}
         self._offered: dict[str, str] | None = None
@@ -29,14 +51,14 @@ class Registry(Generic[T]):
     def names(self) -> list[str]:
         """All known names, the built-in ones first, in their listed order."""
         return [
-            *self._builtin,
+            *self.listed,
             *self._added,
             *(name for name in self._plugins() if name not in self._added),
         ]
 
     def __contains__(self, name: str) -> bool:
         """Whether the name exists. Other packages are searched only if it is not built in."""
-        return name in self._builtin or name in self._added or name in self._plugins()
+        return name in self.listed or name in self._added or name in self._plugins()
 
     def get(self, name: str) -> T:
         """The object registered as `name`, imported on first use."""
@@ -62,17 +84,18 @@ class Registry(Generic[T]):
             self._offered = {
                 point.name: point.value
                 for point in entry_points(group=self.group)
-                if point.name not in self._builtin
+                if point.name not in self.listed
             }
         return self._offered
 
     def _load(self, name: str) -> T:
-        location = self._builtin.get(name) or self._plugins().get(name)
+        listed = self.listed.get(name)
+        location = listed.location if listed is not None else self._plugins().get(name)
         if location is None:
             raise unknown(self.kind, name, self.names())
         module, _, attribute = location.partition(":")
         try:
-            thing: T = getattr(import_module(module), attribute)
+            thing: T = getattr(import_module(module, self._package), attribute)
         except (ImportError, AttributeError) as error:
             raise FarshoreError(
                 f"the {self.kind} {name!r} is registered as {location!r}, which cannot be "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..base.lazy import lazy_exports
-from ..base.registry import Registry
+from ..base.registry import Listed, Registry
 
 if TYPE_CHECKING:
     from .benchmark import Benchmark as Benchmark
@@ -17,27 +17,79 @@ __all__ = ["BENCHMARKS", *EXPORTS]
 if not TYPE_CHECKING:  # type checkers use the imports above and reject any other name
     __getattr__, __dir__ = lazy_exports(__name__, EXPORTS)
 
+# The group of formats of users' own files.
+OWN_DATA = "own data"
+BUILTIN = {
+    "rotated-digits": Listed(
+        ".rotated_digits:RotatedDigits", "1,797 digits of 8x8 pixels, rotated by 0 to 75 degrees"
+    ),
+    "rotated-digits-stream": Listed(
+        ".rotated_digits:RotatedDigitsStream", "the same digits in twelve steps of 10 degrees"
+    ),
+    "heart-hospitals": Listed(
+        ".heart_hospitals:HeartHospitals",
+        "920 patients from four hospitals, with or without heart disease",
+    ),
+    "rotated-mnist": Listed(
+        ".rotated_mnist:RotatedMNIST",
+        "70,000 digits, rotated by 0 to 75 degrees",
+        files="rotated-mnist",
+    ),
+    "rotated-mnist-extended": Listed(
+        ".rotated_mnist:RotatedMNISTExtended",
+        "the same with 15 sources, for timing",
+        files="rotated-mnist",
+    ),
+    "covertype": Listed(
+        ".covertype:Covertype", "65,386 forest patches in four wilderness areas", files="covertype"
+    ),
+    "covertype-natural": Listed(
+        ".covertype:CovertypeNatural",
+        "the same with natural class frequencies",
+        files="covertype-natural",
+    ),
+    "covertype-zones": Listed(
+        ".covertype_zones:CovertypeZones",
+        "22,279 forest patches in seven climatic zones",
+        files="covertype-zones",
+    ),
+    "cifar10-c": Listed(
+        ".cifar10_c:CIFAR10C", "CIFAR-10 under pairs of corruptions", files="cifar10-c"
+    ),
+    "tinyimagenet-c": Listed(
+        ".tinyimagenet_c:TinyImageNetC",
+        "TinyImageNet under pairs of corruptions",
+        files="tinyimagenet-c",
+    ),
+    "wm811k": Listed(
+        ".wm811k:WM811K", "wafer maps with nine failure patterns, by production lot", files="wm811k"
+    ),
+    "wm811k-extended": Listed(
+        ".wm811k:WM811KExtended", "the same with 15 sources, for timing", files="wm811k"
+    ),
+    "camelyon17": Listed(
+        ".camelyon17:Camelyon17", "lymph node patches from five hospitals", files="camelyon17"
+    ),
+    "camelyon17-extended": Listed(
+        ".camelyon17:Camelyon17Extended", "the same with 15 sources, for timing", files="camelyon17"
+    ),
+    "table": Listed(
+        ".own.table:Table",
+        "your table with a column for the domain and one for the class",
+        OWN_DATA,
+    ),
+    "image-folder": Listed(
+        ".own.image_folder:ImageFolder", "your images in folders domain/class/file", OWN_DATA
+    ),
+    "image-table": Listed(
+        ".own.image_table:ImageTable", "your images, listed in a table with their paths", OWN_DATA
+    ),
+    "hf-dataset": Listed(
+        ".own.hf_dataset:HFDataset",
+        "a Hugging Face data set with a column for the domain",
+        OWN_DATA,
+    ),
+}
 BENCHMARKS: Registry[type[Benchmark]] = Registry(
-    "benchmark",
-    "farshore.benchmarks",
-    {
-        "rotated-digits": "farshore.benchmarks.rotated_digits:RotatedDigits",
-        "rotated-digits-stream": "farshore.benchmarks.rotated_digits:RotatedDigitsStream",
-        "heart-hospitals": "farshore.benchmarks.heart_hospitals:HeartHospitals",
-        "rotated-mnist": "farshore.benchmarks.rotated_mnist:RotatedMNIST",
-        "rotated-mnist-extended": "farshore.benchmarks.rotated_mnist:RotatedMNISTExtended",
-        "covertype": "farshore.benchmarks.covertype:Covertype",
-        "covertype-natural": "farshore.benchmarks.covertype:CovertypeNatural",
-        "covertype-zones": "farshore.benchmarks.covertype_zones:CovertypeZones",
-        "cifar10-c": "farshore.benchmarks.cifar10_c:CIFAR10C",
-        "tinyimagenet-c": "farshore.benchmarks.tinyimagenet_c:TinyImageNetC",
-        "wm811k": "farshore.benchmarks.wm811k:WM811K",
-        "wm811k-extended": "farshore.benchmarks.wm811k:WM811KExtended",
-        "camelyon17": "farshore.benchmarks.camelyon17:Camelyon17",
-        "camelyon17-extended": "farshore.benchmarks.camelyon17:Camelyon17Extended",
-        "table": "farshore.benchmarks.own.table:Table",
-        "image-folder": "farshore.benchmarks.own.image_folder:ImageFolder",
-        "image-table": "farshore.benchmarks.own.image_table:ImageTable",
-        "hf-dataset": "farshore.benchmarks.own.hf_dataset:HFDataset",
-    },
+    "benchmark", "farshore.benchmarks", BUILTIN, __name__
 )

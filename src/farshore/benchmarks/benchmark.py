@@ -18,6 +18,9 @@ from ..networks.build import plain_network_settings
 from .options import BenchmarkOptions
 from .own.hidden import hide_domains
 
+# The sources in order, a function that makes the target when it is opened, and notes.
+Made = tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]
+
 
 class Benchmark(ABC):
     """A data set divided into domains; one of `domains` is the target, the others are the sources.
@@ -150,18 +153,7 @@ class Benchmark(ABC):
                 f"--domain-by time needs a time column, which {self.name} does not have: use "
                 "drift, blocks or cluster"
             )
-        scenario = self.named_scenario(target, order, seed, left_out, network)
-        return scenario if by is None else hide_domains(scenario, by, self.options.domains)
-
-    def named_scenario(
-        self,
-        target: str | None,
-        order: Sequence[str] | None,
-        seed: int,
-        left_out: Sequence[str],
-        network: str | None,
-    ) -> Scenario:
-        """Return the scenario with the data set's own domains."""
+        network_settings, origin = ({}, ()) if network is not None else self.initial_network()
         target = self.choose_target(target)
         names = self.domain_names()
         check_left_out(left_out, names)
@@ -172,32 +164,32 @@ class Benchmark(ABC):
             else arrange(remaining, target, order)
         )
         domains, make_target, notes = self.make(sources, target, seed)
-        return Scenario(
+        scenario = Scenario(
             name=self.title,
             sources=tuple(domains),
             target=SealedTarget(target, make_target),
             classes=self.classes,
             metric=self.metric,
             network=network or self.network,
-            network_settings=self.network_settings if network is None else {},
+            network_settings=network_settings,
             steps=self.usual_steps(),
             memory=self.memory,
             profile=self.profile,
             seed=seed,
             settings=self.settings,
-            notes=notes,
+            notes=(*notes, *origin),
             data=self.data_facts(seed),
             preprocessing=self.preprocessing,
         )
+        return scenario if by is None else hide_domains(scenario, by, self.options.domains)
+
+    def initial_network(self) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+        """Return the settings of the benchmark's own network, and a note on its initial weights."""
+        return self.network_settings, ()
 
     @abstractmethod
-    def make(
-        self, sources: Sequence[str], target: str, seed: int
-    ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
-        """Return the source domains in this order, a function that makes the target, and notes.
-
-        The function runs when the target is opened; the notes are added to the result.
-        """
+    def make(self, sources: Sequence[str], target: str, seed: int) -> Made:
+        """Return the source domains in this order, a function that makes the target, and notes."""
 
     # ---- where the data come from ----------------------------------------------------------------
 

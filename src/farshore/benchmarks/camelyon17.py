@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
-from ..base.randomness import derive
-from ..data.domain import Domain
+from ..data.downloads.prepared import Prepared
 from ..data.images.image_folder import read_images
 from ..errors import FarshoreError
-from .extended import ExtendedImages, repeated
+from .extended import Extended, repeated
 from .image import ImageBenchmark
 
 FOLDER = "camelyon17_v1.0"
@@ -80,25 +79,15 @@ class Camelyon17(ImageBenchmark):
             images, _, _ = read_images(files, SIDE, channels=3)
             yield name, images, rows["tumor"].to_numpy(np.uint8)
 
-    def make(
-        self, sources: Sequence[str], target: str, seed: int
-    ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
-        """Make the hospitals; rows and splits do not depend on the order or the target."""
-        prepared = self.open(seed)
-
-        def make_domain(name: str) -> Domain:
-            return Domain.divided(
-                name, *prepared.read(name), seed=derive(seed, self.set_name, CENTERS.index(name))
-            )
-
-        note = (
+    def notes(self, prepared: Prepared) -> tuple[str, ...]:
+        """Report the patches that are not used."""
+        return (
             f"{prepared.about['left_out']} patches that WILDS sets aside inside its training "
-            "hospitals were left out"
+            "hospitals were left out",
         )
-        return [make_domain(name) for name in sources], lambda: make_domain(target), (note,)
 
 
-class Camelyon17Extended(ExtendedImages, Camelyon17):
+class Camelyon17Extended(Extended, Camelyon17):
     """camelyon17 with fifteen sources, for timing; `center-0-2` is hospital 0 the second time."""
 
     name = "camelyon17-extended"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -16,6 +16,7 @@ from ..data.corruptions.corrupt import FROST, corrupt, read_photographs
 from ..data.domain import Domain
 from ..data.downloads.prepared import Prepared, find
 from ..data.downloads.public_files import Bar, absent, data_root, fetch
+from .benchmark import Made
 from .image import ImageBenchmark, ImageOptions
 from .options import BenchmarkOptions
 
@@ -134,9 +135,7 @@ class CorruptedImages(ImageBenchmark):
             if self.exchanged != CLEAN:
                 yield domain(self.exchanged, target_images)
 
-    def make(
-        self, sources: Sequence[str], target: str, seed: int
-    ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
+    def make(self, sources: Sequence[str], target: str, seed: int) -> Made:
         """Make the domains; another target than the default changes two of them."""
         prepared = self.open(seed)
         changed = None
@@ -181,10 +180,6 @@ class CorruptedImages(ImageBenchmark):
     def data_facts(self, seed: int) -> dict[str, str]:
         """Add whether the corruptions are the published ones."""
         return {**super().data_facts(seed), "corruptions": self.origin}
-
-    def notes(self, prepared: Prepared) -> tuple[str, ...]:
-        """Return further notes for the result."""
-        return ()
 
     def has_published(self, raw: Path) -> bool:
         """Whether the published corrupted images exist."""

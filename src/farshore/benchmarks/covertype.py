@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,7 +15,6 @@ import numpy as np
 import pandas as pd
 import torch
 from pydantic import Field
-from torch import Tensor
 
 from ..base.randomness import derive, generator
 from ..data.domain import Domain
@@ -21,6 +22,7 @@ from ..data.downloads.archives import read_gzip, unpack
 from ..data.downloads.public_files import Bar, PublicFile, check
 from ..data.tables.table import TablePreprocessing
 from ..errors import FarshoreError
+from .benchmark import Made
 from .options import BenchmarkOptions, Preprocess
 from .prepared import PreparedBenchmark
 
@@ -131,38 +133,31 @@ class Covertype(PreparedBenchmark):
         """Return sorted row numbers of an area that make up its domain."""
         return balance(labels, draw)
 
-    def make(
-        self, sources: Sequence[str], target: str, seed: int
-    ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
+    def make(self, sources: Sequence[str], target: str, seed: int) -> Made:
         """Make the domains, scaled by the training rows of the first source or of all sources."""
         prepared = self.open(seed)
         validation = validation_rows(prepared.domains)
         preprocessing = self.preprocessing = TablePreprocessing(self.features, indicators=False)
 
-        def read(name: str) -> tuple[pd.DataFrame, Tensor, Domain]:
+        def read(name: str) -> tuple[pd.DataFrame, Domain]:
             inputs, labels = prepared.read(name)
-            blank = torch.empty(len(labels), 0)
-            split = Domain.divided(
+            blank = Domain.divided(
                 name,
-                blank,
+                torch.empty(len(labels), 0),
                 labels,
                 validation=validation[name],
                 seed=derive(seed, self.set_name, self.domains.index(name)),
             )
-            return pd.DataFrame(np.asarray(inputs), columns=self.features), labels, split
+            return pd.DataFrame(np.asarray(inputs), columns=self.features), blank
 
         def make_domain(name: str) -> Domain:
-            frame, labels, split = read(name)
-            return Domain(
-                name, preprocessing.transform(frame), labels, split.train, split.validation
-            )
+            frame, blank = read(name)
+            return replace(blank, inputs=preprocessing.transform(frame))
 
         together = self.options.preprocess == "all-sources"
         learn_from = sources if together else sources[:1]
         preprocessing.learn(
-            pd.concat(
-                [frame.iloc[split.train.numpy()] for frame, _, split in map(read, learn_from)]
-            )
+            pd.concat([frame.iloc[blank.train.numpy()] for frame, blank in map(read, learn_from)])
         )
         notes = (
             ("preprocessing was learned on all sources at once: not continual",) if together else ()
@@ -208,14 +203,14 @@ def draw_at_most(labels: np.ndarray, most: int, draw: torch.Generator) -> np.nda
     return np.sort(np.concatenate(chosen))
 
 
-def validation_rows(rows: dict[str, int], share: float = 0.8) -> dict[str, int]:
+def validation_rows(rows: dict[str, int]) -> dict[str, int]:
     """Return the number of validation rows per domain.
 
-    The training rows of the first k domains add up to round(share x their rows), for every k.
+    The training rows of the first k domains add up to round(0.8 x their rows), for every k.
     """
     validation, trained = {}, 0
     for name, end in zip(rows, np.cumsum(list(rows.values())), strict=True):
-        train = round(share * int(end)) - trained
+        train = round(0.8 * int(end)) - trained
         validation[name], trained = rows[name] - train, trained + train
     return validation
 
@@ -247,8 +242,6 @@ def read_covertype(raw: Path) -> tuple[np.ndarray, np.ndarray]:
 
 def _read_official(path: Path) -> np.ndarray:
     text = read_gzip(path, limit=LARGEST)
-    from io import BytesIO
-
     return pd.read_csv(BytesIO(text), header=None, dtype=np.int16).to_numpy()
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from ..data.domain import Domain
 from ..errors import FarshoreError
-from .image import ImageBenchmark
+from .benchmark import Made
+from .prepared import PreparedBenchmark
 
 SOURCES = 15
 
@@ -20,7 +20,7 @@ def repeated(sources: Sequence[str], target: str) -> tuple[str, ...]:
     )
 
 
-class ExtendedImages(ImageBenchmark):
+class Extended(PreparedBenchmark):
     """Each round repeats the same rows under new names.
 
     Only the default target is allowed, because every other domain is one of the sources.
@@ -28,33 +28,25 @@ class ExtendedImages(ImageBenchmark):
 
     def each_target(self) -> dict[str, tuple[str, ...]]:
         """Refuse: no domain but the default target is unseen."""
-        raise FarshoreError(
-            f"target each is not allowed in {self.name}, where sources repeat: use "
-            f"{self.default_target}"
-        )
+        raise self._repeats("target each is not allowed")
 
-    def make(
-        self, sources: Sequence[str], target: str, seed: int
-    ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
+    def make(self, sources: Sequence[str], target: str, seed: int) -> Made:
         """Make each domain once and repeat it under all its names."""
         if target != self.default_target:
-            raise FarshoreError(
-                f"target {target!r} is not unseen in {self.name}, where sources repeat: use "
-                f"{self.default_target}"
-            )
+            raise self._repeats(f"target {target!r} is not unseen")
         base_names = [name.rpartition("-")[0] for name in sources]
         once = sorted(set(base_names))
-        domains, make_target, notes = super().make(once, target, seed)  # type: ignore[safe-super] # of the other base class
+        domains, make_target, notes = super().make(once, target, seed)
         by_name = dict(zip(once, domains, strict=True))
         named = [
             replace(by_name[base], name=name)
             for name, base in zip(sources, base_names, strict=True)
         ]
-        return (
-            named,
-            make_target,
-            (
-                *notes,
-                "15 source domains by repetition: the same rows repeat under new names; for timing",
-            ),
+        note = "15 source domains by repetition: the same rows repeat under new names; for timing"
+        return named, make_target, (*notes, note)
+
+    def _repeats(self, what: str) -> FarshoreError:
+        return FarshoreError(
+            f"{what} in {self.name}, where sources repeat: use {self.default_target}, or "
+            f"{self.set_name}"
         )

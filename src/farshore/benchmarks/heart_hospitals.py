@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib.resources import files
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from ..base.randomness import derive
 from ..data.domain import Domain
 from ..data.tables.table import TablePreprocessing
-from .benchmark import Benchmark
+from .benchmark import Benchmark, Made
 
 NUMBERS = ("age", "sex", "trestbps", "chol", "fbs", "thalach", "exang", "oldpeak", "ca")
 # Codes from the data set's description: all categories are known, even if the first hospital does
@@ -46,9 +47,7 @@ class HeartHospitals(Benchmark):
     memory = 100
     settings = {"batch_size": 32}
 
-    def make(
-        self, sources: Sequence[str], target: str, seed: int
-    ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
+    def make(self, sources: Sequence[str], target: str, seed: int) -> Made:
         """Make the hospitals; each column is fitted to the first source that records it."""
         frame = read_heart()
         preprocessing = self.preprocessing = TablePreprocessing(
@@ -66,9 +65,7 @@ class HeartHospitals(Benchmark):
             )
             if learn:
                 preprocessing.learn(rows.iloc[blank.train.numpy()])
-            return Domain(
-                name, preprocessing.transform(rows), labels, blank.train, blank.validation
-            )
+            return replace(blank, inputs=preprocessing.transform(rows))
 
         return [make_domain(name, True) for name in sources], lambda: make_domain(target, False), ()
 

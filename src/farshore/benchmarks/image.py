@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field
 
 from ..data.downloads.public_files import Bar, fetch
 from ..data.downloads.weights import RESNET18, weights_folder, weights_note
-from ..data.scenario import Scenario
 from ..errors import FarshoreError
 from .options import BenchmarkOptions
 from .prepared import PreparedBenchmark
@@ -33,28 +31,11 @@ class ImageBenchmark(PreparedBenchmark):
     network = "resnet18"
     memory = 5000
 
-    def named_scenario(
-        self,
-        target: str | None,
-        order: Sequence[str] | None,
-        seed: int,
-        left_out: Sequence[str],
-        network: str | None,
-    ) -> Scenario:
-        """Return the scenario, including the initial weights of the network.
-
-        Missing weights are refused before any work. With another `network`, they are not used.
-        """
-        if network is not None:
-            return super().named_scenario(target, order, seed, left_out, network)
+    def initial_network(self) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+        """Return the weights that the network starts from; missing ones are refused at once."""
         weights = self.options.weights
-        note = weights_note(self.network, weights)
-        scenario = super().named_scenario(target, order, seed, left_out, network)
-        return replace(
-            scenario,
-            network_settings={**scenario.network_settings, "weights": weights},
-            notes=(*scenario.notes, note),
-        )
+        settings = {**self.network_settings, "weights": weights}
+        return settings, (weights_note(self.network, weights),)
 
     def fetch_weights(
         self, root: str | Path | None = None, *, bar: Bar | None = None

@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ..base.randomness import derive
+from ..data.domain import Domain
 from ..data.downloads.prepared import Prepared, build, find
 from ..data.downloads.public_files import Bar, PublicFile, absent, data_root, fetch
 from ..errors import FarshoreError
-from .benchmark import Benchmark
+from .benchmark import Benchmark, Made
 
 
 class PreparedBenchmark(Benchmark):
@@ -35,6 +37,22 @@ class PreparedBenchmark(Benchmark):
     @abstractmethod
     def build_domains(self, raw: Path, seed: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         """Yield name, inputs and labels of every domain, from the official files in `raw`."""
+
+    def make(self, sources: Sequence[str], target: str, seed: int) -> Made:
+        """Make the domains; rows and splits do not depend on the order or the target."""
+        prepared = self.open(seed)
+        numbers = {name: number for number, name in enumerate(prepared.domains)}
+
+        def make_domain(name: str) -> Domain:
+            split_seed = derive(seed, self.set_name, numbers[name])
+            return Domain.divided(name, *prepared.read(name), seed=split_seed)
+
+        domains = [make_domain(name) for name in sources]
+        return domains, lambda: make_domain(target), self.notes(prepared)
+
+    def notes(self, prepared: Prepared) -> tuple[str, ...]:
+        """Return notes for the result on what was prepared."""
+        return ()
 
     def has_files(self, raw: Path) -> bool:
         """Whether `raw` contains what `build_domains` needs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 from ..base.randomness import derive, generator
 from ..data.domain import Domain
 from ..data.images.images import rotate
-from .benchmark import Benchmark
+from .benchmark import Benchmark, Made
 
 
 class RotatedDigits(Benchmark):
@@ -37,9 +37,7 @@ class RotatedDigits(Benchmark):
     memory = 200
     settings = {"batch_size": 32}
 
-    def make(
-        self, sources: Sequence[str], target: str, seed: int
-    ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
+    def make(self, sources: Sequence[str], target: str, seed: int) -> Made:
         """Make the angles; the images of each do not depend on the order or the target."""
         images, labels = _digits()
         parts = torch.randperm(len(images), generator=generator(seed, self.name)).tensor_split(

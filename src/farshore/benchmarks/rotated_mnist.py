@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import torch
 
-from ..base.randomness import derive, generator
-from ..data.domain import Domain
+from ..base.randomness import generator
 from ..data.downloads.archives import read_gzip
 from ..data.downloads.public_files import PublicFile
 from ..data.images.images import rotate
 from ..errors import FarshoreError
+from .extended import Extended, repeated
 from .prepared import PreparedBenchmark
 
 MIRRORS = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
 )
+ANGLES = ("0", "15", "30", "45", "75")
 LARGEST = 60_000 * 28 * 28 + 16
 
 
@@ -46,7 +47,7 @@ class RotatedMNIST(PreparedBenchmark):
         "LeCun, Cortes, Burges, MNIST, 1998; Ghifary et al., Domain Generalization ..., ICCV 2015"
     )
     licence = "none stated by the source"
-    domains: ClassVar[tuple[str, ...]] = ("0", "15", "30", "45", "75")
+    domains: ClassVar[tuple[str, ...]] = ANGLES
     default_target = "75"
     classes = tuple(str(digit) for digit in range(10))
     network = "cnn"
@@ -76,7 +77,6 @@ class RotatedMNIST(PreparedBenchmark):
             4542,
         ),
     )
-    angles = ("0", "15", "30", "45", "75")
 
     def build_domains(self, raw: Path, seed: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         """Pool the files, divide them by a permutation from the scenario seed, and rotate."""
@@ -86,33 +86,17 @@ class RotatedMNIST(PreparedBenchmark):
         ]
         labels = np.concatenate([read_idx(raw / f"{kind}-labels-idx1-ubyte.gz") for kind in kinds])
         parts = torch.randperm(len(images), generator=generator(seed, self.set_name)).tensor_split(
-            len(self.angles)
+            len(ANGLES)
         )
-        for angle, part in zip(self.angles, parts, strict=True):
+        for angle, part in zip(ANGLES, parts, strict=True):
             yield (
                 angle,
                 rotate(torch.from_numpy(images[part.numpy()]), float(angle)).numpy(),
                 labels[part.numpy()],
             )
 
-    def make(
-        self, sources: Sequence[str], target: str, seed: int
-    ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
-        """Make the angles; rows and splits do not depend on the order or the target."""
-        prepared = self.open(seed)
 
-        def make_domain(name: str) -> Domain:
-            angle = name.partition("-")[0]
-            return Domain.divided(
-                name,
-                *prepared.read(angle),
-                seed=derive(seed, self.set_name, self.angles.index(angle)),
-            )
-
-        return [make_domain(name) for name in sources], lambda: make_domain(target), ()
-
-
-class RotatedMNISTExtended(RotatedMNIST):
+class RotatedMNISTExtended(Extended, RotatedMNIST):
     """Fifteen sources for timing: the four source angles repeat with the same rows under new names.
 
     `30-2` is the 30-degree part the second time. The benchmark shows how a step's time grows with
@@ -122,32 +106,7 @@ class RotatedMNISTExtended(RotatedMNIST):
 
     name = "rotated-mnist-extended"
     summary = "rotated-mnist with 15 source domains by repetition of 0, 15, 30, 45; for timing"
-    domains = (
-        *(f"{angle}-{round_}" for round_ in (1, 2, 3) for angle in (0, 15, 30, 45)),
-        "0-4",
-        "15-4",
-        "30-4",
-        "75",
-    )
-
-    def make(
-        self, sources: Sequence[str], target: str, seed: int
-    ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
-        """Make the angles as in rotated-mnist; refuse a target that is one of the sources."""
-        if target != self.default_target:
-            raise FarshoreError(
-                f"target {target!r} is not unseen in {self.name}, where sources repeat: use 75, "
-                "or rotated-mnist"
-            )
-        domains, make_target, notes = super().make(sources, target, seed)
-        return (
-            domains,
-            make_target,
-            (
-                *notes,
-                "15 source domains by repetition: the same rows repeat under new names; for timing",
-            ),
-        )
+    domains = repeated(ANGLES[:-1], ANGLES[-1])
 
 
 def read_idx(path: Path) -> np.ndarray:

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from ..data.domain import Domain
 from ..data.downloads.prepared import Prepared
 from ..data.downloads.public_files import PublicFile, check
 from ..data.images.image_folder import FORMATS
 from ..errors import FarshoreError
+from .benchmark import Made
 from .corrupted import CLEAN, PAIRS, CorruptedImages
 
 TARGET = "elastic_transform+pixelate+jpeg_compression"
@@ -106,9 +106,7 @@ class TinyImageNetC(CorruptedImages):
             )
         return _decode([str(file) for file in files], lambda file: Path(file).read_bytes())
 
-    def make(
-        self, sources: Sequence[str], target: str, seed: int
-    ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
+    def make(self, sources: Sequence[str], target: str, seed: int) -> Made:
         """Make the domains; the classes are those of the files."""
         domains = super().make(sources, target, seed)
         self.classes = tuple(self.open(seed).about["classes"])

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from ..base.randomness import derive
-from ..data.domain import Domain
 from ..data.downloads.inert_pickle import read_inert
+from ..data.downloads.prepared import Prepared
 from ..errors import FarshoreError
-from .extended import ExtendedImages, repeated
+from .extended import Extended, repeated
 from .image import ImageBenchmark
 
 PATTERNS = (
@@ -94,19 +93,9 @@ class WM811K(ImageBenchmark):
         for name, rows in _ranges(range_number, known):
             yield name, np.stack([resize(maps(row)) for row in rows])[:, None], labels[rows]
 
-    def make(
-        self, sources: Sequence[str], target: str, seed: int
-    ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
-        """Make the ranges; rows and splits do not depend on the order or the target."""
-        prepared = self.open(seed)
-
-        def make_domain(name: str) -> Domain:
-            return Domain.divided(
-                name, *prepared.read(name), seed=derive(seed, self.set_name, LOTS.index(name))
-            )
-
-        notes = []
-        about = prepared.about
+    def notes(self, prepared: Prepared) -> tuple[str, ...]:
+        """Report what was left out, and whether a part of the data set was used."""
+        notes, about = [], prepared.about
         if about["left_out"]:
             notes.append(
                 f"{about['left_out']} of {about['wafers']} wafers were left out: their lot is "
@@ -114,7 +103,7 @@ class WM811K(ImageBenchmark):
             )
         if not about["whole"]:
             notes.append(f"a part of WM-811K, {_part(about)}")
-        return [make_domain(name) for name in sources], lambda: make_domain(target), tuple(notes)
+        return tuple(notes)
 
     def data_facts(self, seed: int) -> dict[str, str]:
         """Add which part of the data set was used."""
@@ -126,7 +115,7 @@ def _part(about: Mapping[str, Any]) -> str:
     return f"{about['wafers']} labelled wafers, all with a pattern and some of those without"
 
 
-class WM811KExtended(ExtendedImages, WM811K):
+class WM811KExtended(Extended, WM811K):
     """wm811k with fifteen sources, for timing; `lots-1-2` is the first range the second time."""
 
     name = "wm811k-extended"

@@ -45,26 +45,26 @@ def benchmarks(
 
 def _list(console: Console) -> None:
     """Print every benchmark and whether its data are here, without importing torch."""
-    from ..benchmarks import BENCHMARKS
-    from ..benchmarks.lines import LINES, Line, is_prepared
-    from ..data.downloads.public_files import data_root
+    from ..benchmarks import BENCHMARKS, OWN_DATA
+    from ..data.downloads.public_files import data_root, is_prepared
     from .tables import plain_table
 
-    lines = dict(LINES)
-    for name in BENCHMARKS.names():
-        if name not in lines:  # from another package
-            kind = BENCHMARKS.get(name)
-            lines[name] = Line(kind.summary, kind.needs_preparation(), kind.own_data)
     root = data_root()
     rows, own = [], []
-    for name, line in lines.items():
-        if line.own_data:
-            own.append([name, line.what])
+    for name in BENCHMARKS.names():
+        if name in BENCHMARKS.listed:
+            _, what, group, files = BENCHMARKS.listed[name]
+        else:  # from another package
+            kind = BENCHMARKS.get(name)
+            group, what = OWN_DATA if kind.own_data else "", kind.summary
+            files = kind.needs_preparation() or ""
+        if group == OWN_DATA:
+            own.append([name, what])
             continue
         where = "included"
-        if line.files is not None:
-            where = "prepared" if is_prepared(line.files, root) else "not prepared"
-        rows.append([name, where, line.what])
+        if files:
+            where = "prepared" if is_prepared(files, root) else "not prepared"
+        rows.append([name, where, what])
     console.print(plain_table("benchmarks", ["name", "data", "what it is"], rows, text=True))
     console.print(plain_table("your own data", ["name", "what it is"], own, text=True))
     console.print(f"prepared data are in {root}", soft_wrap=True)

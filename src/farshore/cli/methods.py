@@ -55,22 +55,21 @@ def methods(
 def _list(console: Console) -> None:
     """Print every method with what it does, without importing torch for those of farshore."""
     from ..adaptation import ADAPTATIONS
-    from ..methods import METHODS
-    from ..methods.lines import LINES
+    from ..methods import GROUPS, METHODS
     from .tables import plain_table
 
-    groups = {group: dict(lines) for group, lines in LINES.items()}
-    listed = {known for lines in LINES.values() for known in lines}
+    groups: dict[str, list[list[str]]] = {group: [] for group in GROUPS}
     for registry in (METHODS, ADAPTATIONS):
-        for added in registry.names():
-            if added not in listed:  # from another package
-                kind = registry.get(added)
-                groups.setdefault(kind.group, {})[added] = (inspect.getdoc(kind) or "").split("\n")[
-                    0
-                ]
+        for name in registry.names():
+            if name in registry.listed:
+                _, what, group, _ = registry.listed[name]
+            else:  # from another package
+                kind = registry.get(name)
+                group, what = kind.group, (inspect.getdoc(kind) or "").split("\n")[0]
+            groups.setdefault(group, []).append([f"  {name}", what])
     rows = []
     for group, lines in groups.items():
-        rows += [[f"{group}:", ""], *([f"  {known}", what] for known, what in lines.items())]
+        rows += [[f"{group}:", ""], *lines]
     console.print(plain_table("methods", ["name", "what it does"], rows, text=True))
     console.print("next, see what one of them minimises, its paper and its settings:")
     console.print("  farshore methods NAME")

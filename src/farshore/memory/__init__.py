@@ -41,8 +41,9 @@ MEMORIES: Registry[type[Memory]] = Registry(
     "memory",
     "farshore.memories",
     {
-        "partitions": "farshore.memory.partitions:PartitionedMemory",
-        "reservoir": "farshore.memory.reservoir:ReservoirMemory",
-        "class-reservoir": "farshore.memory.class_reservoir:ClassReservoirMemory",
+        "partitions": ".partitions:PartitionedMemory",
+        "reservoir": ".reservoir:ReservoirMemory",
+        "class-reservoir": ".class_reservoir:ClassReservoirMemory",
     },
+    __name__,
 )

@@ -30,12 +30,13 @@ NETWORKS: Registry[Callable[..., Network]] = Registry(
     "network",
     "farshore.networks",
     {
-        "cnn": "farshore.networks.cnn:cnn",
-        "head": "farshore.networks.head:head",
-        "histogram": "farshore.networks.histogram:histogram",
-        "mlp": "farshore.networks.mlp:mlp",
-        "resnet18": "farshore.networks.resnet:resnet18",
+        "cnn": ".cnn:cnn",
+        "head": ".head:head",
+        "histogram": ".histogram:histogram",
+        "mlp": ".mlp:mlp",
+        "resnet18": ".resnet:resnet18",
     },
+    __name__,
 )
 # What the names of other libraries' models begin with, and the modules that build them.
 LIBRARIES = {

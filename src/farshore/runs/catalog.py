@@ -5,26 +5,11 @@ from __future__ import annotations
 from ..adaptation import ADAPTATIONS
 from ..entry import Entry, Kind
 from ..errors import unknown
+from ..methods import GROUPS as GROUPS
 from ..methods import METHODS
 
 # The order of sections in a table; only the first is ranked.
 KINDS: tuple[Kind, ...] = ("continual", "offline", "adaptation", "reference")
-# The order in which groups are listed.
-GROUPS = (
-    "finetune",
-    "optimization",
-    "regularization",
-    "replay",
-    "latent-replay",
-    "trees",
-    "tailored",
-    "mixture",
-    "naive",
-    "closed-form",
-    "committee",
-    "adaptation",
-    "upper-bound",
-)
 
 
 def names() -> list[str]:

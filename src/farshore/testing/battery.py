@@ -40,21 +40,15 @@ def not_for(reason: str) -> SkipTest:
     return SkipTest(reason)
 
 
-class Refused:
-    """Filled in when the block that `refused` watches ends."""
-
-    message: str | None = None
-
-
 @contextmanager
-def refused(what: str) -> Iterator[Refused]:
+def refused(what: str) -> Iterator[None]:
     """Inside, a FarshoreError must be raised; `what` should have been refused."""
-    error = Refused()
+    message = ""
     try:
-        yield error
+        yield
     except FarshoreError as raised:
-        error.message = str(raised)
-    ensure(error.message, f"{what} is not refused: raise a FarshoreError that says what is allowed")
+        message = str(raised)
+    ensure(message, f"{what} is not refused: raise a FarshoreError that says what is allowed")
 
 
 class Battery(Generic[Thing, Case]):
@@ -62,7 +56,8 @@ class Battery(Generic[Thing, Case]):
 
     registry: knows the things by name; one that is handed in itself is registered while it is
         checked.
-    make_case: from a name and the options of a check to what the check functions are given.
+    make_case: from a name and the options of a check to what the check functions are given;
+        options that are None keep their defaults.
     """
 
     def __init__(self, registry: Registry[Thing], make_case: Callable[..., Case]) -> None:
@@ -82,12 +77,13 @@ class Battery(Generic[Thing, Case]):
         self.add(function)
         return self._checks[function.__name__]
 
-    def __iter__(self) -> Iterator[tuple[str, Check]]:
+    def checks(self) -> Iterator[tuple[str, Check]]:
+        """Every check with its name: call it with a subject, and the options of its kind."""
         return iter(self._checks.items())
 
     def run(self, subject: str | Thing, **options: Any) -> None:
         """Run all checks that apply. The first that fails raises, with its name as a note."""
-        for name, check in self:
+        for name, check in self.checks():
             try:
                 with suppress(SkipTest):
                     check(subject, **options)
@@ -106,7 +102,7 @@ class Battery(Generic[Thing, Case]):
                 subject, partial(check, **options), id=f"{_label(subject)}-{name.replace(' ', '_')}"
             )
             for subject in subjects
-            for name, check in self
+            for name, check in self.checks()
         ]
         return pytest.mark.parametrize((self.registry.kind, "check"), cases)
 
@@ -114,7 +110,8 @@ class Battery(Generic[Thing, Case]):
         self, function: Callable[[Case], None], subject: str | Thing, /, **options: Any
     ) -> None:
         with registered(self.registry, subject) as name:
-            function(self.make_case(name, **options))
+            given = {option: value for option, value in options.items() if value is not None}
+            function(self.make_case(name, **given))
 
 
 @contextmanager

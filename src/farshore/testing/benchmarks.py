@@ -4,15 +4,16 @@ target.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ..benchmarks import BENCHMARKS, Benchmark
+from ..benchmarks.benchmark import Made
 from ..data.domain import Domain, Rows
 from ..data.scenario import Scenario
 from ..data.seal import FrozenModel
@@ -20,12 +21,7 @@ from ..networks.build import make_network
 from ..settings import MethodSettings, RunSettings
 from ..tasks.scores import all_scores
 from ..training.profiles import PROFILES
-from .battery import Battery, Check, ensure, not_for, refused
-
-if TYPE_CHECKING:
-    import pytest
-
-Made = tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]
+from .battery import Battery, ensure, not_for, refused
 
 
 @dataclass(frozen=True)
@@ -54,11 +50,9 @@ class BenchmarkCase:
         return self.make().scenario(**{"target": self.target, **asked})
 
 
-def _make_case(name: str, *, options: Mapping[str, Any] | None = None) -> BenchmarkCase:
-    return BenchmarkCase(name, options or {})
-
-
-BATTERY: Battery[type[Benchmark], BenchmarkCase] = Battery(BENCHMARKS, _make_case)
+BATTERY: Battery[type[Benchmark], BenchmarkCase] = Battery(BENCHMARKS, BenchmarkCase)
+benchmark_checks = BATTERY.checks
+parametrize_benchmark_checks = BATTERY.parametrize
 
 
 def check_benchmark(
@@ -66,20 +60,6 @@ def check_benchmark(
 ) -> None:
     """Run every check on a benchmark, given by its name or as a class. The first failure raises."""
     BATTERY.run(benchmark, options=options)
-
-
-def benchmark_checks() -> Iterator[tuple[str, Check]]:
-    """Every check with its name: call it with a benchmark, and `options` if you like."""
-    return iter(BATTERY)
-
-
-def parametrize_benchmark_checks(
-    benchmarks: Iterable[str | type[Benchmark]], *, options: Mapping[str, Any] | None = None
-) -> pytest.MarkDecorator:
-    """A pytest mark for a test with the arguments `benchmark` and `check`: one test per benchmark
-    and check.
-    """
-    return BATTERY.parametrize(benchmarks, options=options)
 
 
 # ---- what it says of itself ----------------------------------------------------------------------

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,12 +16,9 @@ from ..errors import FarshoreError
 from ..memory import MEMORIES, Fields, Memory
 from ..memory.memory import MIXED, row_bytes
 from ..settings import RunSettings
-from .battery import Battery, Check, ensure, refused
+from .battery import Battery, ensure, refused
 from .trees import copied, differences, tensors
 from .waiting import Waiting
-
-if TYPE_CHECKING:
-    import pytest
 
 CAPACITY = 10
 CLASSES = 3
@@ -103,11 +100,9 @@ def learn(memory: Memory, number: int, seed: int | None = None) -> Iterator[int]
     yield STEPS
 
 
-def _make_case(name: str, *, settings: Mapping[str, Any] | None = None) -> MemoryCase:
-    return MemoryCase(name, settings or {})
-
-
-BATTERY: Battery[type[Memory], MemoryCase] = Battery(MEMORIES, _make_case)
+BATTERY: Battery[type[Memory], MemoryCase] = Battery(MEMORIES, MemoryCase)
+memory_checks = BATTERY.checks
+parametrize_memory_checks = BATTERY.parametrize
 
 
 def check_memory(memory: str | type[Memory], *, settings: Mapping[str, Any] | None = None) -> None:
@@ -116,20 +111,6 @@ def check_memory(memory: str | type[Memory], *, settings: Mapping[str, Any] | No
     settings: of the run, for example {"memory_fill": "reservoir"}.
     """
     BATTERY.run(memory, settings=settings)
-
-
-def memory_checks() -> Iterator[tuple[str, Check]]:
-    """Every check with its name: call it with a memory, and `settings` if you like."""
-    return iter(BATTERY)
-
-
-def parametrize_memory_checks(
-    memories: Iterable[str | type[Memory]], *, settings: Mapping[str, Any] | None = None
-) -> pytest.MarkDecorator:
-    """A pytest mark for a test with the arguments `memory` and `check`: one test per memory and
-    check.
-    """
-    return BATTERY.parametrize(memories, settings=settings)
 
 
 @BATTERY.check

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -27,7 +27,7 @@ from ..runs.result import TargetScores
 from ..runs.run import Run
 from ..settings import RunSettings
 from ..training.trainer import Trainer
-from .battery import Battery, Check, ensure, not_for
+from .battery import Battery, ensure, not_for
 from .toys import (
     DomainCount,
     ToyShift,
@@ -41,9 +41,6 @@ from .toys import (
 )
 from .trees import copied, differences, tensors
 from .waiting import Waiting
-
-if TYPE_CHECKING:
-    import pytest
 
 EDGE_CASES = (
     "one domain",
@@ -69,17 +66,22 @@ class MethodCase:
         """The class."""
         return METHODS.get(self.name)
 
-    def learner(self, *, settings: Mapping[str, Any] | None = None, **options: Any) -> Learner:
+    def learner(
+        self,
+        *,
+        make: Callable[..., Learner] = toy_learner,
+        settings: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Learner:
         """A small learner that has learned nothing yet."""
-        self._check_in_turn()
+        if self.kind.kind == "offline":
+            raise not_for("does not learn one domain after the other")
         chosen = {**self.settings, **(settings or {})}
-        return toy_learner(self.name, settings=chosen, **{"device": self.device, **options})
+        return make(self.name, settings=chosen, **{"device": self.device, **options})
 
-    def learned(self, *, settings: Mapping[str, Any] | None = None, **options: Any) -> Learner:
+    def learned(self, **options: Any) -> Learner:
         """A small learner that has learned toy domains."""
-        self._check_in_turn()
-        chosen = {**self.settings, **(settings or {})}
-        return toy_learned(self.name, settings=chosen, **{"device": self.device, **options})
+        return self.learner(make=toy_learned, **options)
 
     def by_gradients(self) -> type[Method]:
         """The class, if it learns by gradient steps; otherwise the check does not apply."""
@@ -87,18 +89,10 @@ class MethodCase:
             raise not_for("learns without gradient steps")
         return cast(type[Method], self.kind)
 
-    def _check_in_turn(self) -> None:
-        if self.kind.kind == "offline":
-            raise not_for("does not learn one domain after the other")
 
-
-def _make_case(
-    name: str, *, settings: Mapping[str, Any] | None = None, device: str = "cpu"
-) -> MethodCase:
-    return MethodCase(name, settings or {}, device)
-
-
-BATTERY: Battery[type[Entry], MethodCase] = Battery(METHODS, _make_case)
+BATTERY: Battery[type[Entry], MethodCase] = Battery(METHODS, MethodCase)
+method_checks = BATTERY.checks
+parametrize_method_checks = BATTERY.parametrize
 
 
 def check_method(
@@ -112,23 +106,6 @@ def check_method(
     settings: of the method and of the run, in place of its defaults.
     """
     BATTERY.run(method, settings=settings, device=device)
-
-
-def method_checks() -> Iterator[tuple[str, Check]]:
-    """Every check with its name: call it with a method, and `settings` and `device` if you like."""
-    return iter(BATTERY)
-
-
-def parametrize_method_checks(
-    methods: Iterable[str | type[Entry]],
-    *,
-    settings: Mapping[str, Any] | None = None,
-    device: str = "cpu",
-) -> pytest.MarkDecorator:
-    """A pytest mark for a test with the arguments `method` and `check`: one test per method and
-    check.
-    """
-    return BATTERY.parametrize(methods, settings=settings, device=device)
 
 
 # ---- what it says of itself ----------------------------------------------------------------------

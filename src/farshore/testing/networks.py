@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,11 +15,8 @@ from ..base.randomness import seeded
 from ..errors import FarshoreError
 from ..networks import NETWORKS, Network
 from ..networks.build import build_network, plain_network_settings
-from .battery import Battery, Check, ensure, not_for, refused
+from .battery import Battery, ensure, not_for, refused
 from .trees import copied, differences
-
-if TYPE_CHECKING:
-    import pytest
 
 # Forms of one row that a network is tried with: a table, grey and coloured images.
 SHAPES: tuple[tuple[int, ...], ...] = ((6,), (1, 16, 16), (3, 32, 32))
@@ -62,16 +59,9 @@ class NetworkCase:
         return accepted
 
 
-def _make_case(
-    name: str,
-    *,
-    settings: Mapping[str, Any] | None = None,
-    shapes: Sequence[tuple[int, ...]] | None = None,
-) -> NetworkCase:
-    return NetworkCase(name, settings or {}, SHAPES if shapes is None else shapes)
-
-
-BATTERY: Battery[Callable[..., Network], NetworkCase] = Battery(NETWORKS, _make_case)
+BATTERY: Battery[Callable[..., Network], NetworkCase] = Battery(NETWORKS, NetworkCase)
+network_checks = BATTERY.checks
+parametrize_network_checks = BATTERY.parametrize
 
 
 def check_network(
@@ -86,25 +76,6 @@ def check_network(
         accepted.
     """
     BATTERY.run(network, settings=settings, shapes=shapes)
-
-
-def network_checks() -> Iterator[tuple[str, Check]]:
-    """Every check with its name: call it with a network, and `settings` and `shapes` if you
-    like.
-    """
-    return iter(BATTERY)
-
-
-def parametrize_network_checks(
-    networks: Iterable[str | Callable[..., Network]],
-    *,
-    settings: Mapping[str, Any] | None = None,
-    shapes: Sequence[tuple[int, ...]] | None = None,
-) -> pytest.MarkDecorator:
-    """A pytest mark for a test with the arguments `network` and `check`: one test per network and
-    check.
-    """
-    return BATTERY.parametrize(networks, settings=settings, shapes=shapes)
 
 
 @BATTERY.check

@@ -11,11 +11,13 @@ from torch import Tensor, nn
 
 from ..base.randomness import derive
 from ..benchmarks import BENCHMARKS, Benchmark
+from ..benchmarks.benchmark import Made
 from ..data.domain import Domain
 from ..learner.learner import Learner
 from ..methods import METHODS
 from ..networks.network import ImageInputs, Network
 from ..observer import Observer
+from .battery import registered
 
 # Under these every term of a method is at work within a few steps.
 TOY_SETTINGS = {"batch_size": 8, "learning_rate": 0.005}
@@ -107,14 +109,10 @@ class ToyShift(Benchmark):
     settings = {"batch_size": 8}
 
     noise = False
+    # Called when the target is made.
+    target_made: Callable[[], None] = staticmethod(lambda: None)
 
-    @staticmethod
-    def target_made() -> None:
-        """The target is opened."""
-
-    def make(
-        self, sources: Sequence[str], target: str, seed: int
-    ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
+    def make(self, sources: Sequence[str], target: str, seed: int) -> Made:
         """The toy domains."""
 
         def make_domain(name: str) -> Domain:
@@ -140,21 +138,10 @@ def toy_shift(*, noise: bool, observer: DomainCount) -> Iterator[list[int]]:
     is made, how many domains were learned by then.
     """
     opened: list[int] = []
-
-    class Shift(ToyShift):
-        """As the test wants it."""
-
-        @staticmethod
-        def target_made() -> None:
-            """Write it down."""
-            opened.append(observer.learned)
-
-    Shift.noise = noise
-    BENCHMARKS.add(ToyShift.name, Shift)
-    try:
+    target_made = staticmethod(lambda: opened.append(observer.learned))
+    shift = type("Shift", (ToyShift,), {"noise": noise, "target_made": target_made})
+    with registered(BENCHMARKS, shift):
         yield opened
-    finally:
-        BENCHMARKS.remove(ToyShift.name)
 
 
 class DomainCount(Observer):

@@ -50,7 +50,7 @@ class HFDataset(OwnImages, Table):
         """The name of the data set."""
         return self.options.path.rstrip("/").rpartition("/")[2]
 
-    def contents(self) -> str:
+    def data_digest(self) -> str:
         """Return a sha256 of the facts and the images."""
         return _listed(*self._key())[3]
 

@@ -32,13 +32,13 @@ class ImageFolder(OwnImages):
     Options: ClassVar[type[BenchmarkOptions]] = ImageFolderOptions
     options: ImageFolderOptions
 
-    def contents(self) -> str:
+    def data_digest(self) -> str:
         """Return a sha256 of the images' relative names and contents."""
         return self._contents
 
     @cached_property
     def _contents(self) -> str:
-        files, _ = self._list()
+        files, _ = self._files
         digest = hashlib.sha256()
         for file in sorted(files["file"]):
             path = Path(file)
@@ -48,14 +48,10 @@ class ImageFolder(OwnImages):
 
     def list_all(self) -> tuple[pd.DataFrame, list[ImageSource], list[str], list[str]]:
         """Return domain and label of every image, from the folder names."""
-        files, notes = self._list()
-        notes = list(notes)
+        files, notes = self._files
         facts = files.rename(columns={"class": "label"}).drop(columns="file")
         listed = files["file"].tolist()
-        return facts, listed, [str(file) for file in listed], notes
-
-    def _list(self) -> tuple[pd.DataFrame, list[str]]:
-        return self._files
+        return facts, listed, listed, notes
 
     @cached_property
     def _files(self) -> tuple[pd.DataFrame, list[str]]:

@@ -39,7 +39,7 @@ class ImageTable(OwnImages, Table):
     options: ImageTableOptions
     stand_in = "rotated-digits"
 
-    def contents(self) -> str:
+    def data_digest(self) -> str:
         """Return a sha256 of the table and of the contents of the images."""
         return self._contents
 

@@ -19,7 +19,7 @@ from ...data.splits import SHARE
 from ...data.steps import BATCH_SIZE, EPOCHS, FEWEST_STEPS, MOST_STEPS, usual_steps
 from ...data.tables.columns import sort_classes
 from ...errors import FarshoreError
-from ..benchmark import Benchmark, check_left_out
+from ..benchmark import Benchmark, Made, check_left_out
 from ..options import BenchmarkOptions, Preprocess
 from .own_checks import check_classes, check_domain, check_each, find_shared
 from .own_domains import LAST, construct_domains, encode, in_order, make_sources
@@ -243,9 +243,7 @@ class OwnBenchmark(Benchmark):
         domains = facts["domain"].nunique() if "domain" in facts else 1
         return usual_steps((1 - SHARE) * len(facts) / domains, self.options.epochs)
 
-    def make(
-        self, sources: Sequence[str], target: str, seed: int
-    ) -> tuple[list[Domain], Callable[[], Domain], tuple[str, ...]]:
+    def make(self, sources: Sequence[str], target: str, seed: int) -> Made:
         """Make these domains, as named in the data."""
         rows = self.read()
         used = rows.facts[rows.facts["domain"].isin([*sources, target])]

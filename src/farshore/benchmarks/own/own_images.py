@@ -85,12 +85,8 @@ class OwnImages(OwnBenchmark):
         """Return the facts, the images, their names in messages, and notes."""
 
     @abstractmethod
-    def contents(self) -> str:
-        """Return a checksum of all images and facts."""
-
     def data_digest(self) -> str:
         """Return a checksum of all images and facts."""
-        return self.contents()
 
     def read_facts(self) -> pd.DataFrame:
         """Return domain and label of every image that is used."""
@@ -107,7 +103,7 @@ class OwnImages(OwnBenchmark):
             sources,
             names,
             title=self.title,
-            contents=self.contents(),
+            contents=self.data_digest(),
             size=size or 32,
             interpolation=interpolation or "bilinear",
             channels=self.options.channels,
@@ -118,7 +114,7 @@ class OwnImages(OwnBenchmark):
         facts, sources, names, notes = self.list_all()
         if not self.options.skip_broken:
             return facts, sources, names, notes
-        digest = self.contents()
+        digest = self.data_digest()
         if digest not in self._broken:
             self._broken[digest] = find_broken(sources, names)
         broken = self._broken[digest]

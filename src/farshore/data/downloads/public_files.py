@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -48,6 +49,13 @@ def data_root(root: str | Path | None = None) -> Path:
     import pooch
 
     return Path(pooch.os_cache("farshore"))
+
+
+def is_prepared(files: str, root: Path) -> bool:
+    """Whether the domains of these files have been built in the data folder, for any seed."""
+    name = re.compile(rf"{re.escape(files)}(-severity-\d+|-target-.+|-published)*-seed-\d+")
+    built = (root / "prepared").glob(f"{files}-*/manifest.json")
+    return any(name.fullmatch(manifest.parent.name) for manifest in built)
 
 
 def checksum(path: Path) -> str:

@@ -12,11 +12,12 @@ PROFILES: Registry[Profile] = Registry(
     "profile",
     "farshore.profiles",
     {
-        "default": "farshore.settings:DEFAULT",
-        "large-data": "farshore.training.profiles.paper:LARGE_DATA",
-        "large-data-short-training": "farshore.training.profiles.paper:LARGE_DATA_SHORT_TRAINING",
-        "long-training": "farshore.training.profiles.paper:LONG_TRAINING",
-        "frozen-features": "farshore.training.profiles.images:FROZEN_FEATURES",
-        "images-from-scratch": "farshore.training.profiles.images:FROM_SCRATCH",
+        "default": "...settings:DEFAULT",
+        "large-data": ".paper:LARGE_DATA",
+        "large-data-short-training": ".paper:LARGE_DATA_SHORT_TRAINING",
+        "long-training": ".paper:LONG_TRAINING",
+        "frozen-features": ".images:FROZEN_FEATURES",
+        "images-from-scratch": ".images:FROM_SCRATCH",
     },
+    __name__,
 )
