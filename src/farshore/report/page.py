@@ -112,7 +112,8 @@ def _diagram(section: Section, markup: Any) -> Any:
     from .figures.critical_difference import svg
 
     significance = section.verdict.significance if section.verdict is not None else None
-    return markup(svg(significance)) if significance is not None else None
+    drawn = svg(significance) if significance is not None else None
+    return markup(drawn) if drawn is not None else None
 
 
 def ranked_sections(ranking: Ranking) -> list[tuple[str, list[Standing]]]:
