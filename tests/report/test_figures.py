@@ -51,7 +51,7 @@ def test_no_figure_is_drawn_without_its_data() -> None:
     drawn = {drawing.name for drawing in draw_all(one, NOWHERE)}
     assert drawn == {"accuracy-matrix", "step-time"}
     for name in set(FIGURES) - drawn:
-        needs = FIGURES[name].NEEDS
+        needs = FIGURES[name].needs
         with pytest.raises(FarshoreError, match=f"no data for the figure {name}: it needs {needs}"):
             draw_one(name, one, NOWHERE)
     with pytest.raises(FarshoreError, match="figure scores: it needs a run with a score"):

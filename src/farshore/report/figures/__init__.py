@@ -1,11 +1,14 @@
-"""The figures: one module each.
+"""The figures: one module each, imported only if the runs can have data for it.
 
-`collect` turns runs into numbers, `draw` numbers into a picture, and `drawing` does both, or
-returns None if the runs have no data for the figure.
+In a module, `collect` turns runs into numbers, `draw` numbers into a picture, and `drawing` does
+both, or returns None if the runs have no data for the figure after all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import pandas as pd
@@ -14,63 +17,83 @@ from ...errors import FarshoreError, unknown
 from ...results.conditions import conditions
 from ...results.select import main_runs
 from ...results.summary import rank
-from . import (
-    accuracy_matrix,
-    critical_difference,
-    features,
-    in_domain,
-    memory,
-    naive_tailored,
-    orders,
-    scores,
-    selection,
-    sensitivity,
-    step_time,
-)
 from .comparable import finished
 from .shape import Drawing
 
-# In the order of the page, after the main figure.
+SCORES, DIAGRAM = "scores", "critical-difference"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What a figure needs, in words, and a quick test that rules out most runs without it."""
+
+    needs: str
+    possible: Callable[[pd.DataFrame], bool]
+
+
+def _several(*columns: str) -> Callable[[pd.DataFrame], bool]:
+    """Whether the runs differ in any of these columns."""
+    return lambda runs: any(runs[name].nunique() > 1 for name in columns)
+
+
+# In the order of the page, after the main figure. The module of a figure has its name.
 FIGURES = {
-    module.NAME: module
-    for module in (
-        in_domain,
-        naive_tailored,
-        memory,
-        selection,
-        orders,
-        sensitivity,
-        accuracy_matrix,
-        features,
-        step_time,
-    )
+    "in-domain": Figure("methods of at least two groups", _several("group")),
+    "naive-tailored": Figure(
+        "a tailored method and its naive form under the same conditions",
+        lambda runs: {"naive", "tailored"} <= set(runs["group"]),
+    ),
+    "memory": Figure("runs of a method with more than one size of memory", _several("memory")),
+    "selection": Figure(
+        "several trials per method, of which some were not selected",
+        lambda runs: not runs["selected"].all(),
+    ),
+    "orders": Figure("runs with more than one order of the sources", _several("sources")),
+    "sensitivity": Figure(
+        "runs that vary penalty_weight or alignment_weight alone",
+        _several("variant", "trial", "run"),
+    ),
+    "accuracy-matrix": Figure("runs over at least two domains", lambda runs: len(runs) > 0),
+    "features": Figure(
+        "runs that saved their features", lambda runs: bool((runs["features"] != "").any())
+    ),
+    "step-time": Figure("runs over at least two domains", lambda runs: len(runs) > 0),
 }
 
 
 def draw_all(frame: pd.DataFrame, folder: Path) -> list[Drawing]:
     """All figures that the runs of a folder have data for, but for the main one."""
     runs = finished(frame, folder)
-    drawings = (figure.drawing(runs) for figure in FIGURES.values())
+    drawings = (_draw(name, runs) for name in FIGURES)
     return [drawing for drawing in drawings if drawing is not None]
 
 
 def draw_one(name: str, frame: pd.DataFrame, folder: Path) -> Drawing:
     """One figure by name; the error for missing data says what the figure needs."""
     check_figure(name)
-    if name == scores.NAME:
-        drawing, needs = _main(main_runs(frame)), scores.NEEDS
+    if name == SCORES:
+        drawing, needs = _main(main_runs(frame)), "a run with a score on the target"
     else:
-        drawing, needs = FIGURES[name].drawing(finished(frame, folder)), FIGURES[name].NEEDS
+        drawing, needs = _draw(name, finished(frame, folder)), FIGURES[name].needs
     if drawing is None:
         raise FarshoreError(f"these runs have no data for the figure {name}: it needs {needs}")
     return drawing
 
 
+def _draw(name: str, runs: pd.DataFrame) -> Drawing | None:
+    if not FIGURES[name].possible(runs):
+        return None
+    drawn: Drawing | None = import_module(f".{name.replace('-', '_')}", __package__).drawing(runs)
+    return drawn
+
+
 def _main(runs: pd.DataFrame) -> Drawing | None:
-    return scores.drawing(runs, rank(runs), conditions(runs)) if len(runs) else None
+    from .scores import drawing
+
+    return drawing(runs, rank(runs), conditions(runs)) if len(runs) else None
 
 
 def check_figure(name: str) -> None:
     """Raise an error if no figure has this name."""
-    if name not in (*FIGURES, scores.NAME):
-        raise unknown("figure", name, [*FIGURES, scores.NAME, critical_difference.NAME])
+    if name not in (*FIGURES, SCORES):
+        raise unknown("figure", name, [*FIGURES, SCORES, DIAGRAM])

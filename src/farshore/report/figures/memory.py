@@ -12,7 +12,6 @@ from .shape import Drawing, View, calm, canvas, errors, line_style, on_target, t
 
 NAME = "memory"
 TITLE = "Less memory"
-NEEDS = "runs of a method with more than one size of memory"
 
 
 def of_several_sizes(runs: pd.DataFrame) -> pd.DataFrame:

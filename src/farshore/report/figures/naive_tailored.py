@@ -13,7 +13,6 @@ from .shape import Drawing, View, canvas, errors, on_target, places, text
 
 NAME = "naive-tailored"
 TITLE = "Naive against tailored"
-NEEDS = "a tailored method and its naive form under the same conditions"
 PREFIX = "naive-"
 
 

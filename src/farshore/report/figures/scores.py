@@ -19,7 +19,6 @@ from .shape import WHISKER, Drawing, View, canvas, on_target, text, transparent
 
 NAME = "scores"
 TITLE = "Scores on the unseen target"
-NEEDS = "a run with a score on the target"
 # Room beside the lowest and the highest score, as a share of the metric's scale.
 MARGIN = 0.03
 DOTS = {

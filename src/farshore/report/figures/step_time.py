@@ -12,7 +12,6 @@ from .shape import Drawing, View, canvas, line_style, places, text, transparent
 
 NAME = "step-time"
 TITLE = "Time per step, domain after domain"
-NEEDS = "runs over at least two domains"
 # Up to this many methods, the legend names each line; beyond, it names only the groups.
 NAMED_LINES = 8
 
