@@ -70,7 +70,7 @@ def compare_data_sets(frame: pd.DataFrame, ranking: Ranking) -> Significance:
     higher = ranking.metric.higher_is_better
     ranks = rank_methods(table, higher_is_better=higher).mean(axis=1).tolist()
     order = sorted(range(len(rows)), key=lambda index: ranks[index])
-    test = friedman(table, higher_is_better=higher)
+    test = friedman(table)
     critical = critical_difference(len(rows), len(datasets)) if len(rows) > 2 else None
     pairs = tuple((rows[p.first], rows[p.second], p.p, p.holm) for p in wilcoxon_holm(table))
     named = {row: float(rank) for row, rank in zip(rows, ranks, strict=True)}

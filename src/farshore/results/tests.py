@@ -83,7 +83,7 @@ def checked(scores: ArrayLike) -> Floats:
     return table
 
 
-def friedman(scores: ArrayLike, *, higher_is_better: bool = True) -> Friedman | None:
+def friedman(scores: ArrayLike) -> Friedman | None:
     """The Friedman test; None for fewer than three methods or two data sets."""
     table = checked(scores)
     methods, datasets = table.shape
@@ -91,7 +91,7 @@ def friedman(scores: ArrayLike, *, higher_is_better: bool = True) -> Friedman | 
         return None
     if (table == table[0]).all():  # all methods equal everywhere
         return Friedman(0.0, 1.0, 0.0, 1.0)
-    statistic, p = stats.friedmanchisquare(*(table if higher_is_better else -table))
+    statistic, p = stats.friedmanchisquare(*table)
     rest = datasets * (methods - 1) - statistic
     if rest <= 1e-9:  # the same order everywhere: F is infinite
         return Friedman(float(statistic), float(p), math.inf, 0.0)

@@ -338,7 +338,8 @@ def _best_by_place(frame: pd.DataFrame, ranking: Ranking) -> list[str]:
     if len(counts) < 2:
         return []
     if len(best) <= 3:
-        shown = "; ".join(f"{name} at {ranking.unit} {unit}" for unit, name in best.items())
+        units = {name: [unit for unit, first in best.items() if first == name] for name in counts}
+        shown = "; ".join(f"{name} for {listed(of_name)}" for name, of_name in units.items())
         return [f"Which method scores best depends on the {ranking.unit}: {shown}."]
     shown = ", ".join(f"{name} in {count}" for name, count in counts.most_common(NAMED))
     return [f"Best score: {shown} of {several(len(best), ranking.unit)}."]
@@ -364,7 +365,7 @@ def _guessing(frame: pd.DataFrame, ranking: Ranking) -> list[str]:
         places = at_chance(frame, each.row)
         count = sum(places.values())
         if count:
-            share = "" if count == len(places) else f" in {count} of {len(places)} places"
+            share = "" if count == len(places) else f" in {count} of {_places(list(places))}"
             texts.append(f"{each.row}{share}")
     if not texts:
         return []
@@ -372,6 +373,15 @@ def _guessing(frame: pd.DataFrame, ranking: Ranking) -> list[str]:
         "Balanced accuracy at the level of chance, no better than guessing: "
         f"{listed(texts, NAMED)}."
     ]
+
+
+def _places(places: Sequence[tuple[str, str, str]]) -> str:
+    """How many places there are, in words; a place is a target of a data set in one order."""
+    words = ("data set", "target", "order")
+    for word, names in zip(words, zip(*places, strict=True), strict=True):
+        if len(set(names)) == len(places):
+            return several(len(places), word)
+    return f"{len(places)} pairs of target and order"
 
 
 def _not_ranked(ranking: Ranking) -> list[str]:

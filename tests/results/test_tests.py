@@ -1,9 +1,11 @@
-"""Significance tests, compared with scipy and scikit-posthocs."""
+"""Ranks and tests over data sets, compared with scipy, scikit-posthocs and worked examples."""
 
 from __future__ import annotations
 
 import math
 import warnings
+from importlib import import_module
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -13,15 +15,13 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from farshore.errors import FarshoreError
-from farshore.results.ranks import rank_methods
-from farshore.results.significance import (
-    bootstrap_averages,
+from farshore.results.tests import (
+    ALPHA,
     cliques,
     critical_difference,
     friedman,
     holm,
-    interval,
-    nemenyi,
+    rank_methods,
     smallest_wilcoxon,
     wilcoxon,
     wilcoxon_holm,
@@ -34,22 +34,71 @@ TABLES = arrays(
 )
 
 
+def scikit_posthocs() -> ModuleType:
+    """The package, whose import warns."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return import_module("scikit_posthocs")
+
+
+RANKED = arrays(
+    np.float64,
+    some.tuples(some.integers(2, 7), some.integers(1, 6)),
+    elements=some.integers(0, 9).map(float),
+)
+
+
+def test_worked_ranks() -> None:
+    ranks = rank_methods([[3.0, 1.0], [2.0, 1.0], [1.0, 5.0]])
+    assert ranks.tolist() == [[1, 2.5], [2, 2.5], [3, 1]]
+    assert rank_methods([[3.0], [2.0]], higher_is_better=False).tolist() == [[2], [1]]
+
+
+@given(RANKED)
+def test_ranks_equal_scipys_and_have_a_fixed_sum(table: np.ndarray) -> None:
+    ranks = rank_methods(table)
+    for dataset in range(table.shape[1]):
+        assert ranks[:, dataset].tolist() == stats.rankdata(-table[:, dataset]).tolist()
+    assert ranks.mean(axis=1).sum() == pytest.approx(len(table) * (len(table) + 1) / 2)
+
+
+@given(RANKED)
+def test_ranks_depend_only_on_the_order_of_scores(table: np.ndarray) -> None:
+    assert (rank_methods(table) == rank_methods(np.exp(table))).all()
+    assert (rank_methods(table) == rank_methods(-table, higher_is_better=False)).all()
+
+
+@pytest.mark.parametrize("scores", [[[1.0, float("nan")]], [1.0, 2.0], [[]]])
+def test_invalid_scores_are_refused(scores: list) -> None:
+    with pytest.raises(FarshoreError, match="cannot be ranked"):
+        rank_methods(scores)
+
+
+def test_rounding_errors_do_not_decide_ranks() -> None:
+    assert rank_methods([[0.1 + 0.2], [0.3]]).tolist() == [[1.5], [1.5]]
+
+
 @given(TABLES)
-def test_friedman_equals_scipys(table: np.ndarray) -> None:
+def test_friedman_is_demsars_with_a_correction_for_ties(table: np.ndarray) -> None:
     test = friedman(table)
     assert test is not None
     if (table == table[0]).all():
         assert (test.statistic, test.p) == (0, 1)
         return
-    reference = stats.friedmanchisquare(*table)
-    assert test.statistic == pytest.approx(reference.statistic, abs=1e-9)
-    assert test.p == pytest.approx(reference.pvalue, abs=1e-9)
-    count = table.shape[1]
+    methods, count = table.shape
+    sums = rank_methods(table).sum(axis=1)
+    spread = 12 * ((sums - count * (methods + 1) / 2) ** 2).sum() / (methods * (methods + 1))
+    ties = sum(
+        (np.unique(column, return_counts=True)[1] ** 3).sum() - methods for column in table.T
+    )
+    statistic = spread / count / (1 - ties / (count * (methods**3 - methods)))
+    assert test.statistic == pytest.approx(statistic, abs=1e-9)
+    assert test.p == pytest.approx(stats.chi2.sf(statistic, methods - 1), abs=1e-9)
     if math.isfinite(test.iman_davenport):
-        rest = count * (len(table) - 1) - reference.statistic
-        assert test.iman_davenport == pytest.approx(
-            (count - 1) * reference.statistic / rest, rel=1e-6
-        )
+        f = (count - 1) * statistic / (count * (methods - 1) - statistic)
+        assert test.iman_davenport == pytest.approx(f, rel=1e-6)
+        freedom = methods - 1, (methods - 1) * (count - 1)
+        assert test.iman_davenport_p == pytest.approx(stats.f.sf(f, *freedom), rel=1e-6)
 
 
 def test_friedman_at_its_edges() -> None:
@@ -60,13 +109,16 @@ def test_friedman_at_its_edges() -> None:
     assert (same.iman_davenport, same.iman_davenport_p) == (math.inf, 0.0)
 
 
-def test_nemenyi_equals_scikit_posthocs() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import scikit_posthocs
-    table = np.random.default_rng(0).normal(size=(5, 9)) + np.arange(5)[:, None] * 0.7
-    reference = scikit_posthocs.posthoc_nemenyi_friedman(table.T).to_numpy()
-    assert nemenyi(table) == pytest.approx(reference, abs=1e-6)
+@pytest.mark.parametrize("seed", range(4))
+def test_mean_ranks_beyond_the_critical_difference_differ_for_scikit_posthocs(seed: int) -> None:
+    posthocs = scikit_posthocs()
+    table = np.random.default_rng(seed).normal(size=(5, 9)) + np.arange(5)[:, None] * 0.7
+    p_values = posthocs.posthoc_nemenyi_friedman(table.T).to_numpy()
+    mean = rank_methods(table).mean(axis=1)
+    different = np.abs(mean[:, None] - mean[None, :]) > critical_difference(5, 9)
+    assert ((p_values < ALPHA) == different).all()
+    assert different.any()
+    assert not different.all()
 
 
 def test_the_critical_difference_is_demsars() -> None:
@@ -79,14 +131,6 @@ def test_the_critical_difference_is_demsars() -> None:
     assert critical_difference(4, 14, alpha=0.1) == pytest.approx(1.12, abs=0.01)
     with pytest.raises(FarshoreError):
         critical_difference(1, 3)
-
-
-def test_a_pair_at_the_critical_difference_has_probability_alpha() -> None:
-    table = np.random.default_rng(1).normal(size=(4, 7))
-    mean = rank_methods(table).arithmetic
-    p_values = nemenyi(table)
-    different = np.abs(mean[:, None] - mean[None, :]) > critical_difference(4, 7)
-    assert ((p_values < 0.05) == different).all()
 
 
 def test_cliques() -> None:
@@ -122,11 +166,9 @@ def test_wilcoxon_with_ties_and_with_many() -> None:
 def test_holm_equals_scikit_posthocs_and_a_worked_example() -> None:
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([]) == []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import scikit_posthocs
+    posthocs = scikit_posthocs()
     table = np.random.default_rng(3).normal(size=(4, 8)) + np.arange(4)[:, None]
-    reference = scikit_posthocs.posthoc_wilcoxon(list(table), p_adjust="holm").to_numpy()
+    reference = posthocs.posthoc_wilcoxon(list(table), p_adjust="holm").to_numpy()
     for pair in wilcoxon_holm(table):
         assert pair.holm == pytest.approx(reference[pair.first, pair.second], abs=1e-9)
 
@@ -135,28 +177,3 @@ def test_the_smallest_possible_p_of_wilcoxon() -> None:
     table = np.arange(3)[:, None] * np.array([1.0, 1.1, 1.2, 1.3, 1.4, 1.5])
     assert min(pair.holm for pair in wilcoxon_holm(table)) == pytest.approx(smallest_wilcoxon(6, 3))
     assert smallest_wilcoxon(6, 153) == 1.0
-
-
-def test_the_bootstrap() -> None:
-    values = [[[1.0, 3.0], [10.0, 12.0]], [[5.0], [5.0]]]
-    draws = bootstrap_averages(values, np.random.default_rng(0), draws=4000)
-    assert draws[:, 0].mean() == pytest.approx(6.5, abs=0.2)
-    assert (draws[:, 1] == 5).all()
-    assert draws[:, 0].min() == 1.0
-    assert draws[:, 0].max() == 12.0
-    low, high = interval(draws[:, 0])
-    assert 1 <= low < 6.5 < high <= 12
-    seeds = bootstrap_averages(values, np.random.default_rng(0), draws=4000, datasets=False)
-    assert set(np.unique(seeds[:, 0])) == {5.5, 6.0, 6.5, 7.0, 7.5}
-    again = bootstrap_averages(values, np.random.default_rng(0), draws=4000)
-    assert (draws == again).all()
-
-
-def test_the_bootstrap_allows_uneven_seeds_and_refuses_missing_ones() -> None:
-    draws = bootstrap_averages(
-        [[[1.0, 2.0, 3.0], [7.0]]], np.random.default_rng(0), draws=500, datasets=False
-    )
-    assert (draws >= 4).all()
-    assert (draws <= 5).all()
-    with pytest.raises(FarshoreError, match="at least one seed"):
-        bootstrap_averages([[[1.0], []]], np.random.default_rng(0))
