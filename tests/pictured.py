@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
-from farshore.report.figures.runs import Shown, mark_selected
+import pandas as pd
+
+from farshore.results.frame import frame_of_results
+from farshore.results.select import select
 from farshore.runs import catalog
 from farshore.runs.result import Result, TargetScores
 from farshore.runs.run import Run
@@ -24,6 +28,8 @@ def result(
     memory: int = 100,
     settings: dict[str, Any] | None = None,
     name: str = "va",
+    scores: dict[str, float] | None = None,
+    confusion: list[list[int]] | None = None,
     **run: Any,
 ) -> Result:
     """A result with the score `target` on the target and `source` on all sources at the end."""
@@ -31,11 +37,11 @@ def result(
     stages = [
         [source - 0.1 * (after < of) for of in range(len(order))] for after in range(len(order))
     ]
-    scores = TargetScores(
+    on_target = TargetScores(
         name=name,
         rows=10,
-        scores={"accuracy": target, "macro_f1": target},
-        confusion=[],
+        scores={"accuracy": target, "macro_f1": target, **(scores or {})},
+        confusion=confusion or [],
         opened_at="",
         weights="",
     )
@@ -64,7 +70,7 @@ def result(
         if done
         else {"train": [], "validation": []},
         stages=list(order) if done else [],
-        target=scores if done else None,
+        target=on_target if done else None,
         seconds={"total": 1.0, "training": 0.5},
         step_milliseconds=[1.0, 2.0, 3.0] if done else [],
         memory_bytes=0,
@@ -75,10 +81,23 @@ def result(
     )
 
 
-def shown(*results: Result, experiment: str = "toy", trials: int = 1) -> list[Shown]:
-    """Runs of one experiment; every `trials` consecutive results have the same seed."""
-    runs = [
-        Shown(f"run {index}", result, experiment, seed=index // trials, trial=index % trials)
-        for index, result in enumerate(results)
-    ]
-    return mark_selected(runs)
+def shown(*results: Result, experiment: str = "toy", trials: int = 1) -> pd.DataFrame:
+    """The frame of one experiment.
+
+    Every `trials` results of a method on the same target in the same order have the same seed.
+    """
+    counts: Counter[tuple[Any, ...]] = Counter()
+    named = []
+    for index, made in enumerate(results):
+        target = made.target.name if made.target is not None else ""
+        key = made.run.method, made.title, tuple(made.sources), target
+        seed, trial = divmod(counts[key], trials)
+        counts[key] += 1
+        planned = {"experiment": experiment, "seed": seed, "trial": trial}
+        named.append((f"{experiment} {index}", made, {"planned": planned}))
+    return select(frame_of_results(named))
+
+
+def together(*frames: pd.DataFrame) -> pd.DataFrame:
+    """The frame of several experiments."""
+    return pd.concat(frames, ignore_index=True)

@@ -91,7 +91,7 @@ def text_of(html: str) -> str:
 def test_the_page_loads_nothing_and_its_links_have_targets() -> None:
     html = page(
         Report("a title", (printed_table("main"),)),
-        draw_all(shown(result(), result("finetune")), PAPER),
+        draw_all(shown(result(), result("finetune")), Path("runs")),
         source="runs",
     )
     read = Reader(html)
@@ -112,7 +112,7 @@ def test_a_page_without_figures_has_no_plotting_script() -> None:
 
 
 def test_names_of_users_are_escaped_everywhere() -> None:
-    drawings = draw_all(shown(result(order=(HOSTILE, "b"), name=HOSTILE)), PAPER)
+    drawings = draw_all(shown(result(order=(HOSTILE, "b"), name=HOSTILE)), Path("runs"))
     hostile = Report(
         HOSTILE,
         (replace(table(HOSTILE), remarks=(HOSTILE,), about=HOSTILE),),

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from reporting import BOTH, NUMBERS, filled
 from sweeping import EXPERIMENTS, experiment, swept
 
 from farshore.cli.app import main
-from farshore.report.figures.reading import read_runs
-from farshore.report.figures.runs import plain
+from farshore.report.figures.comparable import comparable, finished
+from farshore.results.collect import collect
 from farshore.runs.plan.experiment import make_book
 from farshore.runs.plan.record import record_experiment
 
@@ -85,32 +86,18 @@ def test_a_figure_alone_as_page_numbers_and_json(command, runs: Path, tmp_path: 
 
 
 def test_the_diagram_of_ranks_alone(command, tmp_path: Path) -> None:
-    toy = experiment(
-        part={
-            "benchmarks": ["heart-hospitals", "rotated-digits"],
-            "methods": ["er", "finetune", "si"],
-        },
-        search={"trials": 1, "seeds": 1},
-    )
-    swept(toy, tmp_path)
-    record_experiment(toy, tmp_path, make_book(EXPERIMENTS / "none.yaml"))
+    filled(tmp_path, experiment(part=BOTH), lambda entry: NUMBERS[entry.run.method])
+    words = ("report", tmp_path, "--figure", "critical-difference", "-o")
     for ending in ("svg", "csv"):
-        assert (
-            command(
-                "report",
-                tmp_path,
-                "--figure",
-                "critical-difference",
-                "-o",
-                tmp_path / f"ranks.{ending}",
-            )[0]
-            == 0
-        )
+        assert command(*words, tmp_path / f"ranks.{ending}")[0] == 0
     assert (tmp_path / "ranks.svg").read_text().startswith("<svg")
-    assert set(pd.read_csv(tmp_path / "ranks.csv")["method"]) == {"er", "finetune", "si"}
-    code, _, err = command(
-        "report", tmp_path, "--figure", "critical-difference", "-o", tmp_path / "ranks.html"
-    )
+    ranks = pd.read_csv(tmp_path / "ranks.csv")
+    assert dict(zip(ranks["method"], ranks["mean_rank"], strict=True)) == {
+        "cl-coral": 1.0,
+        "er": 2.0,
+        "finetune": 3.0,
+    }
+    code, _, err = command(*words, tmp_path / "ranks.html")
     assert (code, "end it in .svg, .csv" in err) == (2, True)
 
 
@@ -131,7 +118,7 @@ def test_wrong_input_is_one_clear_line(command, runs: Path, tmp_path: Path) -> N
         ((runs, "--figure", "umap", "-o", tmp_path / "a.html"), "unknown figure 'umap'"),
         (
             (runs, "--figure", "critical-difference", "-o", tmp_path / "a.svg"),
-            "it needs a table with ranks over at least two data sets",
+            "it needs ranks of at least three methods",
         ),
         ((runs, "--figure", "orders", "-o", "figure.png"), "end it in .html, .csv, .json"),
         ((runs, "-o", blocked / "report.md"), "cannot be written"),
@@ -188,11 +175,9 @@ def test_figures_show_all_runs_of_a_comparison_from_any_command(command, tmp_pat
     assert command("run", "heart-hospitals", "er", "--steps", 2, "--out", tmp_path)[0] == 0
     assert command(*COMPARE, "--methods", "er", "--seeds", 2, "--runs", tmp_path)[0] == 0
     for only in (None, "compare-heart-hospitals"):
-        runs = plain(read_runs(tmp_path, experiment=only))
-        assert [(run.experiment, run.seed) for run in sorted(runs, key=lambda run: run.seed)] == [
-            ("compare-heart-hospitals", 0),
-            ("compare-heart-hospitals", 1),
-        ]
+        runs = comparable(finished(collect(tmp_path, only).frame, tmp_path))
+        assert set(runs["experiment"]) == {"compare-heart-hospitals"}
+        assert sorted(runs["seed"]) == [0, 1]
 
 
 def test_compare_without_plotly_says_how_to_install_it_and_keeps_its_results(

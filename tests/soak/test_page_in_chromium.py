@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from browsing import browser
 from demonstrated import demo_score
 from made_sites import Made, make_sites
 from papers_own import printed_table
-from pictured import SOURCES, result, shown
+from pictured import SOURCES, result, shown, together
 from reporting import filled
 from safetensors.torch import save_file
 from sweeping import EXPERIMENTS, experiment, swept
@@ -23,7 +24,6 @@ from farshore.cli.demo import demo, plan_demo
 from farshore.report.build import build_report
 from farshore.report.conditions import conditions
 from farshore.report.figures import FIGURES, draw_all
-from farshore.report.figures.runs import Shown, mark_selected
 from farshore.report.overlap import project
 from farshore.report.page import page
 from farshore.report.page_ranking import GUESSING
@@ -34,6 +34,7 @@ from farshore.report.write import write_report
 from farshore.runs.plan.experiment import make_book, read_experiment
 from farshore.runs.plan.record import record_experiment
 from farshore.runs.plan.select import select_methods
+from farshore.runs.store.folder import FEATURES
 
 __all__ = ["browser"]
 pytestmark = pytest.mark.soak
@@ -43,7 +44,7 @@ DRAWN = "html[data-drawn=yes]"
 LARGEST = 1_500_000
 
 
-def all_runs(folder: Path) -> list[Shown]:
+def all_runs(folder: Path) -> pd.DataFrame:
     """Runs with data for every figure."""
     methods = ("finetune", "agem", "er", "cl-coral", "naive-cl-coral")
     plain = shown(
@@ -70,31 +71,23 @@ def all_runs(folder: Path) -> list[Shown]:
         result("cl-mmd", settings={"penalty_weight": 10.0**exponent, "alignment_weight": 1.0})
         for exponent in range(4)
     ]
-    sensitive = mark_selected(
-        [Shown(f"s {index}", run, "sensitivity", 0, 0) for index, run in enumerate(varied)]
-    )
+    sensitive = shown(*varied, experiment="sensitivity").assign(seed=0)
     generator = torch.Generator().manual_seed(0)
     tensors = {}
     for name in ("source 1 a", f"source 2 {HOSTILE}", "target t"):
         tensors[f"{name} features"] = torch.randn(6, 3, generator=generator)
         tensors[f"{name} labels"] = torch.arange(6) % 2
-    save_file(tensors, folder / "features.safetensors")
-    with_features = [
-        Shown(
-            "f",
-            result("cl-coral", order=(HOSTILE, "b")),
-            "features",
-            features=folder / "features.safetensors",
-        )
-    ]
-    return [*plain, *trials, *smaller, *reordered, *sensitive, *with_features]
+    with_features = shown(result("cl-coral", order=(HOSTILE, "b")), experiment="features")
+    (folder / with_features["run"].iloc[0]).mkdir()
+    save_file(tensors, folder / with_features["run"].iloc[0] / FEATURES)
+    return together(plain, trials, smaller, reordered, sensitive, with_features)
 
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The paper's main table as if it were ours, with every figure."""
     folder = tmp_path_factory.mktemp("page")
-    drawings = draw_all(all_runs(folder), PAPER)
+    drawings = draw_all(all_runs(folder), folder)
     assert [drawing.name for drawing in drawings] == list(FIGURES)
     provenance = Provenance(
         (("version", "1"),),

@@ -123,7 +123,7 @@ def page(
 
 def _opening(report: Report, overlay: Overlay) -> Opening | None:
     """The first screen; None if no table is about scores on the target."""
-    from .figures.scores import drawing
+    from .contest_scores import drawing
 
     table = report.main_table
     if table is None or table.contest is None:
@@ -205,12 +205,26 @@ def page_file(name: str) -> str:
 
 
 def _table(shown: PageTable, markup: Any) -> ShownTable:
+    from ..results import data_sets
     from .figures.critical_difference import svg
 
     significance = shown.table.significance
     if significance is None:
         return ShownTable(shown)
-    diagram = svg(significance)
+    labels = {name: significance.labels.get(name, name) for name in significance.mean_ranks}
+    diagram = svg(
+        data_sets.Significance(
+            datasets=significance.datasets,
+            mean_ranks={labels[name]: rank for name, rank in significance.mean_ranks.items()},
+            friedman=None,
+            critical=significance.critical_difference,
+            cliques=tuple(
+                tuple(labels[name] for name in clique) for clique in significance.cliques
+            ),
+            pairs=(),
+            sentences=(),
+        )
+    )
     return ShownTable(
         shown,
         markup(diagram) if diagram else None,

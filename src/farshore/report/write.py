@@ -8,6 +8,9 @@ from pathlib import Path
 from ..base.files import write_output
 from ..data.tables.spreadsheet import as_csv_text
 from ..errors import FarshoreError
+from ..results.collect import collect
+from ..results.select import main_runs
+from ..results.verdict import judge
 from . import printed
 from .build import build_report
 from .overlay import NO_OVERLAY, Overlay
@@ -33,12 +36,11 @@ def write_report(
     report = build_report(runs, overlay, experiment=experiment)
     if out.suffix == ".html":
         from .figures import draw_all
-        from .figures.reading import read_runs
         from .page import page
 
-        shown = read_runs(runs, experiment=experiment)
-        source = _typed(runs, experiment)
-        text = page(report, draw_all(shown, overlay), source=source, overlay=overlay)
+        collected = collect(runs, experiment)
+        drawings = draw_all(collected.frame, collected.folder)
+        text = page(report, drawings, source=_typed(runs, experiment), overlay=overlay)
     else:
         text = printed.FORMS[out.suffix](report)
     write_output(out, text.encode())
@@ -54,9 +56,8 @@ def write_figure(
     runs: Path, name: str, out: Path, *, paper: bool = True, experiment: str | None = None
 ) -> None:
     """Write one figure as a page, as CSV or as plotly's JSON; the rank diagram as SVG or CSV."""
-    overlay = choose_overlay(paper=paper)
     if name == DIAGRAM:
-        write_output(out, _diagram(runs, out, overlay, experiment).encode())
+        write_output(out, _diagram(runs, out, experiment).encode())
         return
     if out.suffix not in FIGURE_FORMS:
         raise FarshoreError(
@@ -65,18 +66,12 @@ def write_figure(
     from .page import needed
 
     needed()
-    from .figures import SCORES, check_figure, draw_one, draw_scores
-    from .figures.reading import read_runs
+    from .figures import check_figure, draw_one
     from .page import figure_data, page
 
     check_figure(name)
-    # Raises the report's error for an empty folder.
-    report = build_report(runs, overlay, experiment=experiment)
-    drawing = (
-        draw_scores(report, overlay)
-        if name == SCORES
-        else draw_one(name, read_runs(runs, experiment=experiment), overlay)
-    )
+    collected = collect(runs, experiment)
+    drawing = draw_one(name, collected.frame, collected.folder)
     if out.suffix == ".csv":
         text = as_csv_text(drawing.frame)
     elif out.suffix == ".json":
@@ -91,8 +86,8 @@ def _typed(runs: Path, experiment: str | None) -> str:
     return shlex.join([str(runs), *(["--experiment", experiment] if experiment else [])])
 
 
-def _diagram(runs: Path, out: Path, overlay: Overlay, experiment: str | None) -> str:
-    """The critical-difference diagram of the folder's largest table."""
+def _diagram(runs: Path, out: Path, experiment: str | None) -> str:
+    """The critical-difference diagram of the folder's main experiment."""
     if out.suffix not in DIAGRAM_FORMS:
         raise FarshoreError(
             f"--out {str(out)!r} is not allowed for this figure: end it in "
@@ -103,5 +98,5 @@ def _diagram(runs: Path, out: Path, overlay: Overlay, experiment: str | None) ->
     needed()
     from .figures.critical_difference import diagram
 
-    frame, drawn = diagram(build_report(runs, overlay, experiment=experiment))
+    frame, drawn = diagram(judge(main_runs(collect(runs, experiment).frame)).significance)
     return drawn if out.suffix == ".svg" else as_csv_text(frame)

@@ -2,92 +2,61 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 import pandas as pd
 import plotly.graph_objects as go
 
-from ..names import method_group, methods_in_order
-from ..overlay import Overlay
-from .runs import Shown, average, describe, plain
-from .shape import Drawing, View, canvas, data_set, text
+from ...results.conditions import conditions
+from ...results.summary import rank
+from ...runs.result import Result
+from .comparable import OF_ROW, comparable, estimates
+from .shape import Drawing, View, canvas, places, text
 
 NAME = "accuracy-matrix"
 TITLE = "Scores after each domain"
+NEEDS = "runs over at least two domains"
 # From low to high, without a bright middle, so that the numbers stay readable.
 SCALE = [[0.0, "#fbf3e4"], [0.35, "#c9dcc0"], [0.7, "#6ba58f"], [1.0, "#1f5f6b"]]
+CELL = ["stage", "learned", "position", "domain", "unseen_target"]
 
 
-def collect(runs: Sequence[Shown]) -> pd.DataFrame:
-    """One row per data set, method, stage and scored domain.
+def collect(runs: pd.DataFrame) -> pd.DataFrame:
+    """One row per data set, target, method, stage and scored domain.
 
     Scores are means over the seeds on validation rows; the target is scored after the last stage.
     """
-    scores: dict[tuple[str, str, int, str, int, str, bool], list[float | None]] = defaultdict(list)
-    for run in plain(runs):
-        matrix = run.result.matrices["validation"]
-        stages = run.result.stages or list(run.result.sources[: len(matrix)])
-        for number, (stage, row) in enumerate(zip(stages, matrix, strict=False)):
-            for position, (domain, score) in enumerate(zip(run.result.sources, row, strict=True)):
-                scores[
-                    (run.benchmark, run.method, number + 1, stage, position, domain, False)
-                ].append(score)
-        if run.result.target is not None and matrix:
-            key = (
-                run.benchmark,
-                run.method,
-                len(matrix),
-                stages[-1],
-                len(run.result.sources),
-                run.result.target.name,
-                True,
-            )
-            scores[key].append(run.result.target_score)
-    rows = []
-    for (benchmark, method, number, learned, position, domain, unseen), values in scores.items():
-        rows.append(
-            {
-                "benchmark": benchmark,
-                "method": method,
-                "stage": number,
-                "learned": learned,
-                "position": position,
-                "domain": domain,
-                "unseen_target": unseen,
-                "score": average(values)[0],
-            }
-        )
-    return pd.DataFrame(rows)
+    cells = [(index, *cell) for index, result in runs["result"].items() for cell in _cells(result)]
+    known = runs[[*OF_ROW, "last_source", "order", "seed"]]
+    lines = pd.DataFrame(cells, columns=["of", *CELL, "score"]).join(known, on="of")
+    frame = estimates(lines, [*OF_ROW, *CELL], "score")
+    return frame.drop(columns=["standard_error", "unit"]) if len(frame) else frame
+
+
+def _cells(result: Result) -> Iterator[tuple[int, str, int, str, bool, float | None]]:
+    matrix = result.matrices["validation"]
+    stages = result.stages or list(result.sources[: len(matrix)])
+    for number, (stage, row) in enumerate(zip(stages, matrix, strict=False), start=1):
+        for position, (domain, score) in enumerate(zip(result.sources, row, strict=True)):
+            yield number, stage, position, domain, False, score
+    if result.target is not None and matrix:
+        last = len(matrix), stages[-1], len(result.sources)
+        yield *last, result.target.name, True, result.target_score
 
 
 def draw(frame: pd.DataFrame) -> go.Figure:
     """Stages from top to bottom, domains from left to right, the unseen target last."""
-    stages = frame.drop_duplicates("stage").sort_values("stage")
-    figure = canvas(x="scored on", y="after learning", height=130 + 46 * len(stages), legend=False)
-    domains = frame.drop_duplicates("position").sort_values("position")
-    names = [
-        f"{text(name)} (unseen)" if unseen else text(name)
-        for name, unseen in zip(domains["domain"], domains["unseen_target"], strict=True)
-    ]
-    scores = {
-        (stage, position): score
-        for stage, position, score in zip(
-            frame["stage"], frame["position"], frame["score"], strict=True
-        )
-    }
-    table = [
-        [_percent(scores.get((stage, position))) for position in domains["position"]]
-        for stage in stages["stage"]
-    ]
+    table = (100 * frame.pivot(index="stage", columns="position", values="score")).round(2)
+    stages = dict(zip(frame["stage"], frame["learned"], strict=True))
+    domains = dict(zip(frame["position"], frame["domain"], strict=True))
+    unseen = set(frame.loc[frame["unseen_target"], "position"])
+    scores = [[None if pd.isna(score) else score for score in row] for row in table.to_numpy()]
+    figure = canvas(x="scored on", y="after learning", height=130 + 46 * len(table), legend=False)
     figure.add_heatmap(
-        x=names,
-        y=[
-            f"{stage}. {text(name)}"
-            for stage, name in zip(stages["stage"], stages["learned"], strict=True)
-        ],
-        z=table,
-        text=[["" if score is None else f"{score:.0f}" for score in row] for row in table],
+        x=[text(domains[at]) + (" (unseen)" if at in unseen else "") for at in table.columns],
+        y=[f"{stage}. {text(stages[stage])}" for stage in table.index],
+        z=scores,
+        text=[["" if score is None else f"{score:.0f}" for score in row] for row in scores],
         texttemplate="%{text}",
         zmin=0,
         zmax=100,
@@ -103,39 +72,32 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def _percent(score: float | None) -> float | None:
-    return None if score is None or pd.isna(score) else round(100 * score, 2)
-
-
-def _best(frame: pd.DataFrame, methods: Sequence[str]) -> str:
-    """The continual method with the best target score; other kinds have seen more data."""
-    target = frame[
-        frame["unseen_target"]
-        & frame["method"].map(lambda name: method_group(name)[1] == "continual")
-    ]
-    target = target.dropna(subset=["score"])
-    return str(target.sort_values("score")["method"].iloc[-1]) if len(target) else methods[0]
-
-
-def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
-    """The figure, if a run learned several domains; the method with the best target is first."""
+def drawing(runs: pd.DataFrame) -> Drawing | None:
+    """The figure, if a run learned several domains; the first of the ranking is shown first."""
+    runs = comparable(runs)
     frame = collect(runs)
     if frame.empty or frame["stage"].max() < 2:
         return None
+    leaders = {name: _leader(part) for name, part in places(runs)}
     says = (
         "Each line shows the scores on all sources' validation rows after one more domain was "
         "learned. Below the diagonal are past domains, above it future ones; the last column is "
         "the unseen target."
     )
-    views = []
-    for benchmark in frame["benchmark"].unique():
-        of_benchmark = frame[frame["benchmark"] == benchmark]
-        methods = methods_in_order(of_benchmark["method"])
-        best = _best(of_benchmark, methods)
-        for method in sorted(methods, key=lambda name: name != best):
-            of_method = of_benchmark[of_benchmark["method"] == method]
-            label = overlay.label(method) + (
-                " (best here)" if method == best and len(methods) > 1 else ""
-            )
-            views.append(View(label, draw(of_method), of=data_set(benchmark, overlay)))
-    return Drawing(NAME, TITLE, says, views, frame, shows=describe(plain(runs)))
+    shown = [
+        view for name, part in places(frame) for view in _views(name, part, leaders.get(name, ""))
+    ]
+    return Drawing(NAME, TITLE, says, shown, frame, shows=conditions(runs))
+
+
+def _leader(runs: pd.DataFrame) -> str:
+    """The first of the ranking at a place; a method that lacks a score is not ranked."""
+    return next((each.row for each in rank(runs[runs["complete"]]).ranked), "")
+
+
+def _views(place: str, frame: pd.DataFrame, leader: str) -> Iterator[View]:
+    """One picture per method at a place, the leader first."""
+    methods = list(frame["method"].unique())
+    for method in sorted(methods, key=lambda name: name != leader):
+        label = f"{method} (best here)" if method == leader and len(methods) > 1 else method
+        yield View(label, draw(frame[frame["method"] == method]), of=place)

@@ -4,38 +4,33 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Callable
 
 import pandas as pd
 
 from ...errors import FarshoreError
-from ..table import Report, Significance
+from ...results.data_sets import Significance
 
 NAME = "critical-difference"
 WIDTH, LEFT, RIGHT = 960, 190, 770
 LINE, TOP, STEP = 20, 64, 9
 
 
-def diagram(report: Report) -> tuple[pd.DataFrame, str]:
-    """The mean ranks of the largest table with a diagram, and the diagram."""
-    tables = sorted(report.tables, key=lambda table: -len(table.rows) * len(table.columns))
-    diagrams = [
-        (table.significance, drawn)
-        for table in tables
-        if table.significance is not None and (drawn := svg(table.significance))
-    ]
-    if not diagrams:
+def diagram(test: Significance | None) -> tuple[pd.DataFrame, str]:
+    """The mean ranks of the methods, and the diagram."""
+    drawn = svg(test) if test is not None else None
+    if test is None or drawn is None:
         raise FarshoreError(
-            f"these runs have no data for the figure {NAME}: it needs a table with ranks over at "
-            "least two data sets"
+            f"these runs have no data for the figure {NAME}: it needs ranks of at least three "
+            "methods that do better than guessing over at least two data sets"
         )
-    ranks = sorted(diagrams[0][0].mean_ranks.items(), key=lambda pair: pair[1])
-    return pd.DataFrame(ranks, columns=["method", "mean_rank"]), diagrams[0][1]
+    return pd.DataFrame(test.mean_ranks.items(), columns=["method", "mean_rank"]), drawn
 
 
 def svg(test: Significance) -> str | None:
     """An SVG in the text's colour, readable in light and dark; None if there was no test."""
     ranks = sorted(test.mean_ranks.items(), key=lambda pair: (pair[1], pair[0]))
-    if test.critical_difference is None or len(ranks) < 2:
+    if test.critical is None:
         return None
     low, high = math.floor(ranks[0][1]), math.ceil(ranks[-1][1])
     low, high = (low, high) if high > low else (low, low + 1)
@@ -43,13 +38,12 @@ def svg(test: Significance) -> str | None:
     def at(rank: float) -> float:
         return LEFT + (RIGHT - LEFT) * (rank - low) / (high - low)
 
-    bars = [clique for clique in test.cliques if len(clique) > 1]
-    below = TOP + STEP * len(bars) + 16
+    below = TOP + STEP * len(test.cliques) + 16
     half = math.ceil(len(ranks) / 2)
     height = below + LINE * max(half, len(ranks) - half) + 8
-    parts = [_axis(low, high, at), _scale(test.critical_difference, high - low)]
-    for index, clique in enumerate(bars):
-        members = [test.mean_ranks[name] for name in clique if name in test.mean_ranks]
+    parts = [_axis(low, high, at), _scale(test.critical, high - low)]
+    for index, clique in enumerate(test.cliques):
+        members = [test.mean_ranks[name] for name in clique]
         y = TOP + STEP * (index + 1)
         parts.append(
             f'<line class="bar" x1="{at(min(members)) - 4:.1f}" y1="{y}" '
@@ -59,7 +53,7 @@ def svg(test: Significance) -> str | None:
         left = index < half
         y = below + LINE * (index if left else len(ranks) - 1 - index)
         end, anchor = (LEFT - 18, "end") if left else (RIGHT + 18, "start")
-        label = html.escape(test.labels.get(name, name))
+        label = html.escape(name)
         parts.append(
             f'<polyline class="stem" points="{at(rank):.1f},{TOP} {at(rank):.1f},{y} {end},{y}"/>'
         )
@@ -88,7 +82,7 @@ def svg(test: Significance) -> str | None:
     )
 
 
-def _axis(low: int, high: int, at) -> str:  # type: ignore[no-untyped-def]
+def _axis(low: int, high: int, at: Callable[[float], float]) -> str:
     """The axis of ranks with numbers, the best on the left."""
     step = max(1, math.ceil((high - low) / 10))
     parts = [f'<line x1="{at(low):.1f}" y1="{TOP}" x2="{at(high):.1f}" y2="{TOP}"/>']

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from pathlib import Path
 
 import pandas as pd
 import plotly.graph_objects as go
 
+from ...results.conditions import conditions
 from ..colours import SERIES
-from ..names import methods_in_order
 from ..overlap import Overlap, measure, project, read_features
-from ..overlay import Overlay
-from .runs import Shown, describe
-from .shape import Drawing, View, canvas, data_set, text
+from .comparable import PLACE
+from .shape import Drawing, View, canvas, places, text
 
 NAME = "features"
 TITLE = "Features of sources and target"
+NEEDS = "runs that saved their features"
 TARGET_COLOUR = "#d7263d"
 
 
@@ -61,12 +61,12 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def points(run: Shown) -> tuple[pd.DataFrame, Overlap, str] | None:
+def points(path: Path) -> tuple[pd.DataFrame, Overlap, str] | None:
     """The features of a run in a plane, their overlap, and the projection's name.
 
-    None if no features were saved or they are damaged.
+    None if they are damaged.
     """
-    saved = read_features(run.features) if run.features is not None else None
+    saved = read_features(path)
     if saved is None:
         return None
     frame = saved.frame()
@@ -75,34 +75,24 @@ def points(run: Shown) -> tuple[pd.DataFrame, Overlap, str] | None:
     return frame, measure(saved), projection
 
 
-def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
-    """The figure, if features were saved; one run per method and data set."""
-    chosen: dict[tuple[str, str], Shown] = {}
-    for run in runs:
-        key = (run.benchmark, run.method)
-        if (
-            run.features is not None
-            and run.result.status == "done"
-            and (key not in chosen or (run.selected and not chosen[key].selected))
-        ):
-            chosen[key] = run
-    views, frames, projections = [], [], set()
-    for benchmark in dict.fromkeys(name for name, _ in chosen):
-        for method in methods_in_order(name for of, name in chosen if of == benchmark):
-            projected = points(chosen[(benchmark, method)])
+def drawing(runs: pd.DataFrame) -> Drawing | None:
+    """The figure, if features were saved; one run per data set, target and method."""
+    runs = runs[runs["features"] != ""].sort_values("selected", ascending=False, kind="stable")
+    runs = runs.drop_duplicates([*PLACE, "row"]).sort_index().assign(selected=True)
+    shown, frames, projections = [], [], set()
+    for place, part in places(runs):
+        for run in part.to_dict("records"):
+            projected = points(Path(run["features"]))
             if projected is not None:
                 frame, overlap, projection = projected
                 projections.add(projection)
-                views.append(
-                    View(
-                        overlay.label(method),
-                        draw(frame),
-                        of=data_set(benchmark, overlay),
-                        note=overlap.sentence(),
+                shown.append(View(run["row"], draw(frame), of=place, note=overlap.sentence()))
+                frames.append(
+                    frame.assign(
+                        benchmark=run["benchmark"], target_name=run["target"], method=run["row"]
                     )
                 )
-                frames.append(frame.assign(benchmark=benchmark, method=method))
-    if not views:
+    if not shown:
         return None
     says = (
         "Features that the frozen model computes for every source (validation rows) and for the "
@@ -111,11 +101,5 @@ def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
         "classifier tries to predict the domain: the closer its accuracy is to chance, the less "
         "the features reveal where a row comes from."
     )
-    return Drawing(
-        NAME,
-        TITLE,
-        says,
-        views,
-        pd.concat(frames, ignore_index=True),
-        shows=describe(list(chosen.values())),
-    )
+    numbers = pd.concat(frames, ignore_index=True)
+    return Drawing(NAME, TITLE, says, shown, numbers, shows=conditions(runs))

@@ -2,64 +2,42 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
-
 import pandas as pd
 import plotly.graph_objects as go
 
-from ..names import groups_in_order
-from ..overlay import Overlay
-from .runs import Shown, average, describe, plain
-from .shape import Drawing, View, canvas, data_set, errors, group_name
+from ...results.conditions import conditions
+from ...results.summary import unit_of
+from ..colours import fill, line
+from .comparable import comparable, error_bars, estimates
+from .shape import Drawing, View, canvas, errors, text
 
 NAME = "in-domain"
 TITLE = "Performance on the sources, by group"
+NEEDS = "methods of at least two groups"
 
 
-def collect(runs: Sequence[Shown]) -> pd.DataFrame:
-    """One row per group: mean and standard error over its methods and data sets.
-
-    The score of each method on each data set is a mean over seeds.
-    """
-    cells: dict[tuple[str, str, str], list[float | None]] = defaultdict(list)
-    for run in plain(runs):
-        if run.result.kind == "adaptation":  # its source score is that of the model it starts from
-            continue
-        cells[(run.group, run.method, run.benchmark)].append(run.result.source_score(2))
-    groups: dict[str, list[float]] = defaultdict(list)
-    methods: dict[str, set[str]] = defaultdict(set)
-    for (group, method, _), values in cells.items():
-        score, _ = average(values)
-        if score is not None:
-            groups[group].append(score)
-            methods[group].add(method)
-    rows = []
-    for group in groups_in_order(groups):
-        score, error = average(groups[group])
-        rows.append(
-            {
-                "group": group,
-                "source_score": score,
-                "standard_error": error,
-                "methods": len(methods[group]),
-            }
-        )
-    return pd.DataFrame(rows)
+def collect(runs: pd.DataFrame) -> pd.DataFrame:
+    """One row per group: the mean over its methods, with its standard error over units."""
+    # The source score of an adaptation is that of the model it starts from.
+    runs = runs[runs["kind"] != "adaptation"]
+    scores = [result.source_score(2) for result in runs["result"]]
+    runs = runs.assign(source_score=pd.Series(scores, index=runs.index, dtype=float))
+    methods = runs.groupby("group")["row"].nunique()
+    frame = estimates(runs, ["group"], "source_score", unit_of(runs))
+    return frame.assign(methods=frame["group"].map(methods)) if len(frame) else frame
 
 
-def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
-    """One bar per group, with whiskers."""
+def draw(frame: pd.DataFrame) -> go.Figure:
+    """One bar per group."""
     figure = canvas(x="on the sources, %", y="", height=110 + 38 * len(frame), legend=False)
-    groups = list(frame["group"])
     figure.add_bar(
-        y=[group_name(group, overlay) for group in groups],
+        y=[text(group) for group in frame["group"]],
         x=list(100 * frame["source_score"]),
         orientation="h",
-        error_x=errors(list(100 * frame["standard_error"])),
+        error_x=errors(frame["standard_error"]),
         marker={
-            "color": [overlay.fill(group) for group in groups],
-            "line": {"color": [overlay.line(group) for group in groups], "width": 1},
+            "color": [fill(group) for group in frame["group"]],
+            "line": {"color": [line(group) for group in frame["group"]], "width": 1},
         },
         customdata=list(frame["methods"]),
         hovertemplate="%{y}: %{x:.1f}% (%{customdata} methods)<extra></extra>",
@@ -68,25 +46,15 @@ def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
     return figure
 
 
-def _label(runs: Sequence[Shown], overlay: Overlay) -> str:
-    names = {run.benchmark for run in plain(runs)}
-    return data_set(names.pop(), overlay) if len(names) == 1 else f"{len(names)} data sets"
-
-
-def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
+def drawing(runs: pd.DataFrame) -> Drawing | None:
     """The figure, if at least two groups have scores."""
+    runs = comparable(runs)
     frame = collect(runs)
     if len(frame) < 2:
         return None
     says = (
-        "Scores on the domains that the methods were trained on (training rows, mean over "
-        "methods and data sets; whiskers: standard error). They say nothing about unseen domains."
+        "Scores on the domains that the methods were trained on (training rows, mean over the "
+        "methods of a group). They say nothing about unseen domains."
     )
-    return Drawing(
-        NAME,
-        TITLE,
-        says,
-        [View(_label(runs, overlay), draw(frame, overlay))],
-        frame,
-        shows=describe(plain(runs)),
-    )
+    view = View("", draw(frame), note=error_bars(frame))
+    return Drawing(NAME, TITLE, says, [view], frame, shows=conditions(runs))

@@ -2,96 +2,74 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
-
 import pandas as pd
 import plotly.graph_objects as go
 
-from ..names import method_group, methods_in_order
-from ..overlay import Overlay
-from .runs import Shown, average, describe, first_experiment
-from .shape import DASHES, Drawing, View, calm, canvas, data_set, errors, named
+from ...results.conditions import conditions
+from ...results.summary import metric_of, unit_of
+from .comparable import CONDITIONS, OF_ROW, PLACE, comparable, error_bars, estimates, everywhere
+from .shape import Drawing, View, calm, canvas, errors, line_style, on_target, text, views
 
 NAME = "memory"
 TITLE = "Less memory"
-ALL = "average over data sets"
+NEEDS = "runs of a method with more than one size of memory"
 
 
-def collect(runs: Sequence[Shown]) -> pd.DataFrame:
-    """One row per data set, method and memory size, for methods that ran with several sizes.
+def of_several_sizes(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs of methods that ran with several sizes; the largest one at a place is 100%.
 
-    The largest size is 100 %.
+    The row is the method alone; of several rows of a method with the same size, the first counts.
     """
-    chosen = _chosen(runs)
-    scores: dict[tuple[str, str, int, int], list[float | None]] = defaultdict(list)
-    for run in chosen:
-        scores[(run.benchmark, run.method, run.result.steps, run.result.memory)].append(
-            run.result.target_score
-        )
-    sizes: dict[tuple[str, str, int], set[int]] = defaultdict(set)
-    for benchmark, method, steps, memory in scores:
-        sizes[(benchmark, method, steps)].add(memory)
-    rows = []
-    for (benchmark, method, steps, memory), values in scores.items():
-        of_method = sizes[(benchmark, method, steps)]
-        score, error = average(values)
-        if len(of_method) > 1 and score is not None:
-            share = 100 * memory / max(of_method)
-            rows.append(
-                {
-                    "benchmark": benchmark,
-                    "method": method,
-                    "memory_rows": memory,
-                    "memory_percent": round(share, 1),
-                    "target_score_unseen": score,
-                    "standard_error": error,
-                }
-            )
-    return pd.DataFrame(rows)
+    same = [*PLACE, "method", *(name for name in CONDITIONS if name != "memory")]
+    runs = comparable(runs[runs.groupby(same)["memory"].transform("nunique") > 1], "memory")
+    first = runs.groupby([*same, "memory"])["row"].transform("first")
+    runs = runs[runs["row"] == first]
+    largest = runs.groupby(same)["memory"].transform("max")
+    return runs.assign(row=runs["method"], memory_percent=(100 * runs["memory"] / largest).round(1))
 
 
-def _chosen(runs: Sequence[Shown]) -> list[Shown]:
-    return first_experiment([run for run in runs if run.selected and run.listed])
+def collect(runs: pd.DataFrame) -> pd.DataFrame:
+    """One row per data set, target, method and memory size."""
+    sizes = {"memory": "memory_rows"}
+    by = [*OF_ROW, "memory", "memory_percent"]
+    return estimates(runs, by, "target_score_unseen").rename(columns=sizes)
 
 
-def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
-    """One line per method over the sizes; several data sets are averaged, without whiskers."""
-    figure = canvas(x="memory, of the full size", y="on the unseen target, %")
-    several = frame["benchmark"].nunique() > 1
-    lines_drawn: dict[str, int] = defaultdict(int)
-    for method in methods_in_order(frame["method"]):
-        group = method_group(method)[0]
-        of_method = frame[frame["method"] == method]
-        shares = sorted(of_method["memory_percent"].unique(), reverse=True)
-        means, spreads = [], []
-        for share in shares:
-            at = of_method[of_method["memory_percent"] == share]
-            score, _ = average(at["target_score_unseen"])
-            error = None if several else at["standard_error"].iloc[0]
-            means.append(100 * (score or 0.0))
-            spreads.append(None if error is None or pd.isna(error) else 100 * error)
+def draw(frame: pd.DataFrame) -> go.Figure:
+    """One line per method over the sizes."""
+    metric = metric_of(frame)
+    figure = canvas(x="memory, of the full size", y=on_target(metric))
+    for (group, method), part in frame.groupby(["group", "method"], sort=False):
+        part = part.sort_values("memory_percent", ascending=False)
+        members = frame.loc[frame["group"] == group, "method"].unique()
         figure.add_scatter(
-            x=[f"{share:g}%" for share in shares],
-            y=means,
-            error_y=errors(spreads),
-            name=named(method, overlay),
+            x=[f"{share:g}%" for share in part["memory_percent"]],
+            y=list(metric.scale * part["target_score_unseen"]),
+            error_y=errors(part["standard_error"], metric.scale),
+            name=text(method),
             mode="lines+markers",
-            line={
-                "color": overlay.line(group),
-                "width": 2,
-                "dash": DASHES[lines_drawn[group] % len(DASHES)],
-            },
-            hovertemplate=f"{named(method, overlay)}, memory %{{x}}: %{{y:.1f}}%<extra></extra>",
+            line=line_style(str(group), list(members).index(method)),
+            hovertemplate=f"{text(method)}, memory %{{x}}: %{{y:.1f}}{metric.unit}<extra></extra>",
         )
-        lines_drawn[group] += 1
     figure.update_xaxes(type="category")
     calm(figure)
     return figure
 
 
-def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
+def overall(runs: pd.DataFrame) -> list[View]:
+    """The means over several data sets or targets, of what ran at every one of them."""
+    unit = unit_of(runs)
+    runs = everywhere(runs.assign(metric=metric_of(runs).name), ["row", "memory_percent"])
+    if runs.empty or runs.groupby(PLACE).ngroups == 1:
+        return []
+    by = ["metric", "group", "row", "memory_percent"]
+    frame = estimates(runs, by, "target_score_unseen", unit)
+    return [View(f"mean over {unit}s", draw(frame), note=error_bars(frame))]
+
+
+def drawing(runs: pd.DataFrame) -> Drawing | None:
     """The figure, if a method ran with more than one memory size."""
+    runs = of_several_sizes(runs)
     frame = collect(runs)
     if frame.empty:
         return None
@@ -99,14 +77,5 @@ def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
         "How a smaller memory changes the score on the unseen target. Each line is a method, "
         "with its own search at each size."
     )
-    views = [
-        View(data_set(benchmark, overlay), draw(frame[frame["benchmark"] == benchmark], overlay))
-        for benchmark in frame["benchmark"].unique()
-    ]
-    if len(views) > 1:
-        complete = (
-            frame.groupby(["method", "memory_percent"])["benchmark"].transform("nunique")
-            == frame["benchmark"].nunique()
-        )
-        views = [View(ALL, draw(frame[complete], overlay)), *views] if complete.any() else views
-    return Drawing(NAME, TITLE, says, views, frame, shows=describe(_chosen(runs)))
+    shown = [*overall(runs), *views(frame, draw)]
+    return Drawing(NAME, TITLE, says, shown, frame, shows=conditions(runs))

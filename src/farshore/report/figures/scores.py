@@ -2,133 +2,128 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
 
-from ...runs.averages import mean
-from ..contest import Contest, Place, UnitKind, average, unit_kind
-from ..overlay import Overlay
-from ..ranking import RankedRow, Ranking
-from .shape import Drawing, View, canvas, text, transparent
+from ...results.select import observed
+from ...results.summary import Estimate, Ranking, Standing, Unit, guess_level, metric_of
+from ...results.verdict import UPPER_BOUND
+from ...results.words import several
+from ...tasks.metrics import Metric
+from ..colours import line
+from .comparable import estimates
+from .shape import WHISKER, Drawing, View, canvas, on_target, text, transparent
 
 NAME = "scores"
 TITLE = "Scores on the unseen target"
-REFERENCE = "#80868c"
+NEEDS = "a run with a score on the target"
+# Room beside the lowest and the highest score, as a share of the metric's scale.
+MARGIN = 0.03
 DOTS = {
-    UnitKind.DATASET: "data set",
-    UnitKind.TARGET: "target and order",
-    UnitKind.ORDER: "order of the sources",
-    UnitKind.SEED: "seed",
+    Unit.DATASET: "target and order of a data set",
+    Unit.TARGET: "target and order",
+    Unit.LAST_SOURCE: "order of the sources",
+    Unit.ORDER: "order of the sources",
+    Unit.SEED: "seed",
 }
+STYLES = {"Dotted": "dot", "Dashed": "dash"}
 
 
-def drawing(contest: Contest, ranking: Ranking, overlay: Overlay, shows: str) -> Drawing:
+def drawing(frame: pd.DataFrame, ranking: Ranking, shows: str) -> Drawing:
     """The figure. `shows` is the line with the conditions."""
-    rows = [row for row in ranking.rows if row.rank is not None] or list(ranking.rows)
-    lines = reference_lines(contest)
-    kind = unit_kind(contest)
-    interval = (
-        f" Bars are 95% intervals of the mean over {kind}s; the verdict does not compare them but "
-        "the methods pair by pair."
-        if any(row.half is not None for row in rows)
-        else ""
-    )
-    says = (
-        f"Methods by rank. The large mark is the mean, each small dot one {DOTS[kind]}.{interval} "
-        + " ".join(
-            f"{style} line: {words}, {value:.1f}%."
-            for (words, value), style in zip(lines.items(), ("Dotted", "Dashed"), strict=False)
+    metric = ranking.metric
+    numbers = collect(frame, ranking)
+    lines = reference_lines(frame, ranking)
+    dot, units = DOTS[ranking.unit], several(numbers["units"].max(), ranking.unit)
+    says = [f"Methods by rank. The large mark is the mean, each small dot one {dot}."]
+    if numbers["low"].notna().any():
+        says.append(
+            f"Bars are 95% intervals of the mean over {units}; the verdict does not compare them "
+            "but the methods pair by pair."
         )
-    )
-    return Drawing(
-        NAME,
-        TITLE,
-        says.strip(),
-        [View("", draw(contest, rows, overlay, lines))],
-        frame(contest, rows),
-        shows=shows,
-    )
+    for style, (words, value) in zip(STYLES, lines.items(), strict=False):
+        says.append(f"{style} line: {words}, {metric.text(value)}{metric.unit}.")
+    view = View("", draw(numbers, ranking, lines))
+    return Drawing(NAME, TITLE, " ".join(says), [view], numbers, shows=shows)
 
 
-def reference_lines(contest: Contest) -> dict[str, float]:
-    """The most frequent class and training on all sources at once, where they are known."""
-    lines: dict[str, float] = {}
-    shares = [share for facts in contest.facts.values() for share in facts.majority.values()]
-    if len(contest.datasets) == 1 and (share := mean(shares)) is not None:
-        lines["most frequent class"] = share
-    joint = next((one for one in contest.entrants if one.key == "joint"), None)
-    if joint is not None and (score := average(contest, joint)) is not None:
-        lines["all sources at once"] = score
+def _drawn(ranking: Ranking) -> list[tuple[Standing, Estimate]]:
+    """The ranked rows with their means; all rows if none is ranked."""
+    rows = ranking.ranked or ranking.standings
+    return [(each, each.estimate) for each in rows if each.estimate is not None]
+
+
+def collect(frame: pd.DataFrame, ranking: Ranking) -> pd.DataFrame:
+    """One row per dot: a method at a target in an order, or with a seed if only seeds differ."""
+    column = ranking.metric.name if ranking.metric.name in frame else "score"
+    runs = observed(frame).assign(score=lambda runs: runs[column].astype(float))
+    by = ["row", "benchmark", "target", "order", *(["seed"] if ranking.unit is Unit.SEED else [])]
+    dots = estimates(runs, by, "score").drop(columns=["standard_error", "unit", "units"])
+    rows = [
+        {
+            "rank": each.rank,
+            "method": each.row,
+            "mean": found.mean,
+            "low": found.low,
+            "high": found.high,
+            "unit": str(found.unit),
+            "units": found.units,
+            "guessing": each.guessing,
+        }
+        for each, found in _drawn(ranking)
+    ]
+    numbers = pd.DataFrame(rows).merge(dots, on="method")
+    return numbers[["rank", *dots, *(name for name in numbers if name not in ("rank", *dots))]]
+
+
+def reference_lines(frame: pd.DataFrame, ranking: Ranking) -> dict[str, float]:
+    """What always predicting the most frequent class and training on all sources at once score."""
+    lines = {}
+    level = guess_level(frame)
+    main = ranking.metric == metric_of(frame)
+    if main and level is not None and frame["benchmark"].nunique() == 1:
+        lines["always the most frequent class"] = level
+    joint = ranking.find(UPPER_BOUND)
+    if joint is not None and joint.estimate is not None:
+        lines["all sources at once"] = joint.estimate.mean
     return lines
 
 
-def frame(contest: Contest, rows: Sequence[RankedRow]) -> pd.DataFrame:
-    """One row per method, target and order."""
-    return pd.DataFrame(
-        {
-            "rank": row.rank,
-            "method": row.entrant.key,
-            "benchmark": place.dataset,
-            "target": place.target,
-            "order": place.sources,
-            "score": contest.score(row.entrant, place),
-            "mean": row.mean,
-            "half_interval": row.half,
-            "constant_predictor": row.constant,
-        }
-        for row in rows
-        for place in row.entrant.scores
-    )
-
-
-def draw(
-    contest: Contest, rows: Sequence[RankedRow], overlay: Overlay, lines: dict[str, float]
-) -> go.Figure:
+def draw(numbers: pd.DataFrame, ranking: Ranking, lines: dict[str, float]) -> go.Figure:
     """One line per method, the best on top."""
-    figure = canvas(x="on the unseen target, %", y="", height=130 + 34 * len(rows), legend=False)
-    labels = [_label(row) for row in rows]
-    single = unit_kind(contest) is UnitKind.SEED
-    shown = [row.mean for row in rows]
-    for row, label in zip(rows, labels, strict=True):
-        colour = overlay.line(row.entrant.group)
-        dots = _dots(contest, row, single)
-        shown += [score for _, score in dots]
+    metric, drawn = ranking.metric, _drawn(ranking)
+    figure = canvas(x=on_target(metric), y="", height=130 + 34 * len(drawn), legend=False)
+    labels = [_label(each) for each, _ in drawn]
+    hover = f"%{{x:.{metric.decimals}f}}{metric.unit}<extra></extra>"
+    for label, (each, found) in zip(labels, drawn, strict=True):
+        colour, dots = line(each.group), numbers[numbers["method"] == each.row]
         figure.add_scatter(
-            x=[score for _, score in dots],
+            x=list(metric.scale * dots["score"]),
             y=[label] * len(dots),
             mode="markers",
             marker={"color": transparent(colour, 0.45), "size": 7},
-            customdata=[words for words, _ in dots],
-            hovertemplate=f"{text(row.entrant.label)}, %{{customdata}}: %{{x:.1f}}%<extra></extra>",
+            customdata=[_words(dot) for dot in dots.to_dict("records")],
+            hovertemplate=f"{text(each.row)}, %{{customdata}}: {hover}",
         )
         figure.add_scatter(
-            x=[row.mean],
+            x=[metric.scale * found.mean],
             y=[label],
             mode="markers",
-            error_x={"visible": False}
-            if row.half is None
-            else {
-                "type": "data",
-                "symmetric": False,
-                # A score has no values below 0 or above 100.
-                "array": [min(row.half, 100 - row.mean)],
-                "arrayminus": [min(row.half, row.mean)],
-                "thickness": 2,
-                "width": 5,
-                "color": colour,
-            },
+            error_x=_interval(found, metric, colour),
             marker={
                 "color": colour,
                 "size": 13,
-                "symbol": "x-open" if row.constant else "diamond",
+                "symbol": "x-open" if each.guessing else "diamond",
             },
-            hovertemplate=f"{text(row.entrant.label)}, mean: %{{x:.1f}}%<extra></extra>",
+            hovertemplate=f"{text(each.row)}, mean: {hover}",
         )
-    _add_lines(figure, lines)
-    shown += lines.values()
-    figure.update_xaxes(range=[max(0.0, min(shown) - 3), min(100.0, max(shown) + 3)])
+    _add_lines(figure, {words: metric.scale * value for words, value in lines.items()})
+    shown = [*numbers["score"], *numbers["mean"], *lines.values()]
+    low, high = max(metric.low, min(shown) - MARGIN), min(metric.high, max(shown) + MARGIN)
+    figure.update_xaxes(range=[metric.scale * low, metric.scale * high])
     figure.update_yaxes(
         type="category", categoryorder="array", categoryarray=labels[::-1], showgrid=True
     )
@@ -136,36 +131,34 @@ def draw(
     return figure
 
 
-def _label(row: RankedRow) -> str:
-    number = f"{row.rank}. " if row.rank is not None else ""
-    return number + text(row.entrant.label) + (" (guessing)" if row.constant else "")
+def _label(each: Standing) -> str:
+    number = f"{each.rank}. " if each.rank is not None else ""
+    return number + text(each.row) + (" (guessing)" if each.guessing else "")
 
 
-def _dots(contest: Contest, row: RankedRow, single: bool) -> list[tuple[str, float]]:
-    """What each dot is, and its score: one per place, or per seed if there is one place."""
-    if single:
-        (place,) = row.entrant.scores
-        seeds = row.entrant.values(contest.metric[place.dataset]).get(place, {})
-        return [(f"seed {seed}", value) for seed, value in seeds.items()]
-    scores = [(place, contest.score(row.entrant, place)) for place in row.entrant.scores]
-    return [(_words(place), score) for place, score in scores if score is not None]
+def _words(dot: dict[Hashable, Any]) -> str:
+    seed = f", seed {dot['seed']}" if "seed" in dot else ""
+    return text(f"{dot['benchmark']}, target {dot['target']}, order {dot['order']}{seed}")
 
 
-def _words(place: Place) -> str:
-    return text(f"{place.dataset}, target {place.target}, order {place.sources}")
+def _interval(found: Estimate, metric: Metric, colour: str) -> dict[str, object]:
+    if found.low is None or found.high is None:
+        return {"visible": False}
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [metric.scale * (found.high - found.mean)],
+        "arrayminus": [metric.scale * (found.mean - found.low)],
+        "thickness": 2,
+        "width": 5,
+        "color": colour,
+    }
 
 
 def _add_lines(figure: go.Figure, lines: dict[str, float]) -> None:
     for index, (words, value) in enumerate(lines.items()):
-        figure.add_shape(
-            type="line",
-            x0=value,
-            x1=value,
-            y0=0,
-            y1=1,
-            yref="paper",
-            line={"color": REFERENCE, "width": 1.5, "dash": ("dot", "dash")[index]},
-        )
+        dash = list(STYLES.values())[index]
+        figure.add_vline(value, line={"color": WHISKER, "width": 1.5, "dash": dash})
         figure.add_annotation(
             x=value,
             y=1,
@@ -174,5 +167,5 @@ def _add_lines(figure: go.Figure, lines: dict[str, float]) -> None:
             yshift=17 * index,
             text=words,
             showarrow=False,
-            font={"size": 11, "color": REFERENCE},
+            font={"size": 11, "color": WHISKER},
         )

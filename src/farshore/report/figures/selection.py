@@ -2,55 +2,39 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+import math
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from ..names import groups_in_order, method_group
-from ..overlay import Overlay
-from .runs import Shown, describe
-from .shape import Drawing, View, canvas, data_set, group_name, named
+from ...results.conditions import conditions
+from ...results.summary import metric_of
+from ..colours import line
+from .comparable import OF_ROW
+from .shape import Drawing, View, canvas, on_target, places, text
 
 NAME = "selection"
 TITLE = "Does selection by the sources work?"
+NEEDS = "several trials per method, of which some were not selected"
 LEAST_TRIALS = 4
+SCORES = ["source_validation_score", "target_score_unseen"]
 
 
-def collect(runs: Sequence[Shown]) -> pd.DataFrame:
-    """One row per finished trial.
-
-    Diverged trials have no scores; adaptations are left out because they all start from one model.
-    """
-    rows = []
-    for run in runs:
-        source, target = run.result.source_score(1), run.result.target_score
-        if (
-            source is None
-            or target is None
-            or not np.isfinite([source, target]).all()
-            or run.result.kind == "adaptation"
-        ):
-            continue
-        rows.append(
-            {
-                "benchmark": run.benchmark,
-                "method": run.method,
-                "seed": run.seed,
-                "trial": run.trial,
-                "selected": run.selected,
-                "source_validation_score": source,
-                "target_score_unseen": target,
-            }
-        )
-    return pd.DataFrame(rows)
+def collect(runs: pd.DataFrame) -> pd.DataFrame:
+    """One row per finished trial; adaptations are left out because all start from one model."""
+    # A run of several experiments counts once, and as selected if one of them selected it.
+    selected = runs["selected"].astype(bool).groupby(runs["run"]).transform("any")
+    trials = runs.assign(selected=selected).drop_duplicates("run")
+    known = trials[SCORES].map(math.isfinite).all(axis=1)
+    trials = trials[known & (trials["kind"] != "adaptation")]
+    trials = trials[[*OF_ROW, "seed", "trial", "selected", *SCORES]]
+    return trials.rename(columns={"row": "method"}).reset_index(drop=True)
 
 
 def correlation(frame: pd.DataFrame) -> float | None:
     """Spearman's correlation of the two scores, ties averaged; None if one of them is constant."""
-    ranks = frame[["source_validation_score", "target_score_unseen"]].rank()
+    ranks = frame[SCORES].rank()
     if len(frame) < 3 or (ranks.nunique() < 2).any():
         return None
     return float(ranks.corr().to_numpy()[0, 1])
@@ -58,69 +42,52 @@ def correlation(frame: pd.DataFrame) -> float | None:
 
 def within(frame: pd.DataFrame) -> float | None:
     """The mean correlation within methods: selection chooses among the trials of one method."""
-    correlations = [
-        value
-        for _, part in frame.groupby(["benchmark", "method"])
-        if (value := correlation(part)) is not None
-    ]
-    return float(np.mean(correlations)) if correlations else None
+    parts = [correlation(part) for _, part in frame.groupby(["benchmark", "target", "method"])]
+    known = [value for value in parts if value is not None]
+    return float(np.mean(known)) if known else None
 
 
-def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
+def draw(frame: pd.DataFrame) -> go.Figure:
     """One point per trial, in the colour of its group; the selected ones are filled."""
-    figure = canvas(
-        x="on the sources (validation rows), %", y="on the unseen target, %", height=440
-    )
-    groups: dict[str, list[str]] = defaultdict(list)
-    for method in frame["method"].unique():
-        groups[method_group(str(method))[0]].append(str(method))
-    for group in groups_in_order(groups):
-        for chosen in (False, True):
-            part = frame[frame["method"].isin(groups[group]) & (frame["selected"] == chosen)]
-            if part.empty:
-                continue
-            colour = overlay.line(group)
-            figure.add_scatter(
-                x=[round(100 * value, 2) for value in part["source_validation_score"]],
-                y=[round(100 * value, 2) for value in part["target_score_unseen"]],
-                mode="markers",
-                name=group_name(group, overlay),
-                legendgroup=group,
-                showlegend=chosen,
-                marker={
-                    "color": colour,
-                    "size": 9 if chosen else 7,
-                    "symbol": "circle" if chosen else "circle-open",
-                    "opacity": 0.85,
-                },
-                customdata=[
-                    f"{named(method, overlay)}, seed {seed}, trial {trial}"
-                    + (", selected" if chosen else "")
-                    for method, seed, trial in zip(
-                        part["method"], part["seed"], part["trial"], strict=True
-                    )
-                ],
-                hovertemplate="%{customdata}: %{x:.1f}% on the sources, %{y:.1f}% on the "
-                "target<extra></extra>",
-            )
+    metric = metric_of(frame)
+    figure = canvas(x="on the sources (validation rows), %", y=on_target(metric), height=440)
+    for (group, chosen), part in frame.groupby(["group", "selected"], sort=False):
+        words = [
+            f"{text(method)}, seed {seed}, trial {trial}" + (", selected" if chosen else "")
+            for method, seed, trial in zip(part["method"], part["seed"], part["trial"], strict=True)
+        ]
+        figure.add_scatter(
+            x=list((metric.scale * part[SCORES[0]]).round(2)),
+            y=list((metric.scale * part[SCORES[1]]).round(2)),
+            mode="markers",
+            name=text(group),
+            legendgroup=group,
+            showlegend=chosen,
+            marker={
+                "color": line(str(group)),
+                "size": 9 if chosen else 7,
+                "symbol": "circle" if chosen else "circle-open",
+                "opacity": 0.85,
+            },
+            customdata=words,
+            hovertemplate="%{customdata}: %{x:.1f}% on the sources, %{y:.1f}% on the "
+            "target<extra></extra>",
+        )
     return figure
 
 
-def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
+def drawing(runs: pd.DataFrame) -> Drawing | None:
     """The figure, if selection had a choice: a method with several trials."""
     frame = collect(runs)
-    if frame.empty or frame["selected"].all() or len(frame) < LEAST_TRIALS:
+    if frame["selected"].all() or len(frame) < LEAST_TRIALS:
         return None
     says = (
         "Every trial of every method: the score that selection sees (sources) against the one "
         "that it does not (target). Filled points were selected. Where the points do not rise, "
         "the best trial on the sources need not be the best on the target."
     )
-    views = []
-    for benchmark in frame["benchmark"].unique():
-        part = frame[frame["benchmark"] == benchmark]
-        views.append(View(data_set(benchmark, overlay), draw(part, overlay), note=_note(part)))
-    return Drawing(NAME, TITLE, says, views, frame, shows=describe(runs))
+    shown = [View(place, draw(part), note=_note(part)) for place, part in places(frame)]
+    return Drawing(NAME, TITLE, says, shown, frame, shows=conditions(runs))
 
 
 def _note(frame: pd.DataFrame) -> str:

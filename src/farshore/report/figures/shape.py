@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 import plotly.graph_objects as go
 
-from ..overlay import Overlay
+from ...tasks.metrics import Metric
+from ..colours import line
+from .comparable import PLACE, error_bars
 
 WHISKER = "#80868c"
-# Members of a group share its colour and differ in their dashes.
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 # Up to this many methods, the legend names each line; beyond, it names only the groups.
 NAMED_LINES = 8
@@ -43,24 +44,29 @@ class Drawing:
 
 
 def text(value: object) -> str:
-    """Escape a label for plotly, which reads labels as HTML; names of domains come from users."""
+    """Escape a label for plotly, which reads labels as HTML; many names come from users."""
     return html.escape(str(value), quote=False)
 
 
-def named(method: object, overlay: Overlay) -> str:
-    """The name of a method in the tables."""
-    return text(overlay.label(str(method)))
+def views(frame: pd.DataFrame, draw: Callable[[pd.DataFrame], go.Figure]) -> list[View]:
+    """One picture per data set, or per target where a data set has several."""
+    return [
+        View(place, draw(part), note=error_bars(part) if "standard_error" in part else "")
+        for place, part in places(frame)
+    ]
 
 
-def group_name(group: str, overlay: Overlay) -> str:
-    """The name of a group in the tables."""
-    return text(overlay.group_label(group))
+def places(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The lines of every data set, or of each of its targets if there are several."""
+    targets = frame.groupby("benchmark")["target"].nunique()
+    for (benchmark, target), part in frame.groupby(PLACE, sort=False):
+        several = targets[str(benchmark)] > 1
+        yield f"{benchmark}, target {target}" if several else str(benchmark), part
 
 
-def data_set(benchmark: object, overlay: Overlay) -> str:
-    """The name of a data set in the tables, with the target if it is not the default one."""
-    name, comma, rest = str(benchmark).partition(", ")
-    return f"{overlay.dataset_label(name)}{comma}{rest}"
+def on_target(metric: Metric) -> str:
+    """The title of an axis with scores on the target."""
+    return f"{metric.label} on the unseen target" + (f", {metric.unit}" if metric.unit else "")
 
 
 def canvas(*, x: str, y: str, height: int = 380, legend: bool = True) -> go.Figure:
@@ -82,11 +88,17 @@ def canvas(*, x: str, y: str, height: int = 380, legend: bool = True) -> go.Figu
     return figure
 
 
-def errors(values: Sequence[float | None]) -> dict[str, object]:
-    """Whiskers, hidden if no standard error is defined."""
-    if all(value is None or value != value for value in values):
+def errors(values: Iterable[float | None], scale: float = 100.0) -> dict[str, object]:
+    """Error bars, hidden if no standard error is defined."""
+    scaled = [math.nan if value is None else scale * value for value in values]
+    if all(map(math.isnan, scaled)):
         return {"visible": False}
-    return {"type": "data", "array": list(values), "thickness": 1.4, "width": 4, "color": WHISKER}
+    return {"type": "data", "array": scaled, "thickness": 1.4, "width": 4, "color": WHISKER}
+
+
+def line_style(group: str, member: int) -> dict[str, object]:
+    """The line of one member of a group: members share the colour and differ in their dashes."""
+    return {"color": line(group), "width": 2, "dash": DASHES[member % len(DASHES)]}
 
 
 def calm(figure: go.Figure, least: float = 10.0) -> None:

@@ -2,106 +2,74 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
-
 import pandas as pd
 import plotly.graph_objects as go
 
-from ..names import method_group, methods_in_order
-from ..overlay import Overlay
-from .runs import Shown, average, describe, plain
-from .shape import (
-    DASHES,
-    NAMED_LINES,
-    Drawing,
-    View,
-    canvas,
-    data_set,
-    group_name,
-    named,
-    transparent,
-)
+from ...results.conditions import conditions
+from ..colours import line
+from .comparable import OF_ROW, comparable, estimates
+from .shape import Drawing, View, canvas, line_style, places, text, transparent
 
 NAME = "step-time"
 TITLE = "Time per step, domain after domain"
+NEEDS = "runs over at least two domains"
+# Up to this many methods, the legend names each line; beyond, it names only the groups.
+NAMED_LINES = 8
 
 
-def collect(runs: Sequence[Shown]) -> pd.DataFrame:
-    """One row per data set, method and domain: mean milliseconds per step over the seeds."""
-    times: dict[tuple[str, str, int], list[float | None]] = defaultdict(list)
-    for run in plain(runs):
-        if len(run.result.step_milliseconds) > 1 and run.result.kind != "adaptation":
-            for index, milliseconds in enumerate(run.result.step_milliseconds):
-                times[(run.benchmark, run.method, index + 1)].append(milliseconds)
-    rows = []
-    for (benchmark, method, domain), values in times.items():
-        spent, error = average(values)
-        rows.append(
-            {
-                "benchmark": benchmark,
-                "method": method,
-                "domain": domain,
-                "milliseconds_a_step": spent,
-                "standard_error": error,
-            }
-        )
-    return pd.DataFrame(rows)
+def collect(runs: pd.DataFrame) -> pd.DataFrame:
+    """One row per data set, target, method and domain: mean milliseconds per step over seeds."""
+    times = [
+        (index, domain, milliseconds)
+        for index, result in runs.loc[runs["kind"] != "adaptation", "result"].items()
+        for domain, milliseconds in enumerate(result.step_milliseconds, start=1)
+        if len(result.step_milliseconds) > 1
+    ]
+    lines = pd.DataFrame(times, columns=["of", "domain", "milliseconds_a_step"])
+    lines = lines.join(runs[[*OF_ROW, "last_source", "order", "seed"]], on="of")
+    return estimates(lines, [*OF_ROW, "domain"], "milliseconds_a_step")
 
 
-def draw(frame: pd.DataFrame, overlay: Overlay) -> go.Figure:
+def draw(frame: pd.DataFrame) -> go.Figure:
     """One line per method.
 
     Many methods get thin lines, with a bold line and a legend entry for the mean of each group.
     """
     figure = canvas(x="domains learned", y="milliseconds per step")
-    methods = methods_in_order(frame["method"])
-    many = len(methods) > NAMED_LINES
-    groups: dict[str, list[str]] = defaultdict(list)
-    for method in methods:
-        groups[method_group(method)[0]].append(method)
-    for group, members in groups.items():
-        colour = overlay.line(group)
-        for index, method in enumerate(members):
-            label = named(method, overlay)
-            of_method = frame[frame["method"] == method].sort_values("domain")
+    many = frame["method"].nunique() > NAMED_LINES
+    for group in frame["group"].unique():
+        of_group = frame[frame["group"] == group]
+        faint = {"color": transparent(line(group), 0.45), "width": 1}
+        for member, (method, part) in enumerate(of_group.groupby("method", sort=False)):
             figure.add_scatter(
-                x=list(of_method["domain"]),
-                y=list(of_method["milliseconds_a_step"]),
-                name=label,
+                x=list(part["domain"]),
+                y=list(part["milliseconds_a_step"]),
+                name=text(method),
                 mode="lines" if many else "lines+markers",
                 legendgroup=group if many else None,
                 showlegend=not many,
-                line={"color": transparent(colour, 0.45), "width": 1}
-                if many
-                else _line(colour, index),
-                hovertemplate=f"{label}, domain %{{x}}: %{{y:.3g}} ms<extra></extra>",
+                line=faint if many else line_style(group, member),
+                hovertemplate=f"{text(method)}, domain %{{x}}: %{{y:.3g}} ms<extra></extra>",
             )
         if many:
-            middle = (
-                frame[frame["method"].isin(members)].groupby("domain")["milliseconds_a_step"].mean()
-            )
+            middle = of_group.groupby("domain")["milliseconds_a_step"].mean()
             figure.add_scatter(
                 x=list(middle.index),
                 y=list(middle),
-                name=group_name(group, overlay),
+                name=text(group),
                 mode="lines+markers",
                 legendgroup=group,
-                line={"color": colour, "width": 3},
-                hovertemplate=f"mean of {group_name(group, overlay)}, domain %{{x}}: %{{y:.3g}} "
-                "ms<extra></extra>",
+                line={"color": line(group), "width": 3},
+                hovertemplate=f"mean of {text(group)}, domain %{{x}}: %{{y:.3g}} ms<extra></extra>",
             )
     figure.update_xaxes(dtick=1, rangemode="tozero" if frame["domain"].max() > 10 else "normal")
     figure.update_yaxes(rangemode="tozero")
     return figure
 
 
-def _line(colour: str, index: int) -> dict[str, object]:
-    return {"color": colour, "width": 2, "dash": DASHES[index % len(DASHES)]}
-
-
-def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
+def drawing(runs: pd.DataFrame) -> Drawing | None:
     """The figure, if runs learned more than one domain."""
+    runs = comparable(runs)
     frame = collect(runs)
     if frame.empty:
         return None
@@ -109,8 +77,5 @@ def drawing(runs: Sequence[Shown], overlay: Overlay) -> Drawing | None:
         "Whether a step gets slower as more domains are remembered. Runs that share a machine "
         "slow each other down: compare only runs that were made one at a time."
     )
-    views = [
-        View(data_set(benchmark, overlay), draw(frame[frame["benchmark"] == benchmark], overlay))
-        for benchmark in frame["benchmark"].unique()
-    ]
-    return Drawing(NAME, TITLE, says, views, frame, shows=describe(plain(runs)))
+    shown = [View(place, draw(part)) for place, part in places(frame)]
+    return Drawing(NAME, TITLE, says, shown, frame, shows=conditions(runs))
