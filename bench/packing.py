@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from farshore.runs.engines.local import LocalEngine
-from farshore.runs.engines.work import Outcome, Task
+from farshore.runs.engines.work import Task, TaskOutcome
 from farshore.runs.run import Run
 from farshore.runs.store.identity import name_run
 
@@ -44,7 +44,7 @@ def runs(benchmark: str, count: int, steps: int | None, way: str) -> list[Run]:
     ]
 
 
-def outcomes(engine: LocalEngine, tasks: list[Task]) -> Iterator[tuple[Outcome, int]]:
+def outcomes(engine: LocalEngine, tasks: list[Task]) -> Iterator[tuple[TaskOutcome, int]]:
     """Outcomes as tasks end, each with the number of tasks that still wait for a worker."""
     waiting, unfinished = list(tasks), len(tasks)
     while unfinished:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from farshore.report.contest import Contest, Entrant, Facts, Place
 from farshore.report.overlay import Overlay
 from farshore.report.table import Cell, Column
+
 from farshore.runs import catalog
 
 # Scores of one method: by order of the sources, one number per seed.

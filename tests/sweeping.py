@@ -9,7 +9,7 @@ import pandas as pd
 
 from farshore.runs.engines.carry_out import Progress, carry_out, open_runs
 from farshore.runs.engines.engine import Engine
-from farshore.runs.engines.work import Outcome, Task, carry_out_task
+from farshore.runs.engines.work import Task, TaskOutcome, carry_out_task
 from farshore.runs.plan.experiment import Experiment, make_book
 from farshore.runs.plan.plan import Plan, make_plan
 from farshore.runs.store.store import MEASURED, Store, tidy_table
@@ -33,7 +33,7 @@ class Here(Engine):
     def submit(self, task: Task) -> None:
         self.tasks.append(task)
 
-    def next(self, seconds: float) -> Outcome | None:
+    def next(self, seconds: float) -> TaskOutcome | None:
         task = self.tasks.popleft()
         self.carried.append(task.name)
         return carry_out_task(task)

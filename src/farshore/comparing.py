@@ -21,7 +21,7 @@ import pandas as pd
 from .base.files import write_output
 from .benchmarks import BENCHMARKS
 from .benchmarks.own.image_folder import ImageFolder
-from .benchmarks.own.table import Table
+from .benchmarks.own.table import OwnTable
 from .errors import FarshoreError, unknown
 from .methods.optimization import choose_device
 from .report.write import write_report
@@ -31,7 +31,7 @@ from .runs.engines.carry_out import Progress, carry_out, open_runs
 from .runs.engines.engine import Engine
 from .runs.engines.inline import InlineEngine
 from .runs.engines.local import LocalEngine
-from .runs.engines.work import Outcome
+from .runs.engines.work import TaskOutcome
 from .runs.plan.comparison import make_comparison, plan_comparison
 from .runs.plan.plan import Plan, Planned
 from .runs.plan.select import select_methods
@@ -201,7 +201,7 @@ def find_data(
 ) -> tuple[str, dict[str, Any]]:
     """The benchmark that `data` stands for, and its options."""
     if isinstance(data, pd.DataFrame):
-        return Table.name, {**_text_columns(data, options), "path": str(_save(data, runs, name))}
+        return OwnTable.name, {**_text_columns(data, options), "path": str(_save(data, runs, name))}
     path = Path(data).expanduser()
     if isinstance(data, str) and data in BENCHMARKS.names():
         return data, options
@@ -209,7 +209,7 @@ def find_data(
         if isinstance(data, str) and path.name == data and not path.suffix:
             raise unknown("benchmark", data, BENCHMARKS.names())
         raise FarshoreError(f"there is no file or folder {str(data)!r}: check the path")
-    kind = ImageFolder if path.is_dir() else Table
+    kind = ImageFolder if path.is_dir() else OwnTable
     return kind.name, {**options, "path": str(data)}
 
 
@@ -246,7 +246,7 @@ def _save(frame: pd.DataFrame, runs: Path, name: str) -> Path:
 def carry_out_quietly(plan: Plan, store: Store, workers: int, progress: bool) -> list[str]:
     """Carry out the open runs; return one line per failure."""
 
-    def report(planned: Planned | None, outcome: Outcome | None, state: Progress) -> None:
+    def report(planned: Planned | None, outcome: TaskOutcome | None, state: Progress) -> None:
         if progress and planned is not None and outcome is not None:
             target = f", target {planned.condition.target}" if planned.condition.target else ""
             print(

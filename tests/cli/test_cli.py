@@ -229,9 +229,10 @@ def test_a_diverged_run_is_reported(command) -> None:
 
 
 def test_methods_lists_all_and_explains_one(command) -> None:
+    from farshore.report.paper import paper_methods
+
     from farshore.adaptation import ADAPTATIONS
     from farshore.methods import METHODS
-    from farshore.report.paper import paper_methods
     from farshore.runs import catalog
 
     _, out, _ = command("methods")

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from contested import contest
 from demonstrated import demo_score
+from farshore.report.closing import closing
+from farshore.report.overlay import NO_OVERLAY
+from farshore.report.verdict import Outcome, judge
 from reporting import filled
 
 from farshore.cli.demo import METHODS, plan_demo
 from farshore.errors import FarshoreError
 from farshore.report.build import build_report
-from farshore.report.closing import closing
-from farshore.report.overlay import NO_OVERLAY
-from farshore.report.verdict import Outcome, judge
 from farshore.runs.plan.experiment import make_book
 from farshore.runs.plan.plan import make_plan
 from farshore.runs.plan.select import select_targets

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from contested import contest, over_datasets
+from farshore.report.verdict import judge
 from reporting import filled, result
 from sweeping import experiment
 from typer.main import get_command
@@ -22,10 +23,9 @@ from farshore.cli.ranked import print_datasets, print_ranking, print_verdict
 from farshore.cli.tables import PlainConsole, fold
 from farshore.data.downloads.public_files import is_prepared
 from farshore.methods import METHODS
-from farshore.report.verdict import judge
 from farshore.runs import catalog
 from farshore.runs.engines.carry_out import Progress
-from farshore.runs.engines.work import Outcome
+from farshore.runs.engines.work import TaskOutcome
 from farshore.runs.plan.experiment import make_book
 from farshore.runs.plan.plan import Plan, make_plan
 from farshore.runs.store.store import Store
@@ -188,7 +188,7 @@ def test_the_live_view_names_runs_orders_and_the_best_so_far(tmp_path: Path, tri
     progress.current = [plan.runs[1]]
     with PlanProgress(console, plan, store) as view:
         view.report(None, None, progress)
-        view.report(plan.runs[0], Outcome(plan.runs[0].name, "done", "", 1.0), progress)
+        view.report(plan.runs[0], TaskOutcome(plan.runs[0].name, "done", "", 1.0), progress)
         lines = view.bar.lines
     order = plan.runs[1].run.order
     assert f"now: {plan.runs[1].run.method} on heart-hospitals" in lines[0]
@@ -204,7 +204,7 @@ def test_a_log_has_one_line_per_run_with_its_order(tmp_path: Path) -> None:
     reordered = next(each for each in plan.runs if each.run.order)
     with PlanProgress(console, plan, store) as view:
         view.report(None, None, progress)
-        view.report(reordered, Outcome(reordered.name, "done", "", 1.0), progress)
+        view.report(reordered, TaskOutcome(reordered.name, "done", "", 1.0), progress)
     (line,) = text_of(console).splitlines()
     assert f"order {' '.join(reordered.run.order or ())}, seed" in line
 

@@ -10,8 +10,8 @@ from clinics import clinic, contents, written
 
 from farshore.deployment.estimate import (
     WAYS,
+    AccuracyEstimate,
     Arrival,
-    Estimate,
     NoEstimate,
     Signals,
     estimate,
@@ -42,7 +42,7 @@ def test_an_estimate_by_hand() -> None:
     least = 1.2 * float(np.mean(accuracies * (1 - accuracies) / 200))
     of_mean = float(np.mean((4 / 3 * (accuracies - accuracies.mean())) ** 2))
     done = estimate(Signals(200, 0.85, 0.75, 0.5), sites)
-    assert isinstance(done, Estimate)
+    assert isinstance(done, AccuracyEstimate)
     assert done.values["mean of left-out sites"] == pytest.approx(0.7375)
     assert done.values["average confidence"] == done.values["ATC"] == pytest.approx(0.75)
     inverse = np.array([of_mean**-2, least**-2, least**-2, of_mean**-2])
@@ -85,7 +85,7 @@ def test_no_estimate_where_left_out_sites_say_that_it_cannot_be_known() -> None:
 def test_a_warning_needs_the_whole_interval_below_the_promise() -> None:
     here = Signals(100, 0.85, 0.8, 0.2)
     done = estimate(here, arrivals([0.9] * 4, [0.7, 0.72, 0.68, 0.7]))
-    assert isinstance(done, Estimate)
+    assert isinstance(done, AccuracyEstimate)
     assert warning(done, done.high - 0.01) is None
     assert "below the 95.0% at which the model was accepted" in warning(done, 0.95)
     assert warning(done, None) is None

@@ -14,7 +14,7 @@ from farshore.errors import FarshoreError
 from farshore.runs.engines.carry_out import carry_out, open_runs
 from farshore.runs.plan.experiment import Experiment, check, make_book, read_experiment, start_from
 from farshore.runs.plan.narrow import narrow
-from farshore.runs.plan.plan import Missing, Waiting, make_plan, select_all
+from farshore.runs.plan.plan import Missing, WaitingMethod, make_plan, select_all
 from farshore.runs.plan.select import select_methods
 from farshore.runs.plan.tables import derived, summary
 from farshore.runs.plan.tiny import tiny
@@ -255,7 +255,7 @@ def test_unfinished_searches_are_waited_for(tmp_path: Path) -> None:
         ],
     )
     plan = make_plan(later, Store(tmp_path), lambda name: base)
-    assert plan.waiting == [Waiting("er", "heart-hospitals", "base", Missing(4, 4))]
+    assert plan.waiting == [WaitingMethod("er", "heart-hospitals", "base", Missing(4, 4))]
     assert (
         plan.waiting[0].sentence == "er on heart-hospitals waits for base: 4 of 4 runs are missing"
     )

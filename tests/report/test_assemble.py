@@ -6,16 +6,16 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as some
-from statuses import PLAN, STATES
-
 from farshore.report.assemble import Frame, assemble
-from farshore.report.colours import WHITE
 from farshore.report.names import method_group, methods_in_order
 from farshore.report.overlay import NO_OVERLAY, Overlay
 from farshore.report.paper import PAPER
 from farshore.report.table import SECTIONS, Cell, Column, Over, Status, Table
+from hypothesis import given
+from hypothesis import strategies as some
+from statuses import PLAN, STATES
+
+from farshore.report.colours import WHITE
 from farshore.runs import catalog
 
 METHODS = ("finetune", "ewc", "er", "cl-coral", "naive-cl-mmd", "urm", "tent", "of-another-package")

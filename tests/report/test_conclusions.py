@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from papers_own import printed_table
-
 from farshore.report.conclusions import judge
 from farshore.report.table import Cell, Significance
+from papers_own import printed_table
 
 
 def cells(*seeds: list[float]) -> list[Cell]:

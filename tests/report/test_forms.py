@@ -11,6 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from farshore.report.grid import make_grid, number
+from farshore.report.overlay import NO_OVERLAY, Overlay
+from farshore.report.paper import PAPER
+from farshore.report.printed import FORMS
+from farshore.report.table import Cell, Column, Over, Provenance, Report, Row, Status, Table
 from hypothesis import given
 from hypothesis import strategies as some
 from papers_own import printed_table
@@ -18,14 +23,9 @@ from statuses import STATES
 
 from farshore.report import latex_form, markdown_form
 from farshore.report.csv_form import RANKS, as_csv
-from farshore.report.grid import make_grid, number
 from farshore.report.latex_form import as_latex
 from farshore.report.markdown_form import as_markdown
-from farshore.report.overlay import NO_OVERLAY, Overlay
 from farshore.report.page import page
-from farshore.report.paper import PAPER
-from farshore.report.printed import FORMS
-from farshore.report.table import Cell, Column, Over, Provenance, Report, Row, Status, Table
 
 ENGINE = next(
     (name for name in ("tectonic", "pdflatex", "xelatex", "lualatex") if shutil.which(name)), None

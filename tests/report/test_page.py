@@ -12,21 +12,21 @@ from pathlib import Path
 
 import pytest
 from contested import contest, of_cells
+from farshore.report.assemble import Frame, assemble
+from farshore.report.overlay import NO_OVERLAY
+from farshore.report.page_table import Notes, number, page_table
+from farshore.report.paper import PAPER
+from farshore.report.table import Cell, Column, Provenance, Report, Table
+from farshore.report.verdict import judge
 from papers_own import printed_table
 from pictured import result, shown
 
 from farshore.errors import FarshoreError
 from farshore.report import page as module
-from farshore.report.assemble import Frame, assemble
 from farshore.report.figures import draw_all
 from farshore.report.markdown_form import as_markdown
 from farshore.report.markdown_form import escape as markdown_escape
-from farshore.report.overlay import NO_OVERLAY
 from farshore.report.page import page
-from farshore.report.page_table import Notes, number, page_table
-from farshore.report.paper import PAPER
-from farshore.report.table import Cell, Column, Provenance, Report, Table
-from farshore.report.verdict import judge
 
 HOSTILE = "<script>alert('x')</script> & \"quoted\""
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from contested import contest, over_datasets
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy import stats
-
 from farshore.report.conditions import conditions
 from farshore.report.contest import Contest
 from farshore.report.verdict import Outcome, Verdict, judge
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
 
 ORDERS = ("a>b>c", "b>c>a", "c>a>b", "c>b>a")
 SEEDS = (-0.3, 0.1, 0.2)

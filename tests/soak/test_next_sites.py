@@ -12,7 +12,7 @@ from made_sites import Made, make_sites
 
 from farshore.deployment.calibrate import fit_labelled
 from farshore.deployment.changes import learn
-from farshore.deployment.estimate import Estimate
+from farshore.deployment.estimate import AccuracyEstimate
 from farshore.deployment.model import Model
 from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
@@ -98,7 +98,7 @@ def estimated(folder: Path, seed: int) -> tuple[bool, float]:
     logits, labels = model.outputs(site)
     accuracy = float((logits.argmax(dim=1) == labels).float().mean())
     _, done = model.judge(site)
-    if not isinstance(done, Estimate):
+    if not isinstance(done, AccuracyEstimate):
         return False, np.nan
     return done.low <= accuracy <= done.high, done.width
 

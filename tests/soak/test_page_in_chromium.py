@@ -12,6 +12,11 @@ import pytest
 import torch
 from browsing import browser
 from demonstrated import demo_score
+from farshore.report.conditions import conditions
+from farshore.report.page_ranking import GUESSING
+from farshore.report.paper import PAPER
+from farshore.report.table import Provenance, Report
+from farshore.report.verdict import judge
 from made_sites import Made, make_sites
 from papers_own import printed_table
 from pictured import SOURCES, result, shown, together
@@ -22,14 +27,9 @@ from sweeping import EXPERIMENTS, experiment, swept
 import farshore
 from farshore.cli.demo import demo, plan_demo
 from farshore.report.build import build_report
-from farshore.report.conditions import conditions
 from farshore.report.figures import FIGURES, draw_all
 from farshore.report.overlap import project
 from farshore.report.page import page
-from farshore.report.page_ranking import GUESSING
-from farshore.report.paper import PAPER
-from farshore.report.table import Provenance, Report
-from farshore.report.verdict import judge
 from farshore.report.write import write_report
 from farshore.runs.plan.experiment import make_book, read_experiment
 from farshore.runs.plan.record import record_experiment

@@ -74,7 +74,7 @@ BUILTIN = {
         ".camelyon17:Camelyon17Extended", "the same with 15 sources, for timing", files="camelyon17"
     ),
     "table": Listed(
-        ".own.table:Table",
+        ".own.table:OwnTable",
         "your table with a column for the domain and one for the class",
         OWN_DATA,
     ),

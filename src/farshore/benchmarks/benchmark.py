@@ -11,7 +11,7 @@ from ..data.domain import Domain
 from ..data.downloads.prepared import Prepared
 from ..data.downloads.public_files import Bar
 from ..data.preprocessing import Preprocessing
-from ..data.scenario import Metric, Scenario, arrange
+from ..data.scenario import MetricName, Scenario, arrange
 from ..data.seal import SealedTarget
 from ..errors import FarshoreError, unknown
 from ..networks.build import plain_network_settings
@@ -40,7 +40,7 @@ class Benchmark(ABC):
     default_target: ClassVar[str]
     # Classes of the whole data set; `make` may find only some of them.
     classes: tuple[str, ...]
-    metric: ClassVar[Metric] = "accuracy"
+    metric: ClassVar[MetricName] = "accuracy"
     network: ClassVar[str]
     network_settings: ClassVar[Mapping[str, Any]] = {}
     steps: ClassVar[int]

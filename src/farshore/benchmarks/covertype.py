@@ -23,7 +23,7 @@ from ..data.downloads.public_files import Bar, PublicFile, check
 from ..data.tables.table import TablePreprocessing
 from ..errors import FarshoreError
 from .benchmark import Made
-from .options import BenchmarkOptions, Preprocess
+from .options import BenchmarkOptions, FittedTo
 from .prepared import PreparedBenchmark
 
 AREAS = ("rawah", "neota", "comanche", "cache-la-poudre")
@@ -54,7 +54,7 @@ class CovertypeOptions(BenchmarkOptions):
     and a later domain must not influence an earlier one.
     """
 
-    preprocess: Preprocess = Field(
+    preprocess: FittedTo = Field(
         "first", description="learn scales on the first source, or on all-sources (not continual)"
     )
 

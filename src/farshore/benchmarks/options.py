@@ -11,7 +11,7 @@ from ..errors import FarshoreError, unknown
 from ..settings import explain
 from .own.boundaries import By
 
-Preprocess = Literal["first", "all-sources"]
+FittedTo = Literal["first", "all-sources"]
 # Special value of the option `domain`: there is no domain column, so domains are constructed.
 AUTO = "auto"
 

@@ -20,7 +20,7 @@ from .corrupted import CLEAN, PAIRS, CorruptedImages
 TARGET = "elastic_transform+pixelate+jpeg_compression"
 CLASSES = 200
 FOLDER = "tiny-imagenet-200"
-Read = Callable[[str], bytes]
+ReadBytes = Callable[[str], bytes]
 
 
 class TinyImageNetC(CorruptedImages):
@@ -122,7 +122,7 @@ class TinyImageNetC(CorruptedImages):
         part = _part(self.open(seed))
         return super().data_facts(seed) | ({"part": part} if part else {})
 
-    def _classes(self, names: Sequence[str], read: Read, location: Path) -> list[str]:
+    def _classes(self, names: Sequence[str], read: ReadBytes, location: Path) -> list[str]:
         classes = sorted(read("wnids.txt").decode().split())
         # The list of an archive may name more classes than it has images of.
         available = {name.split("/")[1] for name in names if name.startswith("train/")}
@@ -139,7 +139,7 @@ def _part(prepared: Prepared) -> str:
     return f"{count} of {CLASSES} classes ({prepared.about['file']})"
 
 
-def open_images(raw: Path) -> tuple[list[str], Read, Path]:
+def open_images(raw: Path) -> tuple[list[str], ReadBytes, Path]:
     """Return the names in the data set, a function that reads one, and the file or folder."""
     if (raw / FOLDER / "wnids.txt").is_file():
         top = raw / FOLDER
@@ -164,7 +164,7 @@ def open_images(raw: Path) -> tuple[list[str], Read, Path]:
     )
 
 
-def _decode(names: Sequence[str], read: Read) -> np.ndarray:
+def _decode(names: Sequence[str], read: ReadBytes) -> np.ndarray:
     images = np.empty((len(names), 3, 64, 64), np.uint8)
     for row, name in enumerate(names):
         try:

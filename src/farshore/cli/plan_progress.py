@@ -12,7 +12,7 @@ from rich.text import Text
 
 from ..report.names import several
 from ..runs.engines.carry_out import Progress
-from ..runs.engines.work import Outcome
+from ..runs.engines.work import TaskOutcome
 from ..runs.plan.plan import Plan, Planned
 from .tables import printable
 
@@ -67,7 +67,9 @@ class PlanProgress:
     def __exit__(self, *_: object) -> None:
         self.bar.stop()
 
-    def report(self, planned: Planned | None, outcome: Outcome | None, progress: Progress) -> None:
+    def report(
+        self, planned: Planned | None, outcome: TaskOutcome | None, progress: Progress
+    ) -> None:
         """Update the display: runs have started, a run has ended, or some time has passed."""
         left = (
             f", {duration(progress.seconds_left)} left" if progress.seconds_left is not None else ""
@@ -120,7 +122,7 @@ class PlanProgress:
                 f"({several(len(self.scores[best]), 'run')})"
             )
 
-    def _note_score(self, planned: Planned | None, outcome: Outcome | None) -> None:
+    def _note_score(self, planned: Planned | None, outcome: TaskOutcome | None) -> None:
         if planned is None or outcome is None or outcome.status != "done" or self.searched:
             return
         result = self.store.read(planned.name)

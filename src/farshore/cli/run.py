@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..runs.engines.carry_out import Keep, Progress
-    from ..runs.engines.work import Outcome
+    from ..runs.engines.work import TaskOutcome
     from ..runs.plan.plan import Plan, Planned
     from ..runs.result import Result
     from ..runs.store.store import Store
@@ -166,9 +166,11 @@ class _RunReporter:
     def __init__(self, console: Console) -> None:
         self.console = console
         self.waiting = False
-        self.failed: Outcome | None = None
+        self.failed: TaskOutcome | None = None
 
-    def report(self, planned: Planned | None, outcome: Outcome | None, progress: Progress) -> None:
+    def report(
+        self, planned: Planned | None, outcome: TaskOutcome | None, progress: Progress
+    ) -> None:
         """Note that the run has ended or failed, or that another process carries it out."""
         if outcome is None and progress.elsewhere and not progress.running and not self.waiting:
             self.waiting = True

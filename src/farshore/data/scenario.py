@@ -11,7 +11,7 @@ from .domain import Domain
 from .preprocessing import Preprocessing
 from .seal import SealedTarget
 
-Metric = Literal["accuracy", "macro_f1"]
+MetricName = Literal["accuracy", "macro_f1"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class Scenario:
     sources: tuple[Domain, ...]
     target: SealedTarget
     classes: tuple[str, ...]
-    metric: Metric
+    metric: MetricName
     network: str
     network_settings: Mapping[str, Any]
     steps: int

@@ -37,7 +37,7 @@ from ..observer import Observer, follow
 from ..training.checkpoints import EVERY, Checkpoints
 from .calibrate import Calibrated, fit_labelled, fit_unlabelled
 from .gate import Gate
-from .log import FORGOTTEN, Entry, log_state, read_log
+from .log import FORGOTTEN, LogEntry, log_state, read_log
 from .model import CHECKPOINT, LOG, Learned, Model, checksum
 from .new_model import NewModel
 from .site import Columns, Site, read_site
@@ -260,7 +260,7 @@ def take_back(folder: str | Path, *, network: str | None = None) -> Model:
         except FormError as error:
             raise StateError(f"{folder} is damaged: its log cannot be read ({error})") from None
         note = f"{log[-1].action} {log[-1].site or ''}".strip() if log else ""
-        undone = Entry(action="undone", note=note)
+        undone = LogEntry(action="undone", note=note)
         undo(folder, kind="learner", records={LOG: log_state([*log, undone])})
         return Model.open(folder, network=network)
 
@@ -283,7 +283,7 @@ def forget(folder: str | Path, name: str, *, network: str | None = None) -> Mode
         if name in names:
             model.drop(name)
             model.log.append(
-                Entry(
+                LogEntry(
                     action="forgot",
                     site=f"{FORGOTTEN} {checksum(name)}",
                     metric=model.learner.metric,

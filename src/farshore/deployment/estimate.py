@@ -70,7 +70,7 @@ class Arrival:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class AccuracyEstimate:
     """The expected accuracy at a site; `values` and `weights` are those of each way."""
 
     accuracy: float
@@ -111,14 +111,14 @@ def read_signals(
     return Signals(len(logits), float(confidence.mean()), share, distance)
 
 
-Way = Callable[[Sequence[Arrival], Signals], float]
+SiteRule = Callable[[Sequence[Arrival], Signals], float]
 
 
 def _mean_of_sites(sites: Sequence[Arrival], here: Signals) -> float:
     return float(np.mean([site.accuracy for site in sites]))
 
 
-def _corrected(name: str) -> Way:
+def _corrected(name: str) -> SiteRule:
     def value(sites: Sequence[Arrival], here: Signals) -> float:
         errors = [site.accuracy - getattr(site.signals, name) for site in sites]
         return float(getattr(here, name) + np.mean(errors))
@@ -136,7 +136,7 @@ def _by_distance(sites: Sequence[Arrival], here: Signals) -> float:
     return float(scores.mean() + min(0.0, slope) * (here.distance - distances.mean()))
 
 
-WAYS: dict[str, Way] = {
+WAYS: dict[str, SiteRule] = {
     "mean of left-out sites": _mean_of_sites,
     "average confidence": _corrected("confidence"),
     "ATC": _corrected("atc"),
@@ -146,7 +146,7 @@ WAYS: dict[str, Way] = {
 
 def estimate(
     here: Signals, arrivals: Sequence[Arrival], out_of_range: Sequence[str] = ()
-) -> Estimate | NoEstimate:
+) -> AccuracyEstimate | NoEstimate:
     """The estimate at a site, or why there is none.
 
     out_of_range: what lies outside the range of the known sites; then nothing that was learned
@@ -188,10 +188,10 @@ def estimate(
             here,
         )
     low, high = max(0.0, value - half), min(1.0, value + half)
-    return Estimate(value, low, high, values, weights, here, len(sites))
+    return AccuracyEstimate(value, low, high, values, weights, here, len(sites))
 
 
-def _left_out_error(way: Way, sites: Sequence[Arrival]) -> float:
+def _left_out_error(way: SiteRule, sites: Sequence[Arrival]) -> float:
     """The mean square error when each site is predicted from the others."""
     errors = [
         site.accuracy - way([*sites[:number], *sites[number + 1 :]], site.signals)

@@ -14,15 +14,15 @@ from torch import Tensor
 from ..data.domain import Rows
 from ..learner.learner import Learner
 from ..tasks.calibration import confidences, probabilities
-from .estimate import Arrival, Estimate, NoEstimate, Signals, estimate, read_signals
+from .estimate import AccuracyEstimate, Arrival, NoEstimate, Signals, estimate, read_signals
 from .familiarity import Moments, known_sites, nearest_distance, past_rows, strangeness
 from .held_out import Outputs, Reliability, common_temperature, outputs_of
 from .neighbours import Neighbours
 from .unlike import as_numbers
 from .verdict import (
     FEWEST_ROWS,
-    Profile,
-    Verdict,
+    SiteProfile,
+    SiteVerdict,
     areas_between,
     influences,
     judge_confidence,
@@ -125,16 +125,16 @@ class Knowledge:
             values = np.maximum(values, self.neighbours.strangeness(np.asarray(inputs)))
         return values, nearest
 
-    def verdict(self, inputs: Tensor, here: Profile) -> Verdict:
+    def verdict(self, inputs: Tensor, here: SiteProfile) -> SiteVerdict:
         """The verdict on a site as a whole."""
         profiles = [
-            Profile(**{**facts["profile"], "rows": int(facts["profile"]["rows"])})
+            SiteProfile(**{**facts["profile"], "rows": int(facts["profile"]["rows"])})
             for facts in self.facts.values()
         ]
         missing, unknown, reasons = judge_profile(here, profiles)
         if here.rows < FEWEST_ROWS:
             note = f"fewer than {FEWEST_ROWS} rows: the site cannot be judged as a whole"
-            return Verdict(here.rows, missing, unknown, tuple(reasons), (note,))
+            return SiteVerdict(here.rows, missing, unknown, tuple(reasons), (note,))
         confidence = judge_confidence(
             confidences(self.logits(inputs) / self.temperature),
             {name: each.confidences(self.temperature) for name, each in self.outputs.items()},
@@ -158,7 +158,7 @@ class Knowledge:
                 "only one site is known, so it is unclear how much sites may differ without harm",
             )
         reasons += weigh(confidence, (area, neighbours, distance))
-        return Verdict(
+        return SiteVerdict(
             rows=here.rows,
             missing=missing,
             unknown=unknown,
@@ -196,7 +196,7 @@ class Knowledge:
             return None
         return Neighbours.of(self.kept, self.relevant)
 
-    def estimate(self, inputs: Tensor, verdict: Verdict) -> Estimate | NoEstimate:
+    def estimate(self, inputs: Tensor, verdict: SiteVerdict) -> AccuracyEstimate | NoEstimate:
         """The accuracy to expect at the site that was judged."""
         signals = self.signals(inputs, self.logits(inputs))
         return estimate(signals, self.arrivals, verdict.reasons)

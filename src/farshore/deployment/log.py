@@ -23,7 +23,7 @@ FORGOTTEN = "forgotten site"
 
 
 @dataclass(frozen=True)
-class Entry:
+class LogEntry:
     """One change.
 
     before, after: the scores on the held-out rows of every kept site. scores: those of the new
@@ -45,14 +45,14 @@ class Entry:
         default_factory=lambda: {"farshore": __version__, "torch": str(torch.__version__)}
     )
 
-    def without(self, site: str, mark: str) -> Entry:
+    def without(self, site: str, mark: str) -> LogEntry:
         """The entry without what it says about a site; `mark` stands for the name."""
         own = self.site == site
 
         def rest(scores: Mapping[str, float]) -> dict[str, float]:
             return {name: value for name, value in scores.items() if name != site}
 
-        return Entry(
+        return LogEntry(
             action=self.action,
             site=f"{FORGOTTEN} {mark}" if own else self.site,
             rows=None if own else self.rows,
@@ -92,23 +92,23 @@ def user_name() -> str:
         return "unknown"
 
 
-def read_log(state: Any) -> list[Entry]:
+def read_log(state: Any) -> list[LogEntry]:
     """The log from its saved state; an error if it is none."""
     check_form(state, {"entries": ListOf(FORM)}, "log")
-    return [Entry(**entry) for entry in state["entries"]]
+    return [LogEntry(**entry) for entry in state["entries"]]
 
 
-def log_state(entries: list[Entry]) -> dict[str, Any]:
+def log_state(entries: list[LogEntry]) -> dict[str, Any]:
     """The log as plain values."""
     return {"entries": [asdict(entry) for entry in entries]}
 
 
-def as_json(entries: list[Entry]) -> str:
+def as_json(entries: list[LogEntry]) -> str:
     """The log as a JSON list, the oldest change first."""
     return json.dumps([asdict(entry) for entry in entries], indent=1)
 
 
-def rows_of_log(entries: list[Entry]) -> list[list[str]]:
+def rows_of_log(entries: list[LogEntry]) -> list[list[str]]:
     """One line per change: when, by whom, what, rows, scores, and every kept site's before/after.
 
     The first line has the names of the columns.
@@ -117,7 +117,7 @@ def rows_of_log(entries: list[Entry]) -> list[list[str]]:
     return [header, *map(_line, entries)]
 
 
-def _line(entry: Entry) -> list[str]:
+def _line(entry: LogEntry) -> list[str]:
     scores = ", ".join(f"{part} {100 * value:.1f}" for part, value in entry.scores.items())
     kept = ", ".join(
         f"{site} {100 * old:.1f} → {100 * entry.after.get(site, old):.1f}"
@@ -134,7 +134,7 @@ def _line(entry: Entry) -> list[str]:
     ]
 
 
-def as_markdown(entries: list[Entry]) -> str:
+def as_markdown(entries: list[LogEntry]) -> str:
     """The log as a Markdown table, followed by the settings of each change."""
     header, *lines = rows_of_log(entries)
     table = [header, ["---"] * len(header), *lines]

@@ -39,15 +39,15 @@ from ..learner.loading import from_state_dict
 from ..observer import Observer
 from ..tasks.calibration import Calibration, probabilities
 from ..training.checkpoints import Checkpoints
-from .estimate import Estimate, NoEstimate
+from .estimate import AccuracyEstimate, NoEstimate
 from .familiarity import moments, past_rows
 from .gate import Agreement, Gate, agreement, is_unclear, quick_agreement
 from .held_out import MOST_ROWS, Outputs, Reliability, as_rows, choose
 from .knowledge import Knowledge
-from .log import Entry, log_state, read_log
+from .log import LogEntry, log_state, read_log
 from .record import check_record
 from .site import Columns, Site, read_site
-from .verdict import Profile, Verdict, profile
+from .verdict import SiteProfile, SiteVerdict, profile
 
 CHECKPOINT = "checkpoint"
 # Name of the record of sites. It has its own files, which `Learner.save` does not touch.
@@ -101,7 +101,7 @@ class Model:
         self.reliability: dict[str, dict[str, Tensor]] = dict(record.get("reliability", {}))
         # Fitted to a few rows of a new site; None if the outputs are the learner's own.
         self.calibration: dict[str, Any] | None = record.get("calibration")
-        self.log: list[Entry] = read_log(log) if log else []
+        self.log: list[LogEntry] = read_log(log) if log else []
         # Checksums of the names of forgotten sites: the names themselves are forgotten too.
         self.forgotten: list[str] = [str(name) for name in record.get("forgotten", [])]
 
@@ -195,7 +195,7 @@ class Model:
         settings = {"method": config["method"], "memory": config["memory"], **config["settings"]}
         settings |= {"seed": config["seed"], **decided}
         self.log.append(
-            Entry(
+            LogEntry(
                 action="learned",
                 site=name,
                 rows=facts["rows"],
@@ -215,7 +215,7 @@ class Model:
         self.calibration = {**fitted, "when": when}
         offsets = ", ".join(f"{value:.3g}" for value in fitted["offsets"])
         self.log.append(
-            Entry(
+            LogEntry(
                 action="calibrated",
                 rows=fitted["rows"],
                 settings={"temperature": f"{fitted['temperature']:.4g}", "offsets": offsets},
@@ -309,14 +309,14 @@ class Model:
         labels = encode_labels(site.labels, self.learner.classes or [], domain="DATA")
         return torch.from_numpy(self.logits(site)), labels
 
-    def judge(self, site: Site) -> tuple[Verdict, Estimate | NoEstimate]:
+    def judge(self, site: Site) -> tuple[SiteVerdict, AccuracyEstimate | NoEstimate]:
         """The verdict on a site without labels, and the accuracy to expect there."""
         inputs, knowledge = self.inputs(site), self.knowledge
         inputs = self.learner.backbone.inside(inputs)
         verdict = knowledge.verdict(inputs, self.profile(site))
         return verdict, knowledge.estimate(inputs, verdict)
 
-    def profile(self, site: Site) -> Profile:
+    def profile(self, site: Site) -> SiteProfile:
         """What can be seen of a site's rows as a whole."""
         missing = unknown = 0.0
         if isinstance(site.inputs, pd.DataFrame) and len(site):

@@ -65,7 +65,7 @@ LARGEST_AREA = 0.999
 
 
 @dataclass(frozen=True)
-class Profile:
+class SiteProfile:
     """What can be seen of a site as a whole without labels; stored for every learned site."""
 
     rows: int
@@ -93,7 +93,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SiteVerdict:
     """What `predict` says about a site as a whole.
 
     p_value: of the two-sample test against the kept rows, or against the stored means of methods
@@ -123,11 +123,11 @@ class Verdict:
         return self.p_value is not None and self.p_value < 0.01
 
 
-def profile(inputs: Tensor, missing: float, unknown: float) -> Profile:
+def profile(inputs: Tensor, missing: float, unknown: float) -> SiteProfile:
     """The profile of a site's inputs, as the network gets them."""
     flat = inputs.flatten(1).float()
     varying = float((flat.max(dim=0).values > flat.min(dim=0).values).float().mean())
-    return Profile(len(inputs), missing, unknown, varying)
+    return SiteProfile(len(inputs), missing, unknown, varying)
 
 
 # ---- the parts of a verdict ----------------------------------------------------------------------
@@ -297,7 +297,9 @@ def means_p_value(features: Tensor, sites: Mapping[str, Moments]) -> float | Non
     return float(stats.chi2.sf(len(features) * width * nearest**2, width))
 
 
-def judge_profile(here: Profile, known: Sequence[Profile]) -> tuple[Range, Range, list[str]]:
+def judge_profile(
+    here: SiteProfile, known: Sequence[SiteProfile]
+) -> tuple[Range, Range, list[str]]:
     """Missing values, unknown categories and constant columns against the known sites."""
     missing = _range(here.missing, [each.missing for each in known])
     unknown = _range(here.unknown, [each.unknown for each in known])

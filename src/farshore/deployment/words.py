@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from .calibrate import LEVEL, Calibrated
-from .estimate import Estimate, NoEstimate
-from .verdict import Range, Verdict
+from .estimate import AccuracyEstimate, NoEstimate
+from .verdict import Range, SiteVerdict
 
 
-def verdict_lines(verdict: Verdict) -> list[str]:
+def verdict_lines(verdict: SiteVerdict) -> list[str]:
     """The verdict, one finding per line; the last line is the verdict itself."""
     lines = list(verdict.notes)
     if verdict.p_value is not None:
@@ -41,7 +41,7 @@ def verdict_lines(verdict: Verdict) -> list[str]:
     return lines
 
 
-def warning(estimate: Estimate | NoEstimate, promised: float | None) -> str | None:
+def warning(estimate: AccuracyEstimate | NoEstimate, promised: float | None) -> str | None:
     """One line if the estimate falls below what `learn` was promised."""
     if isinstance(estimate, NoEstimate) or promised is None or estimate.high >= promised:
         return None
@@ -52,7 +52,7 @@ def warning(estimate: Estimate | NoEstimate, promised: float | None) -> str | No
     )
 
 
-def estimate_lines(estimate: Estimate | NoEstimate) -> list[str]:
+def estimate_lines(estimate: AccuracyEstimate | NoEstimate) -> list[str]:
     """The estimate with its interval and its parts, or why there is none."""
     here = estimate.signals
     if isinstance(estimate, NoEstimate):
@@ -103,6 +103,6 @@ def _known(known: Range) -> str:
     return f" (known sites {known.low:.2f} to {known.high:.2f})" if known.high > 0.5 else ""
 
 
-def _p(verdict: Verdict) -> str:
+def _p(verdict: SiteVerdict) -> str:
     assert verdict.p_value is not None
     return "< 0.0001" if verdict.p_value < 1e-4 else f"{verdict.p_value:.4f}"

@@ -28,7 +28,7 @@ from .learner_state import FROZEN
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedPart:
     """The network that is trained, its settings, and the shape of a row that it takes."""
 
     network: str | Network
@@ -116,15 +116,15 @@ class Backbone:
 
     # ---- parts of the network --------------------------------------------------------------------
 
-    def trained(self, form: RowForm, classes: int, *, restored: bool = False) -> Trained:
+    def trained(self, form: RowForm, classes: int, *, restored: bool = False) -> TrainedPart:
         """What is trained on raw rows of this form: the network, a new head, or the last block."""
         inside, _ = self.inside_form(form)
         if self.train == "last-block":
             rest = self._divided(form[0], classes, restored=restored).rest
-            return Trained(rest, self.settings, inside)
+            return TrainedPart(rest, self.settings, inside)
         if self.frozen is None:
-            return Trained(self.network, self.settings, inside)
-        return Trained("head", {"width": self._run.head_width}, inside)
+            return TrainedPart(self.network, self.settings, inside)
+        return TrainedPart("head", {"width": self._run.head_width}, inside)
 
     def restore(self, stored: Any, form: RowForm) -> None:
         """Restore the frozen part; its sizes are checked before anything is allocated."""

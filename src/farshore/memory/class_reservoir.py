@@ -11,7 +11,7 @@ from torch import Tensor
 from ..base.forms import LARGEST_NUMBER, FormError, Like
 from ..data.batch import Draw
 from ..settings import RunSettings
-from .memory import Fields, RowForm, as_draw, empty_rows, share
+from .memory import Fields, KeptForm, as_draw, empty_rows, share
 from .reservoir import ReservoirMemory
 
 
@@ -100,7 +100,7 @@ class ClassReservoirMemory(ReservoirMemory):
         """The stored rows and how many of each class were observed."""
         return super().state_dict() | {"offered": self.offered if self.rows else None}
 
-    def check_state(self, state: Any, form: RowForm) -> None:
+    def check_state(self, state: Any, form: KeptForm) -> None:
         """Raise a FormError unless these are the rows and the counts of the classes."""
         self._check_reservoir(state, form, {"rows": None, "seen": None, "offered": None})
         if not state["rows"]:

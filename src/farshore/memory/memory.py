@@ -27,7 +27,7 @@ MIXED = "all past domains"
 
 
 @dataclass(frozen=True)
-class RowForm:
+class KeptForm:
     """What the fields of a row look like, for a check of saved rows.
 
     shape: of an input; its type is float32 or uint8.
@@ -140,7 +140,7 @@ class Memory(ABC):
     def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
         """Restore the state from `state_dict`."""
 
-    def check_state(self, state: Any, form: RowForm) -> None:
+    def check_state(self, state: Any, form: KeptForm) -> None:
         """Raise a FormError if a saved state cannot be this memory's, before it is loaded.
 
         By default every dictionary with labels in it must be rows of this form.
@@ -160,7 +160,7 @@ class Memory(ABC):
         return min(self.capacity, fit)
 
 
-def _check_rows(node: Any, form: RowForm, where: str, *, most: int) -> None:
+def _check_rows(node: Any, form: KeptForm, where: str, *, most: int) -> None:
     if isinstance(node, Mapping) and "labels" in node:
         form.check(node, where, most=most)
         return

@@ -13,7 +13,7 @@ from ..base.forms import NAMES, FormError, check_form, check_keys
 from ..data.batch import Draw
 from ..errors import FarshoreError
 from ..settings import RunSettings
-from .memory import Fields, Memory, RowForm, Source, as_draw, positions, share
+from .memory import Fields, KeptForm, Memory, Source, as_draw, positions, share
 from .reservoir import ReservoirMemory
 
 
@@ -201,7 +201,7 @@ class PartitionedMemory(Memory):
             "coming": self.coming.state_dict() if self.coming is not None else None,
         }
 
-    def check_state(self, state: Any, form: RowForm) -> None:
+    def check_state(self, state: Any, form: KeptForm) -> None:
         """Raise a FormError unless these are named partitions within the capacity."""
         check_keys(state, {"names": None, "rows": None, "coming": None}, "memory")
         check_form(state["names"], NAMES, "memory.names")

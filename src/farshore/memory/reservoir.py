@@ -10,7 +10,7 @@ import torch
 from ..base.forms import FormError, check_keys, is_count
 from ..data.batch import Draw
 from ..errors import FarshoreError
-from .memory import MIXED, Fields, Memory, RowForm, as_draw, empty_rows, positions, row_bytes
+from .memory import MIXED, Fields, KeptForm, Memory, as_draw, empty_rows, positions, row_bytes
 
 
 class ReservoirMemory(Memory):
@@ -107,11 +107,11 @@ class ReservoirMemory(Memory):
         """
         return {"rows": self.rows, "seen": self.seen}
 
-    def check_state(self, state: Any, form: RowForm) -> None:
+    def check_state(self, state: Any, form: KeptForm) -> None:
         """Raise a FormError unless these are a reservoir's rows and their count."""
         self._check_reservoir(state, form, {"rows": None, "seen": None})
 
-    def _check_reservoir(self, state: Any, form: RowForm, keys: Mapping[str, None]) -> None:
+    def _check_reservoir(self, state: Any, form: KeptForm, keys: Mapping[str, None]) -> None:
         check_keys(state, keys, "memory")
         if not is_count(state["seen"]):
             raise FormError("memory.seen is not a number of rows")

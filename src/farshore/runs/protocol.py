@@ -38,7 +38,7 @@ from ..training.batches import ALL_SOURCES
 from ..training.execution.execution import cpu_threads, usual_threads, warm_up
 from ..training.profiles import PROFILES
 from . import catalog
-from .result import SPLITS, Result, Status, TargetScores
+from .result import SPLITS, Result, RunStatus, TargetScores
 from .resume import Resume
 from .run import NormalRun, Run
 
@@ -93,7 +93,7 @@ def execute_normal(
     learner, adaptation = ready.learner, ready.adaptation
     seconds = {"preparation": time.perf_counter() - began}
     record = _Record()
-    status: Status = "done"
+    status: RunStatus = "done"
     message, target = "", None
     try:
         _train(ready, record, resume, promising)
@@ -182,7 +182,7 @@ def _save(learner: Learner, folder: str | Path) -> list[str]:
 def _result(
     ready: _Ready,
     record: _Record,
-    status: Status,
+    status: RunStatus,
     message: str,
     target: TargetScores | None,
     seconds: dict[str, float],

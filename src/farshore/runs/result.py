@@ -18,7 +18,7 @@ from .transfer import backward_transfer, forgetting, source_performance
 
 # How a run ended. `pruned`: stopped between two domains because of the sources' scores; the target
 # was never opened.
-Status = Literal["done", "diverged", "pruned"]
+RunStatus = Literal["done", "diverged", "pruned"]
 SPLITS: tuple[Literal["train", "validation"], ...] = ("train", "validation")
 
 
@@ -42,7 +42,7 @@ class Result(BaseModel):
     # Only continual methods are ranked: offline methods saw all sources at once, adaptations saw
     # the inputs of the target.
     kind: Kind = "continual"
-    status: Status
+    status: RunStatus
     message: str = ""
     metric: str
     classes: list[str]

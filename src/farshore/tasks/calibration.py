@@ -126,7 +126,7 @@ def fit_offsets(
 
 
 @dataclass(frozen=True)
-class Priors:
+class SitePriors:
     """Class priors at a new site, and how surprising they are if nothing has changed."""
 
     shares: np.ndarray
@@ -134,7 +134,7 @@ class Priors:
     steps: int
 
 
-def em_priors(given: np.ndarray, known: np.ndarray) -> Priors:
+def em_priors(given: np.ndarray, known: np.ndarray) -> SitePriors:
     """The class priors of unlabelled rows.
 
     given: p(class | row) under the priors `known`. Each step takes the mean of the probabilities
@@ -154,7 +154,7 @@ def em_priors(given: np.ndarray, known: np.ndarray) -> Priors:
             break
     gained = 2 * float(np.log((given * (current / known)).sum(axis=1)).sum())
     p_value = float(stats.chi2.sf(max(0.0, gained), len(known) - 1))
-    return Priors(current, p_value, steps)
+    return SitePriors(current, p_value, steps)
 
 
 def atc_threshold(confidence: np.ndarray, correct: np.ndarray) -> float:

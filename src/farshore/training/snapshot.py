@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ..base.forms import NAMES, FormError, Like, MapOf, check_form, check_keys, is_count
 from ..base.randomness import Generators
-from ..memory.memory import Memory, RowForm
+from ..memory.memory import KeptForm, Memory
 from ..methods.method import Method, unknown_parts
 from ..methods.optimization import check_optimizers
 from ..system import Setup
@@ -109,7 +109,7 @@ def _check_memory(trainer: Trained, memory: Memory, state: Mapping[str, Any]) ->
     outputs = {name: widths[name] for name in method.replay.stores}
     if setup.weighted:
         outputs["weights"] = 1
-    memory.check_state(state["memory"], RowForm(setup.shape, setup.classes, outputs))
+    memory.check_state(state["memory"], KeptForm(setup.shape, setup.classes, outputs))
     names = state["memory"].get("names", [])
     if names not in ([], state["domains"]):
         raise FormError("memory.names are not the domains that were learned")

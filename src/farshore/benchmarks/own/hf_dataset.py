@@ -15,7 +15,7 @@ from ...errors import FarshoreError
 from ..options import BenchmarkOptions
 from .image_table import ImageTableOptions
 from .own_images import OwnImages
-from .table import Table
+from .table import OwnTable
 
 
 class HFDatasetOptions(ImageTableOptions):
@@ -29,7 +29,7 @@ class HFDatasetOptions(ImageTableOptions):
     )
 
 
-class HFDataset(OwnImages, Table):
+class HFDataset(OwnImages, OwnTable):
     """The images of a data set, with columns for the domain and the class."""
 
     name = "hf-dataset"

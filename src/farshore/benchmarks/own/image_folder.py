@@ -15,10 +15,10 @@ from ...data.images.image_folder import ImageSource, list_images
 from ...errors import FarshoreError
 from ..options import BenchmarkOptions
 from .own import OwnOptions
-from .own_images import ImageOptions, OwnImages
+from .own_images import OwnImageOptions, OwnImages
 
 
-class ImageFolderOptions(ImageOptions, OwnOptions):
+class ImageFolderOptions(OwnImageOptions, OwnOptions):
     """Options for reading images; the folder layout provides domains and classes."""
 
     path: str = Field(description="a folder of images: domain/class/file")

@@ -15,14 +15,14 @@ from ...data.images.image_folder import ImageSource
 from ...data.tables.columns import need_texts
 from ...errors import FarshoreError, unknown
 from ..options import BenchmarkOptions
-from .own_images import ImageOptions, OwnImages
-from .table import Table, TableOptions
+from .own_images import OwnImageOptions, OwnImages
+from .table import OwnTable, TableOptions
 
 # Listed in one message.
 LISTED = 5
 
 
-class ImageTableOptions(ImageOptions, TableOptions):
+class ImageTableOptions(OwnImageOptions, TableOptions):
     """Options that name the columns of a table of images."""
 
     image: str | None = Field(
@@ -30,7 +30,7 @@ class ImageTableOptions(ImageOptions, TableOptions):
     )
 
 
-class ImageTable(OwnImages, Table):
+class ImageTable(OwnImages, OwnTable):
     """Images that a table lists; columns without a role are not inputs."""
 
     name = "image-table"

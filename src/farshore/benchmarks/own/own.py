@@ -13,14 +13,14 @@ import torch
 from pydantic import Field
 
 from ...data.domain import Domain
-from ...data.scenario import Metric, Scenario, arrange
+from ...data.scenario import MetricName, Scenario, arrange
 from ...data.seal import SealedTarget
 from ...data.splits import SHARE
 from ...data.steps import BATCH_SIZE, EPOCHS, FEWEST_STEPS, MOST_STEPS, usual_steps
 from ...data.tables.columns import sort_classes
 from ...errors import FarshoreError
 from ..benchmark import Benchmark, Made, check_left_out
-from ..options import BenchmarkOptions, Preprocess
+from ..options import BenchmarkOptions, FittedTo
 from .own_checks import check_classes, check_domain, check_each, find_shared
 from .own_domains import LAST, construct_domains, encode, in_order, make_sources
 from .own_rows import OwnRows
@@ -49,7 +49,7 @@ class OwnOptions(BenchmarkOptions):
         f"batches of {BATCH_SIZE}, at least {FEWEST_STEPS} and at most {MOST_STEPS}; --steps "
         "replaces them",
     )
-    metric: Metric | None = Field(
+    metric: MetricName | None = Field(
         None,
         description="accuracy or macro_f1; by default macro_f1 if a class of the first source has "
         "fewer than 5% of its rows, otherwise accuracy",
@@ -101,7 +101,7 @@ class OwnBenchmark(Benchmark):
         return self.path.name or str(self.path)
 
     @property
-    def _preprocess(self) -> Preprocess:
+    def _preprocess(self) -> FittedTo:
         """The rows on which scales are learned, if there are any scales."""
         return "first"
 
@@ -259,7 +259,7 @@ class OwnBenchmark(Benchmark):
 
     def _choose_metric(
         self, facts: pd.DataFrame, hidden: Sequence[str]
-    ) -> tuple[Metric, tuple[str, ...]]:
+    ) -> tuple[MetricName, tuple[str, ...]]:
         """Return the metric, and a note if rare classes decided it.
 
         The first domain that is not hidden decides, whatever the order of learning is.

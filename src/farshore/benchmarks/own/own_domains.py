@@ -13,7 +13,7 @@ from ...data.domain import Domain
 from ...data.splits import divide_rows, split_seed
 from ...data.tables.cells import as_numbers, as_texts, is_number
 from ...errors import FarshoreError, unknown
-from ..options import Preprocess
+from ..options import FittedTo
 from .boundaries import By, construct, join_small
 from .own_rows import OwnRows, TableRows
 
@@ -27,7 +27,7 @@ def make_sources(
     members: dict[str, np.ndarray],
     sources: Sequence[str],
     classes: list[str],
-    preprocess: Preprocess | None,
+    preprocess: FittedTo | None,
     seed: int,
 ) -> list[Domain]:
     """Split each source; learn the preprocessing domain by domain, or on all sources at once."""

@@ -22,7 +22,7 @@ from .own_rows import ImageRows
 LISTED = 5
 
 
-class ImageOptions(BaseModel):
+class OwnImageOptions(BaseModel):
     """Options for reading images."""
 
     channels: Literal[1, 3] | None = Field(

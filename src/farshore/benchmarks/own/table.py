@@ -12,7 +12,7 @@ from ...data.downloads.public_files import known_checksum
 from ...data.tables.columns import check_class_labels, need_texts, need_times, need_weights
 from ...data.tables.read_table import TextForm, read_table
 from ...errors import FarshoreError, unknown
-from ..options import BenchmarkOptions, Preprocess
+from ..options import BenchmarkOptions, FittedTo
 from .own import OwnBenchmark, OwnOptions
 from .own_rows import OwnRows, TableRows
 
@@ -41,7 +41,7 @@ class TableOptions(OwnOptions, TextForm):
     categories: tuple[str, ...] = Field(
         (), description="input columns to read as text, even if the first domain has only numbers"
     )
-    preprocess: Preprocess = Field(
+    preprocess: FittedTo = Field(
         "first", description="learn scales on the first domain, or on all-sources (not continual)"
     )
 
@@ -58,7 +58,7 @@ class TableOptions(OwnOptions, TextForm):
         return [name.strip() for name in value.split(",") if name.strip()]
 
 
-class Table(OwnBenchmark):
+class OwnTable(OwnBenchmark):
     """A table; its columns become inputs by a preprocessing learned on the first domain."""
 
     name = "table"
@@ -69,7 +69,7 @@ class Table(OwnBenchmark):
     stand_in = "heart-hospitals"
 
     @property
-    def _preprocess(self) -> Preprocess:
+    def _preprocess(self) -> FittedTo:
         return self.options.preprocess
 
     @property

@@ -57,7 +57,7 @@ class Record:
         self.state: Any = None
 
 
-class Name:
+class MentionedName:
     """A name that the file mentions: a class of pandas, or one of numpy's constructors."""
 
     __slots__ = ("name", "pandas")
@@ -88,7 +88,7 @@ class ElementType:
         return np.dtype(("=" if self.order == "|" else self.order) + self.code)
 
 
-class Array:
+class UnfilledArray:
     """An array that the file asks to create; `values` are set once, by its state."""
 
     __slots__ = ("depth", "values")
@@ -144,7 +144,7 @@ def from_list(contents: Any, shape: tuple[int, ...], order: str) -> tuple[np.nda
     values = np.empty(len(contents), dtype=object)
     depth = 1
     for index, item in enumerate(contents):
-        if isinstance(item, Array):
+        if isinstance(item, UnfilledArray):
             if item.values is None or item.depth >= DEEPEST_ARRAY:
                 raise Refused("arrays inside arrays, deeper than a table's cells")
             depth = max(depth, item.depth + 1)
@@ -274,12 +274,12 @@ class Machine:
                 f"the pickle asks for {asked[:100]}, which no table needs: it is refused, and "
                 "none of its code was run"
             )
-        self.stack.append(Name(name, pandas=pandas))
+        self.stack.append(MentionedName(name, pandas=pandas))
 
     def call(self) -> None:
         """Push what the name below the arguments stands for."""
         args, name = self.pop(), self.pop()
-        if not isinstance(name, Name) or not isinstance(args, tuple):
+        if not isinstance(name, MentionedName) or not isinstance(args, tuple):
             raise Refused("a call of something that is not a name")
         if name.pandas:
             self.stack.append(Record(name.name, args))
@@ -294,7 +294,7 @@ class Machine:
         state, target = self.pop(), self.top(object)
         if isinstance(target, Record):
             target.state = state
-        elif isinstance(target, Array):
+        elif isinstance(target, UnfilledArray):
             target.fill(state)
         elif isinstance(target, ElementType):
             order = state[1] if isinstance(state, tuple) and len(state) > 2 else None
@@ -304,17 +304,17 @@ class Machine:
         else:
             raise Refused("the state of a plain value")
 
-    def reconstruct(self, kind: Any, shape: Any = None, code: Any = None) -> Array:
+    def reconstruct(self, kind: Any, shape: Any = None, code: Any = None) -> UnfilledArray:
         """numpy's empty array, which gets its values from its state."""
-        if not isinstance(kind, Name) or kind.name != "ndarray":
+        if not isinstance(kind, MentionedName) or kind.name != "ndarray":
             raise Refused("an array of another class than numpy's")
-        return Array()
+        return UnfilledArray()
 
     def from_buffer(
         self, data: Any, kind: Any, shape: Any, order: Any, axis_order: Any = None
-    ) -> Array:
+    ) -> UnfilledArray:
         """An array from its bytes, as newer versions of numpy write it."""
-        array = Array()
+        array = UnfilledArray()
         if not isinstance(kind, ElementType) or kind.is_object or axis_order is not None:
             raise Refused("an array from bytes that are not numbers")
         array.values = from_bytes(data, kind, check_shape(shape), "F" if order == "F" else "C")
@@ -539,7 +539,7 @@ def _columns(axis: Any, blocks: list[tuple[Any, Any]]) -> dict[str, np.ndarray]:
     data = next(
         (item["data"] for item in arguments if isinstance(item, dict) and "data" in item), None
     )
-    if not isinstance(data, Array) or data.values is None or data.values.ndim != 1:
+    if not isinstance(data, UnfilledArray) or data.values is None or data.values.ndim != 1:
         raise FarshoreError(
             "the pickled table's column names are not a plain array: write it with columns of "
             "type object"
@@ -549,7 +549,7 @@ def _columns(axis: Any, blocks: list[tuple[Any, Any]]) -> dict[str, np.ndarray]:
     names = [str(name) for name in data.values]
     columns: dict[str, np.ndarray] = {}
     for values, locations in blocks:
-        if isinstance(values, Array):  # columns of pandas' own types are not needed here
+        if isinstance(values, UnfilledArray):  # columns of pandas' own types are not needed here
             columns |= _block_columns(names, values.values, locations)
     if len({len(column) for column in columns.values()}) > 1:
         raise Refused("columns of different lengths")
@@ -560,7 +560,7 @@ def _block_columns(
     names: list[str], values: np.ndarray | None, locations: Any
 ) -> dict[str, np.ndarray]:
     """The columns of one block: a row of `values` for each location."""
-    where = locations.values if isinstance(locations, Array) else locations
+    where = locations.values if isinstance(locations, UnfilledArray) else locations
     whole = isinstance(where, np.ndarray) and where.dtype.kind in "iu" and where.ndim == 1
     if values is None or values.ndim != 2 or not (whole or isinstance(where, slice)):
         raise Refused("a block of columns without their values or places")

@@ -15,6 +15,7 @@ from .shape import Drawing, View, canvas, places, text
 
 NAME = "features"
 TITLE = "Features of sources and target"
+NEEDS = "runs that saved their features"
 TARGET_COLOUR = "#d7263d"
 
 

@@ -13,6 +13,7 @@ from .shape import Drawing, View, canvas, errors, text
 
 NAME = "in-domain"
 TITLE = "Performance on the sources, by group"
+NEEDS = "methods of at least two groups"
 
 
 def collect(runs: pd.DataFrame) -> pd.DataFrame:

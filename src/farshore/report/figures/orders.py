@@ -14,6 +14,7 @@ from .shape import Drawing, canvas, errors, on_target, text, views
 
 NAME = "orders"
 TITLE = "The order of the domains"
+NEEDS = "runs with more than one order of the sources"
 SYMBOLS = (
     *("circle", "diamond", "square", "triangle-up"),
     *("triangle-down", "cross", "star", "hexagon"),

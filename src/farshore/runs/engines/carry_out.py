@@ -16,7 +16,7 @@ from ..plan.plan import Plan, Planned
 from ..store.claim import is_stale, remove_litter
 from ..store.store import Store
 from .engine import Engine
-from .work import Outcome, Task, tidy
+from .work import Task, TaskOutcome, tidy
 
 POLL_SECONDS = 1.0
 
@@ -54,7 +54,7 @@ class Progress:
 
 
 # Called after every run with its outcome; with None when runs start, and regularly while waiting.
-Report = Callable[[Planned | None, Outcome | None, Progress], None]
+ReportProgress = Callable[[Planned | None, TaskOutcome | None, Progress], None]
 
 
 def open_runs(
@@ -115,7 +115,7 @@ def carry_out(
     *,
     todo: Mapping[str, Planned],
     keep: Keep = RESULT_ONLY,
-    report: Report | None = None,
+    report: ReportProgress | None = None,
 ) -> Progress:
     """Carry out `todo`, the open runs of the plan, and the runs that follow from them.
 
@@ -186,7 +186,7 @@ def _task(
     )
 
 
-def _written(outcome: Outcome, task: Task) -> Outcome:
+def _written(outcome: TaskOutcome, task: Task) -> TaskOutcome:
     """Try once more to write a result that the worker could not write.
 
     Its folder may have space again, because other files were deleted in the meantime.
@@ -198,12 +198,12 @@ def _written(outcome: Outcome, task: Task) -> Outcome:
     except StateError:
         return outcome
     tidy(task.folder)
-    return Outcome(
+    return TaskOutcome(
         outcome.name, outcome.unwritten.status, outcome.unwritten.message, outcome.seconds
     )
 
 
-def _count(progress: Progress, outcome: Outcome, task: Task, running: int) -> None:
+def _count(progress: Progress, outcome: TaskOutcome, task: Task, running: int) -> None:
     progress.running = running
     if outcome.status == "failed":
         what = f"{task.run.method} on {task.run.benchmark}"
@@ -215,7 +215,7 @@ def _count(progress: Progress, outcome: Outcome, task: Task, running: int) -> No
 
 
 def _follow(
-    plan: Plan, store: Store, outcome: Outcome, names: set[str], progress: Progress
+    plan: Plan, store: Store, outcome: TaskOutcome, names: set[str], progress: Progress
 ) -> list[Planned]:
     """The open runs that studies add after this outcome.
 

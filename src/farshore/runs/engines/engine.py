@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from types import TracebackType
 
-from .work import Outcome, Task
+from .work import Task, TaskOutcome
 
 # How often a run may crash its worker before it counts as failed.
 ATTEMPTS = 3
@@ -29,7 +29,7 @@ class Engine(ABC):
         """Start a task."""
 
     @abstractmethod
-    def next(self, seconds: float) -> Outcome | None:
+    def next(self, seconds: float) -> TaskOutcome | None:
         """Wait at most this long for an outcome; None if there is none yet."""
 
     @abstractmethod

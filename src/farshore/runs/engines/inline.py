@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...observer import Observer
 from .engine import Engine
-from .work import Outcome, Task, carry_out_task
+from .work import Task, TaskOutcome, carry_out_task
 
 
 class InlineEngine(Engine):
@@ -28,7 +28,7 @@ class InlineEngine(Engine):
         """Keep the task until `next` is called."""
         self._task = task
 
-    def next(self, seconds: float) -> Outcome | None:
+    def next(self, seconds: float) -> TaskOutcome | None:
         """Carry out the waiting task to its end; `seconds` is ignored."""
         if self._task is None:
             return None

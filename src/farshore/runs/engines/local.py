@@ -23,7 +23,7 @@ from ...training.execution.execution import warm_up
 from ..store.claim import die_with_parent, killed_with_parent, release
 from .engine import ATTEMPTS, Engine
 from .mps import start_mps
-from .work import Outcome, Task, carry_out_task
+from .work import Task, TaskOutcome, carry_out_task
 
 # How long an idle worker may take to exit by itself.
 SECONDS_TO_END = 10.0
@@ -54,7 +54,7 @@ class LocalEngine(Engine):
     workers: list[Worker] = field(default_factory=list, init=False)
     _retries: deque[Task] = field(default_factory=deque, init=False)
     _deaths: dict[str, int] = field(default_factory=dict, init=False)
-    _outcomes: deque[Outcome] = field(default_factory=deque, init=False)
+    _outcomes: deque[TaskOutcome] = field(default_factory=deque, init=False)
 
     def __post_init__(self) -> None:
         self._daemon = start_mps() if self.mps and self.slots > self.gpus > 0 else None
@@ -78,7 +78,7 @@ class LocalEngine(Engine):
         with suppress(OSError):
             worker.connection.send(sent)
 
-    def next(self, seconds: float) -> Outcome | None:
+    def next(self, seconds: float) -> TaskOutcome | None:
         """The outcome of a run; a run whose worker died is submitted again."""
         while self._retries:
             self.submit(self._retries.popleft())
@@ -128,7 +128,7 @@ class LocalEngine(Engine):
         task = worker.task
         assert task is not None
         try:
-            outcome: Outcome = worker.connection.recv()
+            outcome: TaskOutcome = worker.connection.recv()
         except (EOFError, OSError):
             self._reap(worker)
             self.workers.remove(worker)
@@ -136,7 +136,7 @@ class LocalEngine(Engine):
             if self._deaths[task.name] < ATTEMPTS:
                 self._retries.append(task)
                 return
-            outcome = Outcome(
+            outcome = TaskOutcome(
                 task.name,
                 "failed",
                 f"its process died {ATTEMPTS} times "

@@ -11,10 +11,10 @@ from typing import Any
 from ...errors import FarshoreError, needs
 from ...training.execution.execution import warm_up
 from .engine import ATTEMPTS, Engine
-from .work import Outcome, Task, carry_out_task
+from .work import Task, TaskOutcome, carry_out_task
 
 
-def _in_one_thread(task: Task) -> Outcome:
+def _in_one_thread(task: Task) -> TaskOutcome:
     """Carry out a task on a node of the cluster."""
     import torch
 
@@ -81,7 +81,7 @@ class RayEngine(Engine):
         """Hand the task to Ray."""
         self._tasks[self._remote.remote(task)] = task
 
-    def next(self, seconds: float) -> Outcome | None:
+    def next(self, seconds: float) -> TaskOutcome | None:
         """Wait at most this long for an outcome."""
         ready, _ = (
             self.ray.wait(list(self._tasks), num_returns=1, timeout=seconds)
@@ -92,12 +92,12 @@ class RayEngine(Engine):
             return None
         task = self._tasks.pop(ready[0])
         try:
-            outcome: Outcome = self.ray.get(ready[0])
+            outcome: TaskOutcome = self.ray.get(ready[0])
         except self.ray.exceptions.RayError as error:
             first_line = (
                 str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             )
-            return Outcome(task.name, "failed", first_line)
+            return TaskOutcome(task.name, "failed", first_line)
         return outcome
 
     def close(self) -> None:

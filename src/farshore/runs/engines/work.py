@@ -32,7 +32,7 @@ from .features import feature_saver
 # Domains that took less time than this in total are learned again rather than saved, because
 # writing their state would cost more. The environment sets another value for worker processes.
 LEAST_SECONDS = float(os.environ.get("FARSHORE_STATE_SECONDS", "1"))
-Status = Literal["done", "diverged", "pruned", "claimed", "failed"]
+TaskStatus = Literal["done", "diverged", "pruned", "claimed", "failed"]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TaskOutcome:
     """How a task ended.
 
     `claimed`: another process has claimed the run. `failed`: the message gives the reason; running
@@ -81,7 +81,7 @@ class Outcome:
     """
 
     name: str
-    status: Status
+    status: TaskStatus
     message: str = ""
     seconds: float = 0.0
     # The traceback of an unexpected error.
@@ -151,7 +151,7 @@ class Together(Observer):
             observer.domain(domain, scores)
 
 
-def carry_out_task(task: Task, observer: Observer | None = None) -> Outcome:
+def carry_out_task(task: Task, observer: Observer | None = None) -> TaskOutcome:
     """Carry out one run, watched live by `observer`.
 
     Every error becomes an outcome, so that one failed run does not stop the others. Ctrl-C
@@ -162,25 +162,25 @@ def carry_out_task(task: Task, observer: Observer | None = None) -> Outcome:
     try:
         claim = take(folder.path)
         if claim is None:
-            return Outcome(task.name, "claimed")
+            return TaskOutcome(task.name, "claimed")
         with claim:
             status, message = _finish(task, folder, claim, observer)
     except UnwrittenError as error:
         return replace(_failed(task, str(error), began), unwritten=error.result)
     except ClaimLostError:
-        return Outcome(task.name, "claimed")
+        return TaskOutcome(task.name, "claimed")
     except FarshoreError as error:
         return _failed(task, str(error), began)
     except OSError as error:
         return _failed(task, f"{error.filename or folder.path}: {reason(error)}", began)
     except Exception as error:
         return _failed(task, f"{type(error).__name__}: {error}", began, traceback.format_exc())
-    return Outcome(task.name, status, message, time.perf_counter() - began)
+    return TaskOutcome(task.name, status, message, time.perf_counter() - began)
 
 
 def _finish(
     task: Task, folder: RunFolder, claim: Claim, observer: Observer | None
-) -> tuple[Status, str]:
+) -> tuple[TaskStatus, str]:
     """The status of a claimed run, which is carried out unless it has a result."""
     # Another process may have finished it since the plan was made.
     if folder.finished(features=task.features):
@@ -242,8 +242,8 @@ def tidy(folder: RunFolder) -> None:
         shutil.rmtree(folder.stages, ignore_errors=True)
 
 
-def _failed(task: Task, message: str, began: float, trace: str = "") -> Outcome:
+def _failed(task: Task, message: str, began: float, trace: str = "") -> TaskOutcome:
     """Record a failure in the run's folder if the disk permits; it does not count as a result."""
     with suppress(OSError):
         write_atomic(task.folder.failure, f"{message}\n{trace}".encode())
-    return Outcome(task.name, "failed", message, time.perf_counter() - began, trace)
+    return TaskOutcome(task.name, "failed", message, time.perf_counter() - began, trace)

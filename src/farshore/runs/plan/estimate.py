@@ -25,7 +25,7 @@ PROBE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class Estimate:
+class CostEstimate:
     """Total seconds of the open runs, and the peak memory of one process in bytes."""
 
     seconds: float
@@ -33,7 +33,7 @@ class Estimate:
     probed: int
 
 
-def estimate(plan: Plan, store: Store, todo: Mapping[str, Planned]) -> Estimate:
+def estimate(plan: Plan, store: Store, todo: Mapping[str, Planned]) -> CostEstimate:
     """Estimate the cost of the open runs.
 
     Finished runs count with the time they took. A few open ones of each benchmark are started
@@ -65,7 +65,7 @@ def estimate(plan: Plan, store: Store, todo: Mapping[str, Planned]) -> Estimate:
         # Trials that a study has yet to draw count in full: how many will be stopped is unknown.
         more = sum(study.ahead for study in plan.studies.values() if study.newest == planned.name)
         total += (1 + more) * known.get(pair, probed.get(pair, sum(others) / len(others)))
-    return Estimate(total, peak, len(probed))
+    return CostEstimate(total, peak, len(probed))
 
 
 def _known(plan: Plan, store: Store, todo: Mapping[str, Planned]) -> dict[tuple[str, str], float]:

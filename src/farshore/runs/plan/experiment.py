@@ -33,7 +33,7 @@ from .bounded_yaml import read_yaml
 from .select import DRAWN, select_methods
 
 SearchBy = Literal["random", "optuna"]
-Table = Literal[
+TableName = Literal[
     "backward transfer", "source performance", "run time", "step time", "naive and tailored"
 ]
 # The command that plans an experiment: `sweep` reads a file, `compare` a command line.
@@ -182,7 +182,7 @@ class Experiment(Spec):
     # Rows of other experiments that the table shows too, if they are recorded in the same folder.
     beside: list[Beside] = Field(default_factory=list)
     # What the table shows; without it, the score on the target.
-    table: Table | None = None
+    table: TableName | None = None
     command: Command = "sweep"
 
 

@@ -20,7 +20,7 @@ from ..store.identity import NamedRun, name_run
 from ..store.store import Store
 from .experiment import Book, Data, Experiment, Part, Search, check_dependencies
 from .select import DRAWN, Aim, arrange_sources, draw_order, select_targets
-from .study import Scores, Study, begin_studies, part_run
+from .study import EarlierScores, Study, begin_studies, part_run
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Planned:
     held_out: str | None = None
     features: bool = False
     # In a search by successive halving: the scores of the earlier trials of its study.
-    earlier: Scores = ()
+    earlier: EarlierScores = ()
 
     @property
     def name(self) -> str:
@@ -90,7 +90,7 @@ Selections = dict[tuple[str, str, str], Chosen | Missing]
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingMethod:
     """A method whose settings another experiment has yet to select."""
 
     method: str
@@ -128,7 +128,7 @@ class Plan:
     experiment: Experiment | None = None
     runs: list[Planned] = field(default_factory=list)
     absent: dict[str, Absent] = field(default_factory=dict)
-    waiting: list[Waiting] = field(default_factory=list)
+    waiting: list[WaitingMethod] = field(default_factory=list)
     studies: dict[tuple[Condition, int], Study] = field(default_factory=dict)
 
     @property
@@ -249,7 +249,7 @@ def _plan_part(
         if part.settings_from is not None:
             taken = _selection(select(part.settings_from), part, data, aim, benchmark, method)
             if isinstance(taken, Missing):
-                plan.waiting.append(Waiting(method, data.title, part.settings_from, taken))
+                plan.waiting.append(WaitingMethod(method, data.title, part.settings_from, taken))
                 continue
             settings = _taken(part, search, benchmark, method, taken, experiment)
         elif part.vary:
@@ -362,10 +362,10 @@ def _trials(runs: list[Planned], store: Store) -> dict[int, list[Trial]]:
 
 
 # (varied setting, seed number, run seed, trial, settings)
-Settings = Iterator[tuple[str, int, int, int, dict[str, Any]]]
+TrialSettings = Iterator[tuple[str, int, int, int, dict[str, Any]]]
 
 
-def _searched(part: Part, search: Search, benchmark: Benchmark, method: str) -> Settings:
+def _searched(part: Part, search: Search, benchmark: Benchmark, method: str) -> TrialSettings:
     """The settings of all trials of all seeds."""
     for seed, number in search.run_seeds.items():
         for trial in range(search.trials):
@@ -400,7 +400,7 @@ def _taken(
     method: str,
     chosen: Chosen | None,
     experiment: Experiment,
-) -> Settings:
+) -> TrialSettings:
     """The selected settings of another experiment: of each seed, or of the best seed only.
 
     The defaults if there are none. If the part varies settings, each of them in turn takes the

@@ -26,7 +26,7 @@ from .experiment import Data, Experiment, Part, Search
 from .select import Aim
 
 # The scores of each earlier trial, one per source learned.
-Scores = tuple[tuple[float, ...], ...]
+EarlierScores = tuple[tuple[float, ...], ...]
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Study:
         """How many trials are not drawn yet."""
         return self.trials - self._known
 
-    def advance(self, store: Store) -> Iterator[tuple[int, NamedRun, Scores]]:
+    def advance(self, store: Store) -> Iterator[tuple[int, NamedRun, EarlierScores]]:
         """Draw further trials, up to the first one without a result.
 
         Yields the trial number, the run, and the scores of all previous trials.

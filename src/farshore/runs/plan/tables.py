@@ -16,7 +16,7 @@ from ..averages import mean, standard_error
 from ..result import Result
 from ..search.selection import Chosen
 from ..store.store import Store
-from .experiment import Book, Experiment, Table, check_dependencies
+from .experiment import Book, Experiment, TableName, check_dependencies
 from .plan import Missing, Plan, Selections, select_all, selected
 
 # Reads one number from a result.
@@ -105,7 +105,7 @@ def _measures(chosen: Chosen) -> dict[str, Any]:
 
 
 # The columns of each table of selected runs, and how a run's value is read.
-COLUMNS: dict[Table, dict[str, Reader]] = {
+COLUMNS: dict[TableName, dict[str, Reader]] = {
     "backward transfer": {
         "backward_transfer_validation": lambda result: result.backward_transfer("validation"),
         "backward_transfer_train": lambda result: result.backward_transfer("train"),
@@ -124,7 +124,7 @@ COLUMNS: dict[Table, dict[str, Reader]] = {
 }
 
 
-def _columns(chosen: Chosen, table: Table) -> dict[str, Any]:
+def _columns(chosen: Chosen, table: TableName) -> dict[str, Any]:
     columns: dict[str, Any] = {"seeds": len(chosen.results), "seeds_planned": chosen.seeds}
     for name, read in COLUMNS[table].items():
         columns |= _mean(name, [read(result) for result in chosen.results])

@@ -20,7 +20,7 @@ UNSEEN = 10.0
 MOST_PIXELS = 1024
 
 
-class Inputs(nn.Module):
+class FlatInputs(nn.Module):
     """The inputs themselves as features: scaled columns, or the pixels as the network gets them.
 
     side: pixels are averaged over squares of this side; those at the edge may be smaller.

@@ -37,7 +37,7 @@ from ...training.profiles import PROFILES
 from ...training.trainer import Trainer
 from .entry import ClosedForm, ClosedFormSettings
 from .head import Head
-from .predictor import Inputs, NetworkFeatures, NoFeatures, Predictor, squares
+from .predictor import FlatInputs, NetworkFeatures, NoFeatures, Predictor, squares
 from .sums import Adder, SumsOfDomain
 
 BATCH_ROWS = 2048
@@ -75,7 +75,7 @@ class ClosedFormSystem(System):
                 plain_network_settings(network, setup.network_settings)  # refuse what is unknown
                 prepare = ImageInputs() if len(setup.shape) == 3 else nn.Identity()
             side, features = squares(setup.shape)
-            return Inputs(prepare, side), features
+            return FlatInputs(prepare, side), features
         with seeded(generator(setup.seed, "init")):  # the initial weights of every other method
             made = make_network(
                 network,

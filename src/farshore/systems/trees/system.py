@@ -15,7 +15,7 @@ from ...base.forms import NAMES, FormError, Like, check_form
 from ...base.randomness import derive
 from ...data.domain import Domain, Rows
 from ...errors import FarshoreError, StateError
-from ...memory.memory import Fields, RowForm
+from ...memory.memory import Fields, KeptForm
 from ...memory.partitions import PartitionedMemory
 from ...system import Setup, System, Usage
 from ...training.profiles import PROFILES
@@ -90,7 +90,7 @@ class TreesSystem(System):
             from_parts(state["trees"], setup.shape[0], setup.classes)
             memory = PartitionedMemory(setup.capacity, max_bytes=setup.run.memory_bytes)
             outputs = {"weights": 1} if setup.weighted else {}
-            memory.check_state(state["memory"], RowForm(setup.shape, setup.classes, outputs))
+            memory.check_state(state["memory"], KeptForm(setup.shape, setup.classes, outputs))
             torch.Generator().set_state(state["generator"])
         except (FormError, RuntimeError) as error:
             raise StateError(f"the saved trees cannot be used: {error}") from None
