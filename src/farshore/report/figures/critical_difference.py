@@ -53,14 +53,10 @@ def svg(test: Significance) -> str | None:
         left = index < half
         y = below + LINE * (index if left else len(ranks) - 1 - index)
         end, anchor = (LEFT - 18, "end") if left else (RIGHT + 18, "start")
-        label = html.escape(name)
+        label, number = html.escape(name), f'<tspan class="rank">{rank:.1f}</tspan>'
+        shown = f"{label} {number}" if left else f"{number} {label}"
         parts.append(
             f'<polyline class="stem" points="{at(rank):.1f},{TOP} {at(rank):.1f},{y} {end},{y}"/>'
-        )
-        shown = (
-            f'{label} <tspan class="rank">{rank:.1f}</tspan>'
-            if left
-            else f'<tspan class="rank">{rank:.1f}</tspan> {label}'
         )
         parts.append(
             f'<text x="{end + (-6 if left else 6)}" y="{y + 4}" '

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from ...results.conditions import conditions
 from ..colours import SERIES
-from ..overlap import Overlap, measure, project, read_features
+from ..overlap import measure, project, read_features
 from .comparable import PLACE
 from .shape import Drawing, View, canvas, places, text
 
@@ -61,20 +61,6 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def points(path: Path) -> tuple[pd.DataFrame, Overlap, str] | None:
-    """The features of a run in a plane, their overlap, and the projection's name.
-
-    None if they are damaged.
-    """
-    saved = read_features(path)
-    if saved is None:
-        return None
-    frame = saved.frame()
-    plane, projection = project(saved.features)
-    frame[["x", "y"]] = plane.round(2)
-    return frame, measure(saved), projection
-
-
 def drawing(runs: pd.DataFrame) -> Drawing | None:
     """The figure, if features were saved; one run per data set, target and method."""
     runs = runs[runs["features"] != ""].sort_values("selected", ascending=False, kind="stable")
@@ -82,16 +68,17 @@ def drawing(runs: pd.DataFrame) -> Drawing | None:
     shown, frames, projections = [], [], set()
     for place, part in places(runs):
         for run in part.to_dict("records"):
-            projected = points(Path(run["features"]))
-            if projected is not None:
-                frame, overlap, projection = projected
-                projections.add(projection)
-                shown.append(View(run["row"], draw(frame), of=place, note=overlap.sentence()))
-                frames.append(
-                    frame.assign(
-                        benchmark=run["benchmark"], target_name=run["target"], method=run["row"]
-                    )
-                )
+            saved = read_features(Path(run["features"]))
+            if saved is None:  # damaged
+                continue
+            named = {"benchmark": run["benchmark"], "target_name": run["target"]}
+            frame = saved.frame().assign(**named, method=run["row"])
+            plane, projection = project(saved.features)
+            frame[["x", "y"]] = plane.round(2)
+            note = measure(saved).sentence()
+            shown.append(View(run["row"], draw(frame), of=place, note=note))
+            projections.add(projection)
+            frames.append(frame)
     if not shown:
         return None
     says = (

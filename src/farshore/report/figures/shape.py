@@ -16,8 +16,6 @@ from .comparable import PLACE, error_bars
 
 WHISKER = "#80868c"
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
-# Up to this many methods, the legend names each line; beyond, it names only the groups.
-NAMED_LINES = 8
 
 
 @dataclass(frozen=True)
@@ -50,10 +48,7 @@ def text(value: object) -> str:
 
 def views(frame: pd.DataFrame, draw: Callable[[pd.DataFrame], go.Figure]) -> list[View]:
     """One picture per data set, or per target where a data set has several."""
-    return [
-        View(place, draw(part), note=error_bars(part) if "standard_error" in part else "")
-        for place, part in places(frame)
-    ]
+    return [View(place, draw(part), note=error_bars(part)) for place, part in places(frame)]
 
 
 def places(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
