@@ -98,14 +98,21 @@ def page(report: Report, drawings: Sequence[Drawing] = (), *, source: str = "") 
 
 def _opening(report: Report) -> Opening | None:
     """The first screen; None if no table is about scores on the target."""
+    main = report.main
+    drawing = main_figure(report)
+    if main is None or drawing is None:
+        return None
+    return Opening(main, drawing, [rank(main.frame, name) for name in metrics_of(main.frame)])
+
+
+def main_figure(report: Report) -> Drawing | None:
+    """The figure of the scores behind the verdict; None if no table is about them."""
     from .figures.scores import drawing
 
     main = report.main
     if main is None or main.verdict is None or not main.verdict.ranking.standings:
         return None
-    rankings = [rank(main.frame, metric) for metric in metrics_of(main.frame)]
-    figure = drawing(main.frame, main.verdict.ranking, main.conditions)
-    return Opening(main, figure, rankings)
+    return drawing(main.frame, main.verdict.ranking, main.conditions)
 
 
 def _diagram(section: Section, markup: Any) -> Any:

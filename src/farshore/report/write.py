@@ -67,12 +67,18 @@ def write_figure(runs: Path, name: str, out: Path, *, experiment: str | None = N
     if name == DIAGRAM:
         write_output(out, _diagram(build_report(runs, experiment=experiment), out).encode())
         return
-    from .figures import check_figure, draw_one
-    from .page import figure_data, page
+    from .figures import SCORES, check_figure, draw_one, no_data
+    from .page import figure_data, main_figure, page
 
     check_figure(name)
     collected = collect(runs, experiment)
-    drawing = draw_one(name, collected.shown(), collected.folder)
+    drawing = (
+        main_figure(report_of(collected))
+        if name == SCORES
+        else draw_one(name, collected.shown(), collected.folder)
+    )
+    if drawing is None:
+        raise no_data(name, "a run with a score on the target")
     if out.suffix == ".csv":
         text = as_csv_text(drawing.frame)
     elif out.suffix == ".json":

@@ -62,14 +62,3 @@ def scored(frame: pd.DataFrame) -> pd.DataFrame:
     """The runs that count and have a score on the target."""
     runs = observed(frame)
     return runs[runs["score"].notna()]
-
-
-def main_runs(frame: pd.DataFrame) -> pd.DataFrame:
-    """The runs of the experiment with scores on most data sets, then with most scores.
-
-    This is what a first screen is about. None of the runs if none has a score.
-    """
-    runs = scored(frame).groupby("experiment", sort=False)["benchmark"]
-    sizes = runs.agg(["nunique", "size"])
-    largest = sizes.sort_values(["nunique", "size"], ascending=False, kind="stable").index[:1]
-    return frame[frame["experiment"].isin(largest)]

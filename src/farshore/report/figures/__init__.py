@@ -14,9 +14,6 @@ from pathlib import Path
 import pandas as pd
 
 from ...errors import FarshoreError, unknown
-from ...results.conditions import conditions
-from ...results.select import main_runs
-from ...results.summary import rank
 from .comparable import finished
 from .shape import Drawing
 
@@ -71,13 +68,15 @@ def draw_all(frame: pd.DataFrame, folder: Path) -> list[Drawing]:
 def draw_one(name: str, frame: pd.DataFrame, folder: Path) -> Drawing:
     """One figure by name; the error for missing data says what the figure needs."""
     check_figure(name)
-    if name == SCORES:
-        drawing, needs = _main(main_runs(frame)), "a run with a score on the target"
-    else:
-        drawing, needs = _draw(name, finished(frame, folder)), FIGURES[name].needs
+    drawing = _draw(name, finished(frame, folder))
     if drawing is None:
-        raise FarshoreError(f"these runs have no data for the figure {name}: it needs {needs}")
+        raise no_data(name, FIGURES[name].needs)
     return drawing
+
+
+def no_data(name: str, needs: str) -> FarshoreError:
+    """The error for runs without the data for a figure."""
+    return FarshoreError(f"these runs have no data for the figure {name}: it needs {needs}")
 
 
 def _draw(name: str, runs: pd.DataFrame) -> Drawing | None:
@@ -85,12 +84,6 @@ def _draw(name: str, runs: pd.DataFrame) -> Drawing | None:
         return None
     drawn: Drawing | None = import_module(f".{name.replace('-', '_')}", __package__).drawing(runs)
     return drawn
-
-
-def _main(runs: pd.DataFrame) -> Drawing | None:
-    from .scores import drawing
-
-    return drawing(runs, rank(runs), conditions(runs)) if len(runs) else None
 
 
 def check_figure(name: str) -> None:
