@@ -54,8 +54,11 @@ def test_no_figure_is_drawn_without_its_data() -> None:
         needs = FIGURES[name].needs
         with pytest.raises(FarshoreError, match=f"no data for the figure {name}: it needs {needs}"):
             draw_one(name, one, NOWHERE)
-    with pytest.raises(FarshoreError, match="figure scores: it needs a run with a score"):
-        draw_one("scores", shown(result(status="diverged")), NOWHERE)
+
+
+def main(runs):
+    """The main figure of these runs."""
+    return scores.drawing(runs, rank(runs), "conditions")
 
 
 def test_an_unknown_figure_gets_the_nearest_name() -> None:
@@ -67,7 +70,7 @@ def test_a_diverged_run_is_in_no_figure() -> None:
     runs = shown(
         result(), result("finetune", status="diverged"), result("cl-coral", status="diverged")
     )
-    for drawing in [*draw_all(runs, NOWHERE), draw_one("scores", runs, NOWHERE)]:
+    for drawing in [*draw_all(runs, NOWHERE), main(runs)]:
         assert set(drawing.frame["method"]) == {"er"}, drawing.name
 
 
@@ -388,16 +391,9 @@ def test_of_seeds_alone_the_main_figure_shows_each_one() -> None:
     assert "interval" not in drawing.says, "two seeds have none"
 
 
-def test_the_main_figure_is_of_the_experiment_with_most_data_sets() -> None:
-    one = shown(result("er"), result("finetune"), result("fdr"), experiment="one")
-    both = shown(*(result("si", name) for name in BOTH), experiment="both")
-    frame = together(one, both)
-    assert set(draw_one("scores", frame, NOWHERE).frame["method"]) == {"si"}
-
-
 def test_names_of_users_cannot_become_markup() -> None:
     runs = shown(result(order=("<script>alert(1)</script>", "b & c"), name="</script>"))
-    drawings = [draw_one("scores", runs, NOWHERE), *draw_all(runs, NOWHERE)]
+    drawings = [main(runs), *draw_all(runs, NOWHERE)]
     text = figure_data(drawings)
     assert "<" not in text
     assert ">" not in text
