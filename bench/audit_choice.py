@@ -15,7 +15,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from farshore.results.over_units import Difference, paired_difference
+from farshore.results.summary import Difference, Unit, difference
+from farshore.tasks.metrics import METRICS
 
 
 def main() -> None:
@@ -34,7 +35,7 @@ def main() -> None:
 
 def line(audit: Mapping[str, dict]) -> str:
     """One row of the table."""
-    ranked = {each["method"]: each for each in audit["methods"] if each["ranked"]}
+    ranked = {each["method"]: each for each in audit["methods"] if each["rank"] is not None}
     best = max(ranked, key=lambda name: ranked[name]["mean"])
     chosen = audit["choice"]["method"]
     of_best = ranked[best]["by_site"]
@@ -44,21 +45,22 @@ def line(audit: Mapping[str, dict]) -> str:
         str(len(of_best)),
         f"{chosen} {100 * ranked[chosen]['mean']:.1f}",
         f"{best} {100 * ranked[best]['mean']:.1f}",
-        words(difference(ranked[chosen]["by_site"], of_best)),
+        words(minus(ranked[chosen]["by_site"], of_best)),
         ", ".join(
             f"{name} ({list(by_rule.values()).count(name)})" for name in sorted({*by_rule.values()})
         ),
-        words(difference(audit["scores"], of_best)),
+        words(minus(audit["scores"], of_best)),
     ]
     return "| " + " | ".join(cells) + " |"
 
 
-def difference(first: Mapping[str, float], second: Mapping[str, float]) -> Difference:
+def minus(first: Mapping[str, float], second: Mapping[str, float]) -> Difference:
     """The paired difference over sites."""
-    paired = paired_difference(
-        {(site,): {0: 100 * score} for site, score in first.items()},
-        {(site,): {0: 100 * score} for site, score in second.items()},
-    )
+    places = [
+        {("", site, "", "", 0): score for site, score in scores.items()}
+        for scores in (first, second)
+    ]
+    paired = difference(*places, Unit.TARGET, METRICS["accuracy"])
     assert paired is not None
     return paired
 
@@ -67,7 +69,7 @@ def words(paired: Difference) -> str:
     """The difference with its standard error, and whether it is within one."""
     error = paired.error or 0.0
     verdict = "yes" if abs(paired.mean) <= error or paired.mean >= 0 else "no"
-    return f"{paired.mean:+.1f} ± {error:.1f}, within one error: {verdict}"
+    return f"{100 * paired.mean:+.1f} ± {100 * error:.1f}, within one error: {verdict}"
 
 
 if __name__ == "__main__":

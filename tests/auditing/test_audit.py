@@ -12,7 +12,7 @@ from made_sites import Made, make_sites
 from PIL import Image
 
 import farshore
-from farshore.auditing.candidates import recommended, usual_methods
+from farshore.auditing.candidates import CANDIDATES, usual_methods
 from farshore.auditing.findings import Findings
 from farshore.benchmarks.source import make_benchmark
 from farshore.errors import FarshoreError
@@ -49,6 +49,10 @@ def test_every_question_has_an_answer_with_the_numbers_of_the_findings(done) -> 
     assert found.unlike is not None
     assert found.unlike.site == "s2"
     assert found.unlike.columns[0].column == "scanner"
+    assert done.next_step[0] == (
+        "farshore learn model/ first-site.csv --name 'site 1' --label ill "
+        f"--method {found.choice.method}"
+    )
     assert "s2: shown one of its rows" in done.answers["Which site is unlike the others?"]
 
 
@@ -113,20 +117,20 @@ def photographs(tmp_path: Path) -> Path:
     return tmp_path / "photographs"
 
 
-def test_images_on_a_frozen_network_have_their_own_preferred_method(
+def test_images_on_a_frozen_network_have_a_candidate_more(
     photographs: Path, tmp_path: Path
 ) -> None:
     benchmark = make_benchmark("image-folder", {"path": str(photographs)})
-    frozen = {"network": "histogram"}
-    assert recommended(frozen, benchmark, {}) == "slda"
-    assert recommended({"network": "cnn"}, benchmark, {}) == "best"
     hf = {"network": "hf:some/backbone"}
-    assert recommended(hf, benchmark, {}) == "slda"
-    assert recommended(hf, benchmark, {"train": "all"}) == "best"
-    assert recommended({}, make_benchmark("rotated-digits", {}), {}) == "best"
-    usual = usual_methods(benchmark, "slda")
-    assert {"slda", "best", "majority", "joint"} < set(usual)
-    assert "trees" not in usual
+    for data, settings, more in (
+        ({"network": "histogram"}, {}, ["slda"]),
+        ({"network": "cnn"}, {}, []),
+        (hf, {}, ["slda"]),
+        (hf, {"train": "all"}, []),
+    ):
+        usual = usual_methods(data, benchmark, settings)
+        assert usual == ["finetune", "er", "cl-coral", "cl-fishr", "ridge", "best", *more]
+    assert usual_methods({}, make_benchmark("heart-hospitals", {}), {}) == [*CANDIDATES]
     done = farshore.audit(
         photographs,
         methods=["ncm", "slda"],
@@ -137,7 +141,10 @@ def test_images_on_a_frozen_network_have_their_own_preferred_method(
         runs=tmp_path / "runs",
     )
     assert isinstance(done.findings, Findings)
-    assert done.findings.choice.method == "slda"
+    assert done.next_step[0] == (
+        "farshore learn model/ first-site/ --name 'site 1' "
+        f"--method {done.findings.choice.method} --network histogram --set train=head"
+    )
     with pytest.raises(FarshoreError, match=r"runs failed.* train = 'head' is not allowed for"):
         farshore.audit(
             photographs,

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
+from framed import made_frame
 
-from farshore.auditing.choice import choose, make_choice
+from farshore.auditing.choice import early_scores, make_choice
 from farshore.auditing.curve import Point, fit_curve
 from farshore.auditing.findings import check_enough
 from farshore.auditing.more_rows import gain_of_rows
 from farshore.deployment.unlike import SiteRows, compare_sites
 from farshore.results.expectation import expect
-
-SITES = [(name,) for name in "abcdef"]
-
-
-def scored(*values: float) -> dict[tuple[str, ...], dict[object, float]]:
-    """A score per site, from one run."""
-    return {site: {0: value} for site, value in zip(SITES, values, strict=False)}
+from farshore.results.summary import rank
+from farshore.results.verdict import recommend
 
 
 def test_the_interval_of_worked_numbers() -> None:
@@ -61,29 +60,58 @@ def test_three_sites_give_no_interval() -> None:
     assert expect({"a": [0.5], "b": [0.6], "c": [0.7]}) is None
 
 
-def test_the_preferred_method_is_taken_unless_another_is_clearly_better() -> None:
-    best = scored(0.80, 0.82, 0.81, 0.79)
-    # Differences .03 .01 .04 .00, mean .02, standard error .009: the interval includes zero.
-    tied = scored(0.83, 0.83, 0.85, 0.79)
-    better = scored(0.84, 0.85, 0.85, 0.83)
-    assert choose({"best": best, "er": tied}, "best") == "best"
-    assert choose({"best": best, "er": better}, "best") == "er"
-    assert choose({"er": tied, "ridge": better}, "best") == "ridge"
+def made_runs(
+    scores: Mapping[str, Sequence[float]], early: Mapping[str, Sequence[float]]
+) -> pd.DataFrame:
+    """Runs at a target each; without the site a, each method has scored `early` at b, c and d."""
+    frame = made_frame(
+        {
+            row: {site: [100 * value] for site, value in zip("abcdef", of, strict=False)}
+            for row, of in scores.items()
+        },
+        targets={site: site for site in "abcdef"},
+    )
+    results = []
+    for row, target in zip(frame["row"], frame["target"], strict=True):
+        matrix = [[0.0, *early[row]], [0.0] * 4] if target == "a" else [[0.0] * 4]
+        results.append(
+            SimpleNamespace(
+                title="toy",
+                sources=list("xbcd"),
+                matrices={"train": matrix},
+                run=SimpleNamespace(seed=0),
+            )
+        )
+    return frame.assign(result=results)
 
 
 def test_a_choice_names_ties_certainty_and_the_choice_without_each_site() -> None:
     scores = {
-        "best": scored(0.80, 0.82, 0.81, 0.79, 0.80, 0.81),
-        "er": scored(0.90, 0.91, 0.92, 0.89, 0.90, 0.90),
-        "ridge": scored(0.90, 0.92, 0.91, 0.90, 0.89, 0.91),
-        "ncm": scored(0.50, 0.52, 0.51, 0.50, 0.49, 0.50),
+        "er": (0.80, 0.82, 0.81, 0.79, 0.80, 0.81),
+        "best": (0.90, 0.91, 0.92, 0.89, 0.90, 0.90),
+        "ridge": (0.90, 0.92, 0.91, 0.90, 0.89, 0.91),
+        "ncm": (0.50, 0.52, 0.51, 0.50, 0.49, 0.50),
     }
-    early = {"a": {"best": scored(0.7, 0.71, 0.71), "ncm": scored(0.8, 0.83, 0.82)}}
-    choice = make_choice(scores, early, "best")
+    early = {"er": 0.6, "best": 0.5, "ridge": 0.4, "ncm": 0.8}
+    frame = made_runs(scores, {row: (at, at + 0.01, at + 0.02) for row, at in early.items()})
+    found = recommend(frame)
+    assert found is not None
+    choice = make_choice(frame, rank(frame), found.row)
     assert choice.method == "ridge"
-    assert choice.ties == ("er",)
+    assert choice.ties == ("best",)
     assert 0.3 < choice.certainty < 1
     assert choice.without == {"a": "ncm"}
+
+
+def test_the_choice_without_a_site_is_made_by_the_rule_of_the_recommendation() -> None:
+    """Without the site, trees lead er by less than chance explains: er is chosen all the same."""
+    scores = {"er": (0.8, 0.8, 0.8, 0.8), "trees": (0.9, 0.9, 0.9, 0.9)}
+    frame = made_runs(scores, {"er": (0.5, 0.5, 0.6), "trees": (0.8, 0.5, 0.6)})
+    assert early_scores(frame)["a"]["er"] == {
+        ("toy", site, "", "a, stage 1", 0): score
+        for site, score in zip("bcd", (0.5, 0.5, 0.6), strict=True)
+    }
+    assert make_choice(frame, rank(frame), "trees").without == {"a": "er"}
 
 
 def test_the_slope_is_that_of_a_regression_with_an_effect_per_site() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
-from ..results.over_units import Difference
+from ..results.summary import Difference
+from ..results.verdict import interval
+from ..results.words import listed, percent, several
+from ..tasks.metrics import METRICS
 from .findings import Findings, TooFew
 
 # Below these, a difference is not worth a warning.
@@ -20,55 +22,42 @@ USELESS = 0.5
 WORTHWHILE = 0.01
 
 
-@dataclass(frozen=True)
-class Answer:
-    """A question and what the audit says about it."""
-
-    question: str
-    text: str
-
-
-def percent(value: float | None) -> str:
-    """A fraction as a percentage with one digit."""
-    return "unknown" if value is None else f"{100 * value:.1f}"
-
-
 def verdict(findings: Findings) -> str:
     """The first sentence: what to expect, and with which method."""
-    name, method = findings.metric.replace("_", " "), findings.choice.method
-    expected = findings.expectation
+    metric, method = findings.ranking.metric, findings.choice.method
+    expected, scores = findings.expectation, findings.scores.values()
+    if findings.recommendation is None:
+        return (
+            "Do not deploy a model trained on these data: at the left-out sites, no candidate "
+            "tells the classes apart better than guessing."
+        )
     if expected is None:
         return (
-            f"Use {method}; {len(findings.scores)} sites are too few for an interval that predicts "
-            "the score at a new site."
+            f"Use {method}; {len(scores)} sites are too few for an interval that predicts the "
+            "score at a new site."
         )
     if expected.width > USELESS:
         return (
             f"The score at a new site cannot be predicted: with {method}, the {expected.sites} "
-            f"left-out sites range from {percent(min(findings.scores.values()))}% to "
-            f"{percent(max(findings.scores.values()))}% {name}, too far apart for a useful "
-            "interval."
+            f"left-out sites range from {score(findings, min(scores))} to "
+            f"{score(findings, max(scores))} {metric.label}, too far apart for a useful interval."
         )
     return (
-        f"Expect {percent(expected.mean)}% {name} at a new site with {method}: between "
-        f"{percent(expected.low)}% and {percent(expected.high)}% in {100 * expected.level:.0f} of "
-        "100 cases."
+        f"Expect {score(findings, expected.mean)} {metric.label} at a new site with {method}: "
+        f"between {score(findings, expected.low)} and {score(findings, expected.high)} in "
+        f"{100 * expected.level:.0f} of 100 cases."
     )
 
 
-def answers(findings: Findings) -> list[Answer]:
-    """The answer to each question, in the order of the page."""
-    return [
-        Answer("What score should I expect at a new site?", _expected(findings)),
-        Answer("Which method should I use, and how certain is that choice?", _method(findings)),
-        Answer("How much worse is it at new sites than at known ones?", _loss(findings)),
-        Answer("How well does it recognise each class?", _classes(findings)),
-        Answer("Can the probabilities be trusted?", _calibration(findings)),
-        Answer("Which site is unlike the others?", _unlike(findings)),
-        Answer("What does learning site by site cost?", _forgetting(findings)),
-        Answer("How much does the order of the sites matter?", _order(findings)),
-        Answer("Would more sites or rows help?", _more(findings)),
-    ]
+def score(findings: Findings, value: float | None) -> str:
+    """A score with its unit."""
+    metric = findings.ranking.metric
+    return metric.text(value) + metric.unit
+
+
+def answers(findings: Findings) -> dict[str, str]:
+    """The answers by question, in the order of the page."""
+    return {question: answer(findings) for question, answer in QUESTIONS.items()}
 
 
 def too_few(found: TooFew) -> str:
@@ -80,62 +69,61 @@ def too_few(found: TooFew) -> str:
 
 
 def _expected(findings: Findings) -> str:
-    lowest = min(findings.scores, key=lambda site: findings.scores[site])
-    highest = max(findings.scores, key=lambda site: findings.scores[site])
+    scores, majority = findings.scores, findings.majority
+    lowest, highest = min(scores, key=scores.__getitem__), max(scores, key=scores.__getitem__)
     text = (
-        f"{len(findings.scores)} sites were left out in turn: the lowest score was "
-        f"{percent(findings.scores[lowest])}% at {lowest}, the highest "
-        f"{percent(findings.scores[highest])}% at {highest}. The method scored at a site was "
-        "chosen without using that site."
+        f"{len(scores)} sites were left out in turn: the lowest score was "
+        f"{score(findings, scores[lowest])} at {lowest}, the highest "
+        f"{score(findings, scores[highest])} at {highest}. The method scored at a site was chosen "
+        "without using that site."
     )
-    if len(findings.scores) < FEW_SITES:
+    if len(scores) < FEW_SITES:
         text += (
-            f" The interval is based on only {len(findings.scores)} sites; it is wide because so "
-            "few sites say little about the next one."
+            f" The interval is based on only {len(scores)} sites; it is wide because so few sites "
+            "say little about the next one."
         )
-    if findings.majority is not None and findings.expectation is not None:
-        text += f" Always predicting the most frequent class scores {percent(findings.majority)}%."
-        if findings.expectation.mean <= findings.majority:
+    if majority is not None and findings.expectation is not None:
+        text += (
+            " Without looking at the inputs, always predicting the most frequent class of the "
+            f"known sites scores {score(findings, majority)} at left-out ones."
+        )
+        if not findings.ranking.metric.better(findings.expectation.mean, majority):
             text += " The expected score is no better: do not deploy a model trained on these data."
     return text
 
 
 def _method(findings: Findings) -> str:
-    choice = findings.choice
-    picked = {site: method for site, method in choice.without.items() if method != choice.method}
-    text = (
-        f"{choice.method}: {percent(findings.chosen.mean)}% on average over the left-out sites. "
-        f"When the sites are resampled at random, it is chosen in {100 * choice.certainty:.0f} of "
-        "100 cases."
+    choice, found = findings.choice, findings.recommendation
+    leader = found.leader if found is not None else choice.method
+    text = f"{choice.method}: {score(findings, findings.mean)} on average over the left-out sites."
+    if found is not None and found.reason:
+        text += f" {found.reason}."
+    text += (
+        f" When the sites are resampled at random, {choice.method} is chosen in "
+        f"{100 * choice.certainty:.0f} of 100 cases."
     )
     if choice.certainty < SURE:
         text += " The choice is uncertain."
-    if picked:
-        others = ", ".join(f"{method} without {site}" for site, method in picked.items())
-        text += f" Leaving out one site can change the choice: {others}."
+    others = {site: row for site, row in choice.without.items() if row != choice.method}
+    if others:
+        picked = ", ".join(f"{row} without {site}" for site, row in others.items())
+        text += f" Leaving out one site can change the choice: {picked}."
     else:
         text += " Leaving out any single site does not change the choice."
-    if choice.ties:
-        text += (
-            f" It is not clearly better than {_either(choice.ties)} (the 95% interval of the "
-            "difference includes zero)."
-        )
-    constant = [each.method for each in findings.methods if each.constant and each.ranked]
-    if constant:
-        text += f" Almost always predicting the same class: {', '.join(constant)}."
+    ties = [row for row in choice.ties if row != leader]
+    if ties:
+        text += f" {choice.method} is not clearly better than {listed(ties, last='or')}."
+    guessing = [each.row for each in findings.ranking.ranked if each.guessing]
+    if guessing:
+        text += f" No better than guessing: {listed(guessing)}."
     return text
-
-
-def _either(names: Sequence[str]) -> str:
-    """The names with commas, and `or` between the last two."""
-    return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _loss(findings: Findings) -> str:
     text = (
         "On held-out rows of the sites that it learned, the model scores "
-        f"{percent(findings.source_score)}%; at sites that it never saw, "
-        f"{percent(findings.chosen.mean)}%. "
+        f"{score(findings, findings.source_score)}; at sites that it never saw, "
+        f"{score(findings, findings.mean)}. "
     )
     if findings.loss < SMALL_LOSS:
         return text + "There is no loss to speak of."
@@ -162,7 +150,7 @@ def _calibration(findings: Findings) -> str:
         return "This is unknown."
     text = (
         f"At left-out sites the stated confidence is off by {percent(findings.calibration_error)} "
-        f"points on average (log loss {findings.log_loss:.3f}). "
+        f"points on average (log loss {METRICS['log_loss'].text(findings.log_loss)}). "
     )
     if findings.calibration_error > LARGE_CALIBRATION_ERROR:
         return text + "Do not use the probabilities as they are at a new site."
@@ -187,8 +175,8 @@ def _unlike(findings: Findings) -> str:
             text += f" {len(different)} of {len(findings.shifts)} sites differ from the others."
     if outlier is not None:
         text += (
-            f" At {outlier} the score is {percent(findings.scores[outlier])}%, far below what the "
-            "other sites suggest: check its rows and labels."
+            f" At {outlier} the score is {score(findings, findings.scores[outlier])}, far below "
+            "what the other sites suggest: check its rows and labels."
         )
     return text
 
@@ -196,26 +184,22 @@ def _unlike(findings: Findings) -> str:
 def _forgetting(findings: Findings) -> str:
     if findings.forgetting is None:
         return "This was not measured, because joint was left out."
+    method = findings.choice.method
     text = (
-        "At new sites, a single network trained on all sites at once (which needs all the data "
-        f"at the same time) scores {_difference(findings.forgetting, findings.choice.method)}."
+        "At new sites, joint (a single network trained on all sites at once, which needs all the "
+        f"data at the same time) minus {method}: {_difference(findings, findings.forgetting)}."
     )
-    if findings.unprotected is not None and findings.choice.method != "finetune":
-        unprotected = "plain fine-tuning, which does nothing against forgetting"
-        text += f" It scores {_difference(findings.unprotected, unprotected)}."
+    if findings.unprotected is not None and method != "finetune":
+        text += (
+            " joint minus finetune, which does nothing against forgetting: "
+            f"{_difference(findings, findings.unprotected)}."
+        )
     return text
 
 
-def _difference(difference: Difference, other: str) -> str:
-    """A paired difference in words, such as `1.2 points more than er (95% interval ...)`."""
-    word = "more" if difference.mean >= 0 else "less"
-    text = f"{percent(abs(difference.mean))} points {word} than {other}"
-    if difference.low is None or difference.high is None:
-        return text
-    doubt = "" if difference.certain else "; the difference may be due to chance"
-    return (
-        f"{text} (95% interval {100 * difference.low:+.1f} to {100 * difference.high:+.1f}{doubt})"
-    )
+def _difference(findings: Findings, found: Difference) -> str:
+    doubt = "" if found.certain or found.note else " (it may be due to chance)"
+    return interval(found, findings.ranking.metric) + doubt
 
 
 def _order(findings: Findings) -> str:
@@ -240,28 +224,40 @@ def _more_sites(findings: Findings) -> str:
     curve = findings.curve
     if curve is None:
         return "There are too few sites for a learning curve."
-    count = max(curve.means)
-    doubled = (
-        f"twice as many sites would change the score by {100 * curve.doubling:+.1f} points "
-        f"({100 * curve.level:.0f}% interval {100 * curve.low:+.1f} to {100 * curve.high:+.1f})"
+    gain, low, high, next_gain = (
+        percent(value, sign=True)
+        for value in (curve.doubling, curve.low, curve.high, curve.gain(max(curve.means), 1))
+    )
+    trend = (
+        f"If the trend continues, twice as many sites would change the score by {gain} points, "
+        f"{100 * curve.level:.0f}% interval over {several(curve.sites, 'site')} {low} to {high}"
     )
     if curve.rising:
-        return (
-            f"More sites: yes. If the trend continues, {doubled}, and one more site by about "
-            f"{100 * curve.gain(count + 1, 1):+.1f}."
-        )
-    return f"More sites: this is not certain. If the trend continues, {doubled}."
+        return f"More sites: yes. {trend}; one more site by about {next_gain}."
+    return f"More sites: this is not certain. {trend}."
 
 
 def _more_rows(findings: Findings) -> str:
     gain = findings.more_rows
-    if gain is None or gain.low is None or gain.high is None:
+    if gain is None:
         return ""
-    answer = "yes" if gain.certain and gain.mean > 0 else "probably not"
+    answer = "yes" if gain.clear else "probably not"
     if gain.mean > WORTHWHILE and not gain.certain:
         answer = "this is not certain"
     return (
         f"More rows per site: {answer}. For a linear classifier, twice as many rows per site "
-        f"changed the score by {100 * gain.mean:+.1f} points (95% interval {100 * gain.low:+.1f} "
-        f"to {100 * gain.high:+.1f})."
+        f"changed the score by {interval(gain, METRICS['accuracy'])}."
     )
+
+
+QUESTIONS: dict[str, Callable[[Findings], str]] = {
+    "What score should I expect at a new site?": _expected,
+    "Which method should I use, and how certain is that choice?": _method,
+    "How much worse is it at new sites than at known ones?": _loss,
+    "How well does it recognise each class?": _classes,
+    "Can the probabilities be trusted?": _calibration,
+    "Which site is unlike the others?": _unlike,
+    "What does learning site by site cost?": _forgetting,
+    "How much does the order of the sites matter?": _order,
+    "Would more sites or rows help?": _more,
+}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -23,12 +23,16 @@ from ..comparing import carry_out_quietly, find_data
 from ..deployment.unlike import read_sites
 from ..errors import FarshoreError
 from ..methods.optimization import choose_device
+from ..results.conditions import conditions as conditions_of
+from ..results.frame import frame_of_plan
+from ..results.next_step import deploy
+from ..results.select import select
 from ..runs.plan.comparison import plan_comparison
 from ..runs.plan.plan import Plan
 from ..runs.plan.select import select_methods
 from ..runs.store.store import Store
 from .answers import answers, too_few, verdict
-from .candidates import plan_audit, recommended, usual_methods
+from .candidates import plan_audit
 from .findings import Findings, TooFew, check_enough, find_all
 
 FORMS = (".html", ".json")
@@ -36,23 +40,21 @@ FORMS = (".html", ".json")
 
 @dataclass(frozen=True)
 class Audit:
-    """A finished audit; `findings` are the numbers, or why there is too little data for any."""
+    """A finished audit.
+
+    findings: the numbers, or why there is too little data for any.
+    verdict: what to expect at a new site, in one sentence.
+    conditions: what was measured, in one line.
+    answers: the answers by question.
+    next_step: the command to type next, and what for.
+    """
 
     title: str
     findings: Findings | TooFew
-
-    @property
-    def verdict(self) -> str:
-        """What to expect at a new site, in one sentence."""
-        found = self.findings
-        return too_few(found) if isinstance(found, TooFew) else verdict(found)
-
-    @property
-    def answers(self) -> dict[str, str]:
-        """The answers by question; empty if there is too little data."""
-        if isinstance(self.findings, TooFew):
-            return {}
-        return {answer.question: answer.text for answer in answers(self.findings)}
+    verdict: str
+    conditions: str = ""
+    answers: Mapping[str, str] = field(default_factory=dict)
+    next_step: tuple[str, str] = ("", "")
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write a page (.html) or all numbers (.json); return the path."""
@@ -66,7 +68,7 @@ class Audit:
         else:
             from .page import audit_page
 
-            text = audit_page(self.findings)
+            text = audit_page(self, self.findings)
         write_output(out, text.encode())
         return out
 
@@ -99,7 +101,8 @@ def audit(
     domain, label: the columns of a table with the site and with the class.
     methods: candidates; majority and joint are added for reference. By default `finetune`, `er`,
         two tailored methods, `ridge`, `trees` and `best`; for images on a frozen network also
-        `slda`.
+        `slda`. The default method of `learn`, `er`, is recommended unless another one is certainly
+        better.
     orders: orders of the sources, written as for `farshore compare --orders`; by default listed and
         reversed, or chronological if there is a time column.
     settings: for example {"train": "all"}: train the whole network on your images.
@@ -145,7 +148,6 @@ def carry_out_audit(
     store: Store,
     perform: Callable[[Plan, Store], object],
     device: str,
-    settings: Mapping[str, Any],
     **conditions: Any,
 ) -> Audit:
     """Plan the runs of an audit, have `perform` carry them out, and compute the findings.
@@ -162,23 +164,29 @@ def carry_out_audit(
         counts = {str(site): int(count) for site, count in named.items()}
         few = check_enough(benchmark.title, counts, list(counts))
         if few is not None:
-            return Audit(benchmark.title, few)
+            return Audit(few.title, few, too_few(few))
     targets = list(benchmark.each_target())
     sites = read_sites(name, options)
     few = check_enough(benchmark.title, sites.counts, targets)
     if few is not None:
-        return Audit(benchmark.title, few)
-    preferred = recommended(data, benchmark, settings)
-    candidates = usual_methods(benchmark, preferred) if methods is None else select_methods(methods)
-    experiment = plan_audit(data, benchmark, candidates, settings=settings, **conditions)
+        return Audit(few.title, few, too_few(few))
+    candidates = None if methods is None else select_methods(methods)
+    experiment = plan_audit(data, benchmark, candidates, **conditions)
     plan = plan_comparison(experiment, store, device=device)
     perform(plan, store)
-    names = plan.unique()
-    results = [store.read(each) for each in names if store.folder(each).finished()]
-    if len(results) < len(names):
+    frame = select(frame_of_plan(plan, store), plan.selection)
+    missing = int((frame["status"] == "missing").sum())
+    if missing:
         raise FarshoreError(
-            f"{len(names) - len(results)} of {len(names)} runs have no result, but an audit needs "
-            "all of them: run the same audit again to retry them"
+            f"{missing} of {len(frame)} runs have no result, but an audit needs all of them: run "
+            "the same audit again to retry them"
         )
-    findings = find_all(results, sites, preferred=preferred, in_time=benchmark.ordered_by_time)
-    return Audit(benchmark.title, findings)
+    findings = find_all(frame, sites, in_time=benchmark.ordered_by_time)
+    return Audit(
+        findings.title,
+        findings,
+        verdict(findings),
+        conditions_of(frame),
+        answers(findings),
+        deploy(experiment, findings.recommendation),
+    )

@@ -9,17 +9,18 @@ resampling sites.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..base.randomness import derive
+from ..results.summary import FEWEST_UNITS
 from ..runs.result import Result
 
 RESAMPLES = 1000
 LEVEL = 0.9
-# Site effects and a slope need this many different numbers of sites.
+# A slope needs this many different numbers of sites.
 FEWEST_STAGES = 2
 
 
@@ -40,6 +41,7 @@ class Curve:
     doubling: float
     low: float
     high: float
+    sites: int
     level: float = LEVEL
 
     @property
@@ -52,19 +54,20 @@ class Curve:
         return self.doubling * math.log2((sites + more) / sites)
 
 
-def points(results: Sequence[Result]) -> list[Point]:
+def unseen_scores(result: Result) -> Iterator[tuple[int, str, float]]:
+    """After each stage but the last: sites learned so far, a later source, and the score there."""
+    for learned, row in enumerate(result.matrices["train"][:-1], start=1):
+        for source, score in zip(result.sources[learned:], row[learned:], strict=True):
+            yield learned, source, score
+
+
+def points(results: Iterable[Result]) -> list[Point]:
     """All scores at sites that the model had not learned."""
     found: list[Point] = []
     for result in results:
-        rows = result.matrices["train"]
-        if result.target_score is None or result.target is None or len(rows) < len(result.sources):
-            continue
-        for stage, row in enumerate(rows[:-1]):
-            found += [
-                Point(stage + 1, result.sources[place], row[place])
-                for place in range(stage + 1, len(result.sources))
-            ]
-        found.append(Point(len(rows), result.target.name, result.target_score))
+        found += [Point(*each) for each in unseen_scores(result)]
+        if result.target is not None and result.target_score is not None:
+            found.append(Point(len(result.sources), result.target.name, result.target_score))
     return found
 
 
@@ -72,7 +75,7 @@ def fit_curve(scored: Sequence[Point]) -> Curve | None:
     """The curve of these points; None if all have the same number of learned sites."""
     learned = sorted({point.learned for point in scored})
     sites = sorted({point.site for point in scored})
-    if len(learned) < FEWEST_STAGES or len(sites) < FEWEST_STAGES:
+    if len(learned) < FEWEST_STAGES or len(sites) < FEWEST_UNITS:
         return None
     by_site = {
         site: np.array(
@@ -96,6 +99,7 @@ def fit_curve(scored: Sequence[Point]) -> Curve | None:
         doubling=slope,
         low=float(low),
         high=float(high),
+        sites=len(sites),
     )
 
 

@@ -1,22 +1,35 @@
-"""Findings: everything that an audit says, computed from its runs and the sites' rows."""
+"""Findings: everything that an audit says, from the frame of its runs and the sites' rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ..deployment.unlike import SiteRows, SiteShift, compare_sites
+from ..errors import FarshoreError
 from ..results.expectation import FEWEST_SITES, Expectation, expect
-from ..results.over_units import Difference, over_units, paired_difference
-from ..results.ranking import scores_by_target
-from ..runs.averages import mean
-from ..runs.catalog import find
-from ..runs.result import Result
-from .candidates import JOINT, MAJORITY, RECOMMENDED
-from .choice import Choice, early_scores, make_choice
+from ..results.select import observed
+from ..results.summary import (
+    Difference,
+    Ranking,
+    Standing,
+    Unit,
+    estimate,
+    order_range,
+    paired,
+    rank,
+    scores_of,
+)
+from ..results.verdict import Recommendation, recommend
+from ..results.words import listed
+from ..tasks.metrics import MIXED
+from .candidates import JOINT, MAJORITY, UNPROTECTED
+from .choice import Choice, make_choice
 from .curve import Curve, fit_curve, points
 from .more_rows import gain_of_rows
 
@@ -24,21 +37,6 @@ from .more_rows import gain_of_rows
 FEWEST_ROWS = 20
 # A class needs this many rows at a site for its sensitivity there.
 FEWEST_OF_CLASS = 5
-
-
-@dataclass(frozen=True)
-class MethodFinding:
-    """The scores of a method at the left-out sites, and its difference from the chosen one."""
-
-    method: str
-    ranked: bool
-    mean: float
-    error: float | None
-    worst: float
-    worst_site: str
-    by_site: dict[str, float]
-    difference: Difference | None
-    constant: bool
 
 
 @dataclass(frozen=True)
@@ -57,23 +55,29 @@ class ClassFinding:
 class Findings:
     """What an audit found. Scores are fractions.
 
+    recommendation: None if no candidate does better than guessing.
+    choice: the recommended method, else the one with the best score.
     scores: the score at each site, by the method that was chosen without that site.
     expectation: None if there are too few sites.
+    mean, source_score, loss: of the chosen method at left-out sites, on held-out rows of the sites
+        that it learned, and how much lower the first is.
+    forgetting, unprotected: how much better joint is than the chosen method, and than finetune.
     """
 
     title: str
-    metric: str
     sites: dict[str, int]
     orders: int
     seeds: int
     in_time: bool
+    ranking: Ranking
+    recommendation: Recommendation | None
     choice: Choice
     scores: dict[str, float]
     expectation: Expectation | None
-    methods: tuple[MethodFinding, ...]
     classes: tuple[ClassFinding, ...]
     calibration_error: float | None
     log_loss: float | None
+    mean: float
     source_score: float
     loss: float
     shifts: tuple[SiteShift, ...]
@@ -87,12 +91,15 @@ class Findings:
 
     def plain(self) -> dict[str, Any]:
         """The findings as plain values, for JSON."""
-        return {"status": "done", **asdict(self)}
-
-    @property
-    def chosen(self) -> MethodFinding:
-        """The scores of the chosen method."""
-        return next(each for each in self.methods if each.method == self.choice.method)
+        values = asdict(self)
+        del values["ranking"]
+        return {
+            "status": "done",
+            "metric": self.ranking.metric.name,
+            "reference": self.ranking.reference,
+            "methods": [_plain(each) for each in self.ranking.standings],
+            **values,
+        }
 
     @property
     def unlike(self) -> SiteShift | None:
@@ -111,6 +118,20 @@ class Findings:
             if interval is not None and score < interval.low:
                 return site
         return None
+
+
+def _plain(each: Standing) -> dict[str, Any]:
+    found, difference = each.estimate, each.difference
+    return {
+        "method": each.row,
+        **{name: getattr(each, name) for name in ("kind", "rank", "guessing", "runs", "planned")},
+        "mean": found.mean if found is not None else None,
+        "error": found.error if found is not None else None,
+        "worst": found.values[found.worst] if found is not None else None,
+        "worst_site": found.worst if found is not None else None,
+        "by_site": dict(found.values) if found is not None else {},
+        "difference": asdict(difference) if difference is not None else None,
+    }
 
 
 @dataclass(frozen=True)
@@ -144,156 +165,91 @@ def check_enough(title: str, sites: Mapping[str, int], judged: Sequence[str]) ->
     return TooFew(title, dict(sites), tuple(reasons)) if reasons else None
 
 
-def find_all(
-    results: Sequence[Result],
-    sites: SiteRows,
-    *,
-    preferred: str = RECOMMENDED,
-    in_time: bool = False,
-) -> Findings:
-    """Everything that the results of an audit and the rows of its sites say.
-
-    preferred: the method that is chosen unless another one is clearly better.
-    """
-    results = [result for result in results if result.status == "done" and result.target]
-    scores = scores_by_target(results)
-    ranked = {name: of for name, of in scores.items() if find(name).kind == "continual"}
-    early = early_scores([result for result in results if result.run.method in ranked])
-    choice = make_choice(ranked, early, preferred)
+def find_all(frame: pd.DataFrame, sites: SiteRows, *, in_time: bool = False) -> Findings:
+    """Everything that the runs of an audit and the rows of its sites say."""
+    ranking, frame = rank(frame), observed(frame)
+    if not ranking.ranked:
+        names = listed([each.row for each in ranking.standings if each.kind == "continual"])
+        raise FarshoreError(f"no candidate has a score at every site: runs of {names} diverged")
+    recommendation = recommend(frame, ranking)
+    method = ranking.ranked[0].row if recommendation is None else recommendation.row
+    choice = make_choice(frame, ranking, method)
+    runs = frame[frame["row"] == method]
+    results = list(runs["result"])
+    mean = _mean(runs, method) or 0.0
+    known = runs.assign(known=[result.source_score(1) for result in results])
+    source_score = _mean(known, method, "known") or 0.0
     judged = {
-        site: list(ranked[choice.without.get(site, choice.method)][(site,)].values())
-        for (site,) in ranked[choice.method]
+        site: _scores_at(frame, site, choice.without.get(site, method))
+        for site in dict.fromkeys(runs["target"])
     }
-    of_chosen = [result for result in results if result.run.method == choice.method]
-    targets = [result.target for result in of_chosen if result.target is not None]
-    sources = float(np.mean([result.source_score(1) or 0.0 for result in of_chosen]))
-    own = _mean_over_sites(scores[choice.method])
     return Findings(
-        title=results[0].title,
-        metric=results[0].metric,
-        sites={target.name: target.rows for target in targets},
-        orders=max(
-            len({tuple(r.sources) for r in of_chosen if _site(r) == site}) for site in judged
-        ),
-        seeds=len({result.run.seed for result in of_chosen}),
+        title=str(runs["benchmark"].iloc[0]),
+        sites={result.target.name: result.target.rows for result in results},
+        orders=int(runs.groupby("target")["order"].nunique().max()),
+        seeds=int(runs["seed"].nunique()),
         in_time=in_time,
+        ranking=ranking,
+        recommendation=recommendation,
         choice=choice,
-        scores={site: float(np.mean(values)) for site, values in judged.items()},
+        scores={site: float(np.mean(scores)) for site, scores in judged.items()},
         expectation=expect(judged),
-        methods=_methods(results, scores, choice.method),
-        classes=_classes(of_chosen),
-        calibration_error=mean([target.scores.get("calibration_error") for target in targets]),
-        log_loss=mean([target.scores.get("log_loss") for target in targets]),
-        source_score=sources,
-        loss=sources - own,
+        classes=_classes(runs),
+        calibration_error=_mean(runs, method, "calibration_error"),
+        log_loss=_mean(runs, method, "log_loss"),
+        mean=mean,
+        source_score=source_score,
+        loss=source_score - mean,
         shifts=tuple(compare_sites(sites)),
-        forgetting=_against(scores, JOINT, choice.method),
-        unprotected=_against(scores, JOINT, "finetune"),
-        order_range=_order_range(of_chosen),
-        unprotected_order_range=_order_range([r for r in results if r.run.method == "finetune"]),
-        curve=fit_curve(points(of_chosen)),
+        forgetting=paired(frame, JOINT, method),
+        unprotected=paired(frame, JOINT, UNPROTECTED),
+        order_range=order_range(scores_of(frame, method)),
+        unprotected_order_range=order_range(scores_of(frame, UNPROTECTED)),
+        curve=fit_curve(points(results)),
         more_rows=gain_of_rows(sites, list(judged)),
-        majority=_mean_over_sites(scores[MAJORITY]) if MAJORITY in scores else None,
+        majority=_mean(frame, MAJORITY),
     )
 
 
-def _site(result: Result) -> str:
-    assert result.target is not None
-    return result.target.name
+def _mean(frame: pd.DataFrame, row: str, column: str = "") -> float | None:
+    """The mean of a column over sites, by default of the score; None without a value."""
+    found = estimate(scores_of(frame, row, column), Unit.TARGET, MIXED)
+    return found.mean if found is not None else None
 
 
-def _mean_over_sites(scores: Mapping[tuple[str, ...], Mapping[Any, float]]) -> float:
-    return float(np.mean([np.mean(list(of_site.values())) for of_site in scores.values()]))
+def _scores_at(frame: pd.DataFrame, site: str, row: str) -> list[float]:
+    """The scores of a row at a left-out site, one per run."""
+    return list(scores_of(frame[frame["target"] == site], row).values())
 
 
-def _against(scores: Mapping[str, Any], first: str, second: str) -> Difference | None:
-    if first not in scores or second not in scores:
-        return None
-    return paired_difference(scores[first], scores[second])
-
-
-def _methods(
-    results: Sequence[Result], scores: Mapping[str, Any], chosen: str
-) -> tuple[MethodFinding, ...]:
-    """All methods, sorted by mean score with the best first; references come last."""
-    methods = []
-    for method, of_method in scores.items():
-        summary = over_units(of_method)
-        assert summary is not None
-        methods.append(
-            MethodFinding(
-                method=method,
-                ranked=find(method).kind == "continual",
-                mean=summary.mean,
-                error=summary.error,
-                worst=summary.worst,
-                worst_site=summary.worst_unit[0],
-                by_site={
-                    site: float(np.mean(list(of.values()))) for (site,), of in of_method.items()
-                },
-                difference=_against(scores, method, chosen) if method != chosen else None,
-                constant=_constant([result for result in results if result.run.method == method]),
-            )
-        )
-    return tuple(sorted(methods, key=lambda each: (not each.ranked, -each.mean)))
-
-
-def _constant(results: Sequence[Result]) -> bool:
-    """Whether a method predicts one class for nearly all rows of most sites."""
-    shares = []
-    for result in results:
-        if result.target is not None:
-            predicted = np.asarray(result.target.confusion).sum(axis=0)
-            shares.append(predicted.max() / predicted.sum())
-    return bool(shares) and float(np.median(shares)) > 0.97
-
-
-def _classes(results: Sequence[Result]) -> tuple[ClassFinding, ...]:
+def _classes(runs: pd.DataFrame) -> tuple[ClassFinding, ...]:
     """Per class, the mean over sites that have enough rows of it, and the worst of them."""
-    by_site: dict[str, np.ndarray] = {}
-    for result in results:
-        if result.target is not None:
-            confusion = np.asarray(result.target.confusion, dtype=float)
-            by_site[result.target.name] = by_site.get(result.target.name, 0) + confusion
-    runs = len(results) / max(1, len(by_site))
-    found = []
-    for number, name in enumerate(results[0].classes):
-        sensitivity: dict[str, float] = {}
-        specificity: list[float] = []
-        rows = 0.0
-        for site, confusion in by_site.items():
-            positives = confusion[number].sum()
-            negatives = confusion.sum() - positives
-            rows += positives / runs
-            if positives >= FEWEST_OF_CLASS * runs:
-                sensitivity[site] = confusion[number, number] / positives
-            if negatives >= FEWEST_OF_CLASS * runs:
-                wrong = confusion[:, number].sum() - confusion[number, number]
-                specificity.append(1 - wrong / negatives)
-        lowest = min(sensitivity, key=lambda site: sensitivity[site], default=None)
-        found.append(
-            ClassFinding(
-                name=name,
-                rows=round(rows),
-                sensitivity=mean(list(sensitivity.values())),
-                lowest_sensitivity=sensitivity[lowest] if lowest is not None else None,
-                lowest_at=lowest,
-                specificity=mean(specificity),
-            )
-        )
-    return tuple(found)
+    by_site = {
+        str(site): np.mean([result.target.confusion for result in results], axis=0)
+        for site, results in runs.groupby("target", sort=False)["result"]
+    }
+    return tuple(
+        _class(name, number, by_site) for number, name in enumerate(runs["result"].iloc[0].classes)
+    )
 
 
-def _order_range(results: Sequence[Result]) -> float | None:
-    """The mean over sites of the best minus the worst order; None with a single order."""
-    by_site: dict[str, dict[tuple[str, ...], list[float]]] = {}
-    for result in results:
-        if result.target_score is not None:
-            of_site = by_site.setdefault(_site(result), {})
-            of_site.setdefault(tuple(result.sources), []).append(result.target_score)
-    ranges = []
-    for of_site in by_site.values():
-        if len(of_site) > 1:
-            means = [float(np.mean(values)) for values in of_site.values()]
-            ranges.append(max(means) - min(means))
-    return mean(ranges)
+def _class(name: str, number: int, by_site: Mapping[str, np.ndarray]) -> ClassFinding:
+    """One class, from each site's table of true and predicted classes."""
+    sensitivity: dict[str, float] = {}
+    specificity: list[float] = []
+    for site, confusion in by_site.items():
+        rows, hits = confusion[number].sum(), confusion[number, number]
+        others = confusion.sum() - rows
+        if rows >= FEWEST_OF_CLASS:
+            sensitivity[site] = float(hits / rows)
+        if others >= FEWEST_OF_CLASS:
+            specificity.append(float(1 - (confusion[:, number].sum() - hits) / others))
+    lowest = min(sensitivity, key=lambda site: sensitivity[site], default=None)
+    return ClassFinding(
+        name=name,
+        rows=round(sum(confusion[number].sum() for confusion in by_site.values())),
+        sensitivity=fmean(sensitivity.values()) if sensitivity else None,
+        lowest_sensitivity=sensitivity[lowest] if lowest is not None else None,
+        lowest_at=lowest,
+        specificity=fmean(specificity) if specificity else None,
+    )

@@ -12,15 +12,17 @@ import numpy as np
 
 from ..base.randomness import derive
 from ..deployment.unlike import SiteRows
-from ..results.over_units import Difference, paired_difference
+from ..results.summary import Difference, Place, Unit, difference
+from ..tasks.metrics import METRICS
 
 HALVES = 4
+ACCURACY = METRICS["accuracy"]
 
 
 def gain_of_rows(sites: SiteRows, judged: list[str], seed: int = 0) -> Difference | None:
-    """The gain from twice as many rows per site, paired over the left-out sites."""
-    whole: dict[tuple[str, ...], dict[object, float]] = {}
-    halved: dict[tuple[str, ...], dict[object, float]] = {}
+    """The gain in accuracy from twice as many rows per site, paired over the left-out sites."""
+    whole: dict[Place, float] = {}
+    halved: dict[Place, float] = {}
     for site in judged:
         others = [name for name in sites.inputs if name != site]
         for number in range(HALVES):
@@ -31,9 +33,9 @@ def gain_of_rows(sites: SiteRows, judged: list[str], seed: int = 0) -> Differenc
             full = {name: np.arange(len(sites.labels[name])) for name in others}
             first, second = (_score(sites, site, rows) for rows in (full, halves))
             if first is not None and second is not None:
-                whole.setdefault((site,), {})[number] = first
-                halved.setdefault((site,), {})[number] = second
-    return paired_difference(whole, halved)
+                place = "", site, "", "", number
+                whole[place], halved[place] = first, second
+    return difference(whole, halved, Unit.TARGET, ACCURACY)
 
 
 def _score(sites: SiteRows, site: str, rows: dict[str, np.ndarray]) -> float | None:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from .. import __version__
-from ..report.names import several
 from ..report.page import drawn, figure_data, needed, page_file, page_templates, plotly_script
-from .answers import answers, percent, verdict
+from ..results.verdict import interval
+from ..results.words import percent
 from .findings import Findings
 
 if TYPE_CHECKING:
     from ..report.figures.shape import Drawing
+    from .audit import Audit
 
 ACCENT, OTHER, REFERENCE = "#0072b2", "#80868c", "#d55e00"
 
@@ -30,7 +31,7 @@ class PlainTable:
     note: str
 
 
-def audit_page(findings: Findings) -> str:
+def audit_page(done: Audit, findings: Findings) -> str:
     """The whole page as text."""
     needed()
     from markupsafe import Markup
@@ -44,10 +45,7 @@ def audit_page(findings: Findings) -> str:
         page_templates()
         .get_template("audit.html")
         .render(
-            findings=findings,
-            verdict=verdict(findings),
-            conditions=conditions(findings),
-            answers=answers(findings),
+            audit=done,
             tables=[_method_table(findings), _class_table(findings), _site_table(findings)],
             drawings=[drawn(drawing, "") for drawing in drawings],
             version=__version__,
@@ -59,55 +57,35 @@ def audit_page(findings: Findings) -> str:
     )
 
 
-def conditions(findings: Findings) -> str:
-    """Under which conditions the numbers were measured, in one line."""
-    how = (
-        "each predicted from the sites before it"
-        if findings.in_time
-        else f"each left out in turn, {several(findings.orders, 'order')} of the others"
-    )
-    majority = (
-        f", most frequent class {percent(findings.majority)}%"
-        if findings.majority is not None
-        else ""
-    )
-    return (
-        f"{len(findings.scores)} sites with {sum(findings.sites.values()):,} rows, {how}, "
-        f"{several(findings.seeds, 'seed')}; {findings.metric.replace('_', ' ')}, "
-        f"{len(findings.classes)} classes, chance {percent(1 / len(findings.classes))}%{majority}."
-    )
-
-
 def _method_table(findings: Findings) -> PlainTable:
+    ranking = findings.ranking
     rows = []
-    for each in findings.methods:
-        difference = each.difference
-        against = "–"
-        if difference is not None and difference.low is not None and difference.high is not None:
-            against = (
-                f"{100 * difference.mean:+.1f} [{100 * difference.low:+.1f}, "
-                f"{100 * difference.high:+.1f}]"
-            )
-        error = f" ± {percent(each.error)}" if each.error is not None else ""
-        notes = [] if each.ranked else ["reference"]
-        notes += ["almost always predicts one class"] if each.constant else []
-        notes += ["chosen"] if each.method == findings.choice.method else []
+    for each in ranking.standings:
+        found, difference = each.estimate, each.difference
+        error = f" ± {ranking.metric.text(found.error)}" if found and found.error else ""
+        notes = [each.kind] if each.kind != "continual" else []
+        notes += [f"{each.runs} of {each.planned} runs"] if not each.complete else []
+        notes += ["no better than guessing"] if each.guessing else []
+        notes += ["chosen"] if each.row == findings.choice.method else []
         rows.append(
             [
-                each.method,
-                percent(each.mean) + error,
-                f"{percent(each.worst)} ({each.worst_site})",
-                against,
+                each.row,
+                str(each.rank or "–"),
+                ranking.metric.text(found.mean) + error if found else "–",
+                f"{ranking.metric.text(found.values[found.worst])} ({found.worst})"
+                if found
+                else "–",
+                interval(difference, ranking.metric) if difference is not None else "–",
                 ", ".join(notes),
             ]
         )
     return PlainTable(
         "Methods at left-out sites",
-        ["method", "mean ± error", "worst site", f"minus {findings.choice.method}", ""],
+        ["method", "rank", "mean ± error", "worst site", f"minus {ranking.reference}", ""],
         rows,
-        "In %. Mean and standard error over sites; paired difference with its 95% interval over "
-        "sites. References are not candidates: majority ignores the inputs, joint needs all data "
-        "at once.",
+        f"{ranking.metric.label} in %: mean and standard error over sites, and differences paired "
+        "by site, order and seed. Only candidates have a rank: majority ignores the inputs, joint "
+        "needs all data at once.",
     )
 
 
@@ -119,7 +97,7 @@ def _class_table(findings: Findings) -> PlainTable:
             percent(each.sensitivity),
             f"{percent(each.lowest_sensitivity)} ({each.lowest_at})"
             if each.lowest_at is not None
-            else "unknown",
+            else "–",
             percent(each.specificity),
         ]
         for each in findings.classes
@@ -139,7 +117,7 @@ def _site_table(findings: Findings) -> PlainTable:
         [
             shift.site,
             f"{shift.rows:,}",
-            percent(findings.scores.get(shift.site)) if shift.site in findings.scores else "–",
+            percent(findings.scores.get(shift.site)),
             findings.choice.without.get(shift.site, "–"),
             f"{shift.area:.2f}" + ("" if shift.different else " (chance)"),
             ", ".join(f"{each.column} {each.distance:.2f}" for each in shift.columns[:3]),
@@ -156,16 +134,15 @@ def _site_table(findings: Findings) -> PlainTable:
     )
 
 
+def _axis(findings: Findings) -> str:
+    return f"{findings.ranking.metric.label} in %"
+
+
 def _sites(findings: Findings) -> Drawing:
     from ..report.figures.shape import Drawing, View, canvas, text, transparent
 
     ordered = sorted(findings.scores, key=lambda site: findings.scores[site])
-    figure = canvas(
-        x=f"{findings.metric.replace('_', ' ')} in %",
-        y="",
-        height=140 + 26 * len(ordered),
-        legend=False,
-    )
+    figure = canvas(x=_axis(findings), y="", height=140 + 26 * len(ordered), legend=False)
     expected = findings.expectation
     if expected is not None:
         figure.add_vrect(
@@ -191,8 +168,8 @@ def _sites(findings: Findings) -> Drawing:
         "sites",
         "What to expect at a new site",
         "One dot per left-out site: the score of the method chosen without it. The band is the "
-        "interval for a new site, the solid line the expected score, and the dotted line the score "
-        "of always predicting the most frequent class.",
+        "interval for a new site, the solid line the expected score, and the dotted line that of "
+        "majority, which ignores the inputs.",
         [View("", figure)],
         pd.DataFrame({"site": ordered, "score": [findings.scores[site] for site in ordered]}),
     )
@@ -201,34 +178,29 @@ def _sites(findings: Findings) -> Drawing:
 def _methods(findings: Findings) -> Drawing:
     from ..report.figures.shape import Drawing, View, canvas, text
 
-    methods = list(reversed(findings.methods))
-    figure = canvas(
-        x=f"{findings.metric.replace('_', ' ')} in %",
-        y="",
-        height=140 + 30 * len(methods),
-        legend=False,
-    )
-    for each in methods:
-        colour = ACCENT if each.method == findings.choice.method else OTHER
+    methods = {
+        each.row: each.estimate
+        for each in reversed(findings.ranking.standings)
+        if each.estimate is not None
+    }
+    figure = canvas(x=_axis(findings), y="", height=140 + 30 * len(methods), legend=False)
+    for row, found in methods.items():
+        colour = ACCENT if row == findings.choice.method else OTHER
         figure.add_scatter(
-            x=[100 * value for value in each.by_site.values()],
-            y=[text(each.method)] * len(each.by_site),
-            text=[text(site) for site in each.by_site],
+            x=[100 * value for value in found.values.values()],
+            y=[text(row)] * found.units,
+            text=[text(site) for site in found.values],
             mode="markers",
             marker={"size": 6, "color": colour, "opacity": 0.5},
             hovertemplate="%{text}: %{x:.1f}%<extra></extra>",
         )
+        error = {"type": "data", "array": [100 * (found.error or 0.0)], "thickness": 2}
         figure.add_scatter(
-            x=[100 * each.mean],
-            y=[text(each.method)],
+            x=[100 * found.mean],
+            y=[text(row)],
             mode="markers",
             marker={"size": 12, "color": colour, "symbol": "diamond"},
-            error_x={
-                "type": "data",
-                "array": [100 * (each.error or 0.0)],
-                "color": colour,
-                "thickness": 2,
-            },
+            error_x={**error, "color": colour},
             hovertemplate="mean %{x:.1f}%<extra></extra>",
         )
     figure.update_yaxes(type="category")
@@ -238,7 +210,7 @@ def _methods(findings: Findings) -> Drawing:
         "Diamonds: mean over sites with its standard error; dots: one per site. The chosen method "
         "is blue.",
         [View("", figure)],
-        pd.DataFrame({"method": [e.method for e in methods], "mean": [e.mean for e in methods]}),
+        pd.DataFrame({"method": [*methods], "mean": [each.mean for each in methods.values()]}),
     )
 
 
@@ -248,9 +220,7 @@ def _curve(findings: Findings) -> Drawing | None:
     curve = findings.curve
     if curve is None:
         return None
-    figure = canvas(
-        x="sites learned", y=f"{findings.metric.replace('_', ' ')} in %", height=340, legend=False
-    )
+    figure = canvas(x="sites learned", y=_axis(findings), height=340, legend=False)
     figure.add_scatter(
         x=list(curve.means),
         y=[100 * value for value in curve.means.values()],

@@ -56,6 +56,7 @@ def audit(
     from ..runs.plan.select import select_methods
     from ..runs.store.store import Store
     from .method_groups import method_groups
+    from .ranked import print_next
     from .tables import make_console
 
     use_root(root)
@@ -86,12 +87,14 @@ def audit(
         settings=settings_of(None, data.train),
     )
     print_answers(console, done)
+    print_next(console, *done.next_step)
     print_line(console, write_findings(done, page))
 
 
 def print_answers(console: Console, done: Audit) -> None:
-    """Print the verdict, then each question with its answer."""
-    console.print(f"\n{done.verdict}\n", highlight=False)
+    """Print the verdict and its conditions, then each question with its answer."""
+    console.print(f"\n{done.verdict}", highlight=False)
+    console.print(f"{done.conditions}\n", highlight=False)
     for question, text in done.answers.items():
         console.print(question, style="bold", highlight=False)
         console.print(f"{text}\n", highlight=False)

@@ -9,15 +9,23 @@ from pathlib import Path
 import pandas as pd
 
 from ..benchmarks import BENCHMARKS
-from ..runs.plan.commands import compare_commands, data_words
+from ..benchmarks.own.table import Table
+from ..runs.plan.commands import assignments, compare_commands, data_words
 from ..runs.plan.experiment import Experiment, Part
 from ..runs.plan.record import FOLDER
 from .frame import SEPARATOR, whole
 from .select import observed
-from .verdict import Outcome, Verdict
+from .verdict import Outcome, Recommendation, Verdict
 
 OWN_DATA = "farshore audit your-table.csv --domain SITE --label CLASS"
 SEEDS = 5
+# Options of the user's data that `farshore learn` has, too.
+LEARN_FLAGS = frozenset(
+    {
+        *("label", "drop", "time", "time_format", "group", "categories", "weight", "separator"),
+        *("encoding", "decimal", "metric", "classes", "size", "skip_broken", "weights"),
+    }
+)
 # A comparison of a few methods is enough for a first look.
 FEW_METHODS = 8
 
@@ -47,7 +55,6 @@ def _after_comparison(
     frame: pd.DataFrame, verdict: Verdict, experiment: Experiment, folder: str
 ) -> tuple[str, str]:
     part = experiment.parts[0]
-    data = part.data[0]
     sources = _most_sources(observed(frame)["sources"])
     one_order = len(part.orders) == 1 and not part.orders[0].startswith(("all", "balanced"))
     in_time = any(each.data[0].options.get("time") is not None for each in experiment.parts)
@@ -55,7 +62,7 @@ def _after_comparison(
         word = "all" if sources < 3 else f"balanced:{sources}"
         changed = part.model_copy(update={"orders": [word]})
         return _again(experiment, changed, folder), "see whether another order changes it"
-    own = BENCHMARKS.get(data.benchmark).own_data
+    own = BENCHMARKS.get(part.data[0].benchmark).own_data
     if own and verdict.outcome is Outcome.UNTESTED and part.target is not None:
         changed = part.model_copy(update={"target": None})  # every domain in turn
         return _again(experiment, changed, folder), "leave every domain out in turn"
@@ -63,14 +70,26 @@ def _after_comparison(
         search = experiment.search.model_copy(update={"seeds": list(range(SEEDS))})
         changed = part.model_copy(update={"search": search})
         return _again(experiment, changed, folder), "add seeds to test the difference"
-    if own and verdict.recommendation is not None:
-        label = shlex.quote(str(data.options.get("label", "CLASS")))
-        return (
-            f'farshore learn model/ first-site.csv --name "site 1" --label {label} '
-            f"--method {verdict.recommendation.method}",
-            "train the model that you deploy, one site after another",
-        )
-    return OWN_DATA, "ask the same question about your own data"
+    return deploy(experiment, verdict.recommendation)
+
+
+def deploy(experiment: Experiment, recommendation: Recommendation | None) -> tuple[str, str]:
+    """After a comparison or an audit with a clear answer: train the model on your own data."""
+    part = experiment.parts[0]
+    data = part.data[0]
+    if not BENCHMARKS.get(data.benchmark).own_data:
+        return OWN_DATA, "ask the same question about your own data"
+    if recommendation is None:
+        return "", ""
+    options = {name: value for name, value in data.options.items() if name in LEARN_FLAGS}
+    site = "first-site.csv" if data.benchmark == Table.name else "first-site/"
+    words = ["farshore", "learn", "model/", site, "--name", "site 1"]
+    words += data_words(data.benchmark, options)[1:]
+    words += ["--method", recommendation.method]
+    words += ["--network", part.network] if part.network is not None else []
+    words += assignments("--network-set", part.network_settings)
+    words += assignments("--set", part.settings)
+    return shlex.join(words), "train the model that you deploy, one site after another"
 
 
 def _again(experiment: Experiment, part: Part, folder: str) -> str:

@@ -123,6 +123,11 @@ class Difference(Estimate):
         return round(self.low, DECIMALS) > 0 or round(self.high, DECIMALS) < 0
 
     @property
+    def clear(self) -> bool:
+        """Whether the first is certainly better."""
+        return self.certain and self.better
+
+    @property
     def p(self) -> float | None:
         """Two-sided p-value of Student's paired test over units; None without an error."""
         if self.error is None:
@@ -348,7 +353,7 @@ def choose(
         if row == usual:
             break
         found = difference(scores[row], scores[usual], unit, metric)
-        if found is not None and found.certain and found.better:
+        if found is not None and found.clear:
             return row
     return usual
 
@@ -380,8 +385,8 @@ def _grouped(scores: Scores, level: int) -> dict[object, list[Place]]:
 
 def _nested(scores: Mapping[tuple[object, ...], float]) -> float:
     """The mean over the first part of the keys of the mean over the second part, and so on."""
-    if () in scores:
-        return scores[()]
+    if len(scores) == 1:
+        return next(iter(scores.values()))
     ordered = sorted(scores, key=lambda key: str(key[0]))
     parts = [
         _nested({key[1:]: scores[key] for key in keys})

@@ -1,8 +1,15 @@
-"""Counts and lists in sentences, and names of rows."""
+"""Numbers, counts and lists in sentences, and names of rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+from ..tasks.metrics import METRICS
+
+
+def percent(value: float | None, *, sign: bool = False) -> str:
+    """A fraction in percent with one decimal, without the sign of percent; a dash for None."""
+    return METRICS["accuracy"].text(value, sign=sign)
 
 
 def row_name(method: str, variant: str) -> str:
