@@ -7,13 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from reporting import BOTH, filled, only, result, row, steady, write
-from sweeping import EXPERIMENTS, experiment, planned, swept
+from sweeping import EXPERIMENTS, experiment, planned, summary, swept
 
 from farshore.report.build import build_report
 from farshore.runs.plan.experiment import make_book, read_experiment
 from farshore.runs.plan.plan import make_plan
 from farshore.runs.plan.record import TINY, record_experiment
-from farshore.runs.plan.tables import summary
 from farshore.runs.plan.tiny import tiny
 from farshore.runs.store.store import Store
 

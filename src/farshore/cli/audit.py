@@ -56,8 +56,7 @@ def audit(
     from ..runs.plan.select import select_methods
     from ..runs.store.store import Store
     from .method_groups import method_groups
-    from .ranked import print_next
-    from .tables import make_console
+    from .tables import make_console, print_next
 
     use_root(root)
     if seeds < 1:

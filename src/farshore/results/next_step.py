@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 
 from ..benchmarks import BENCHMARKS
-from ..benchmarks.own.table import Table
-from ..runs.plan.commands import assignments, compare_commands, data_words
+from ..benchmarks.own.table import OwnTable
+from ..runs.plan.commands import assignments, compare_commands, comparison_after, data_words
 from ..runs.plan.experiment import Experiment, Part
 from ..runs.plan.record import FOLDER
 from .frame import SEPARATOR, whole
@@ -26,8 +26,6 @@ LEARN_FLAGS = frozenset(
         *("encoding", "decimal", "metric", "classes", "size", "skip_broken", "weights"),
     }
 )
-# A comparison of a few methods is enough for a first look.
-FEW_METHODS = 8
 
 
 def next_step(
@@ -82,7 +80,7 @@ def deploy(experiment: Experiment, recommendation: Recommendation | None) -> tup
     if recommendation is None:
         return "", ""
     options = {name: value for name, value in data.options.items() if name in LEARN_FLAGS}
-    site = "first-site.csv" if data.benchmark == Table.name else "first-site/"
+    site = "first-site.csv" if data.benchmark == OwnTable.name else "first-site/"
     words = ["farshore", "learn", "model/", site, "--name", "site 1"]
     words += data_words(data.benchmark, options)[1:]
     words += ["--method", recommendation.method]
@@ -98,17 +96,12 @@ def _again(experiment: Experiment, part: Part, folder: str) -> str:
 
 def _from_runs(frame: pd.DataFrame) -> tuple[str, str]:
     """After single runs: a comparison."""
-    runs = observed(frame)
-    runs = runs[runs["result"].notna()]
-    known = [result.run for result in runs["result"] if result.run.benchmark in BENCHMARKS]
+    results = [result for result in observed(frame)["result"] if result is not None]
+    known = [result.run for result in results if result.run.benchmark in BENCHMARKS]
     if not known:
         return "", ""
-    data = shlex.join(data_words(known[0].benchmark, known[0].options))
-    methods = dict.fromkeys(["finetune", "er", *runs["method"]])
-    sources = _most_sources(runs["sources"])
-    orders = f" --orders balanced:{sources}" if sources > 2 else ""
-    command = f"farshore compare {data} --methods {','.join(list(methods)[:FEW_METHODS])}{orders}"
-    return command, "compare with other methods over several orders"
+    sources = max(len(result.sources) for result in results)
+    return comparison_after(known[0], [result.run.method for result in results], sources)
 
 
 def _most_sources(sources: Iterable[str]) -> int:
