@@ -1,25 +1,55 @@
-"""Table cells in every possible state."""
+"""Table cells in every possible state, with the notes that readers see."""
 
 from __future__ import annotations
 
-from farshore.report.table import Cell, Over, Status
+from farshore.results.tables import Cell, CellStatus, Counts
 
-PLAN = {"seeds_planned": 2, "trials_planned": 3}
+PLAN = {"planned": 2, "trials_planned": 3}
 STATES = [
-    (Cell(5.0, seeds=2, trials=3, **PLAN), Status.DONE),
-    (Cell(5.0), Status.DONE),
-    (Cell(5.0, seeds=1, trials=3, **PLAN), Status.PARTIAL),
-    (Cell(5.0, seeds=2, trials=1, **PLAN), Status.PARTIAL),
-    (Cell(5.0, seeds=1, diverged=1, trials=2, **PLAN), Status.PARTIAL),
-    (Cell(5.0, over=Over(1, 2)), Status.PARTIAL),
-    (Cell(5.0, over=Over(2, 2)), Status.DONE),
-    (Cell(5.0, seeds=1, diverged=1, trials=3, **PLAN), Status.DIVERGED),
-    (Cell(None, diverged=2, trials=3, **PLAN), Status.DIVERGED),
-    (Cell(None, diverged=1, trials=3, **PLAN), Status.DIVERGED),
-    (Cell(5.0, seeds=1, pruned=1, trials=3, **PLAN), Status.PRUNED),
-    (Cell(None, pruned=2, trials=3, **PLAN), Status.PRUNED),
-    (Cell(5.0, seeds=1, undefined=1, trials=3, **PLAN), Status.UNDEFINED),
-    (Cell(None, undefined=2, trials=3, **PLAN), Status.UNDEFINED),
-    (Cell(None, **PLAN), Status.MISSING),
-    (Cell(None), Status.MISSING),
+    (Cell(5.0, counts=Counts(done=2, trials=3, **PLAN)), CellStatus.DONE, ()),
+    (Cell(5.0), CellStatus.DONE, ()),
+    (Cell(5.0, counts=Counts(done=1, trials=3, **PLAN)), CellStatus.PARTIAL, ("1 of 2 runs",)),
+    (Cell(5.0, counts=Counts(done=2, trials=1, **PLAN)), CellStatus.PARTIAL, ("1 of 3 trials",)),
+    (
+        Cell(5.0, counts=Counts(done=1, diverged=1, trials=2, **PLAN)),
+        CellStatus.PARTIAL,
+        ("2 of 3 trials", "diverged: 1 of 2 runs"),
+    ),
+    (
+        Cell(5.0, counts=Counts(done=1, diverged=1, trials=3, **PLAN)),
+        CellStatus.PARTIAL,
+        ("diverged: 1 of 2 runs",),
+    ),
+    (
+        Cell(5.0, counts=Counts(done=1, undefined=1, trials=3, **PLAN)),
+        CellStatus.PARTIAL,
+        ("not defined",),
+    ),
+    (Cell(5.0, lacks="something"), CellStatus.PARTIAL, ("something",)),
+    (
+        Cell(None, counts=Counts(diverged=2, trials=3, **PLAN)),
+        CellStatus.DIVERGED,
+        ("diverged: 2 of 2 runs",),
+    ),
+    (
+        Cell(None, counts=Counts(diverged=1, trials=3, **PLAN)),
+        CellStatus.DIVERGED,
+        ("diverged: 1 of 2 runs", "1 of 2 runs"),
+    ),
+    (
+        Cell(None, counts=Counts(pruned=2, trials=3, **PLAN)),
+        CellStatus.PRUNED,
+        ("stopped early: 2 of 2 runs",),
+    ),
+    (
+        Cell(None, counts=Counts(undefined=2, trials=3, **PLAN)),
+        CellStatus.UNDEFINED,
+        ("not defined",),
+    ),
+    (Cell(None, counts=Counts(**PLAN)), CellStatus.MISSING, ("missing",)),
+    (
+        Cell(5.0, generated=True, part=True),
+        CellStatus.DONE,
+        ("generated data", "part of the data"),
+    ),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -13,8 +14,10 @@ from ..benchmarks.own.table import OwnTable
 from ..runs.plan.commands import assignments, compare_commands, comparison_after, data_words
 from ..runs.plan.experiment import Experiment, Part
 from ..runs.plan.record import FOLDER
+from ..runs.plan.select import BETWEEN_NAMES, EACH
 from .frame import SEPARATOR, whole
 from .select import observed
+from .summary import FEWEST_UNITS, Unit
 from .verdict import Outcome, Recommendation, Verdict
 
 OWN_DATA = "farshore audit your-table.csv --domain SITE --label CLASS"
@@ -61,13 +64,10 @@ def _after_comparison(
         changed = part.model_copy(update={"orders": [word]})
         return _again(experiment, changed, folder), "see whether another order changes it"
     own = BENCHMARKS.get(part.data[0].benchmark).own_data
-    if own and verdict.outcome is Outcome.UNTESTED and part.target is not None:
-        changed = part.model_copy(update={"target": None})  # every domain in turn
-        return _again(experiment, changed, folder), "leave every domain out in turn"
-    if verdict.outcome is Outcome.UNTESTED and not own:
-        search = experiment.search.model_copy(update={"seeds": list(range(SEEDS))})
-        changed = part.model_copy(update={"search": search})
-        return _again(experiment, changed, folder), "add seeds to test the difference"
+    if verdict.outcome is Outcome.UNTESTED:
+        changes, reason = _more_units(experiment, verdict.ranking.unit, sources, own)
+        if changes:
+            return _again(experiment, part.model_copy(update=changes), folder), reason
     return deploy(experiment, verdict.recommendation)
 
 
@@ -88,6 +88,24 @@ def deploy(experiment: Experiment, recommendation: Recommendation | None) -> tup
     words += assignments("--network-set", part.network_settings)
     words += assignments("--set", part.settings)
     return shlex.join(words), "train the model that you deploy, one site after another"
+
+
+def _more_units(
+    experiment: Experiment, unit: Unit, sources: int, own: bool
+) -> tuple[dict[str, Any], str]:
+    """What to change so that there are enough units for a test, and the reason."""
+    part = experiment.parts[0]
+    if unit is Unit.SEED and not own:
+        search = experiment.search.model_copy(update={"seeds": list(range(SEEDS))})
+        return {"search": search}, "add seeds to test the difference"
+    if unit in (Unit.LAST_SOURCE, Unit.ORDER) and sources >= FEWEST_UNITS and not own:
+        return {"orders": [f"balanced:{sources}"]}, "test the difference over more orders"
+    constructed = part.data[0].options.get("domain_by") is not None
+    if part.target == EACH or sources < 2 or constructed:
+        return {}, ""
+    # An order of all sources has no place for the domain that was the target so far.
+    orders = [word for word in part.orders if BETWEEN_NAMES not in word] or ["listed"]
+    return {"target": None if own else EACH, "orders": orders}, "leave every domain out in turn"
 
 
 def _again(experiment: Experiment, part: Part, folder: str) -> str:

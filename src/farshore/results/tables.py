@@ -509,13 +509,18 @@ def _placed(
     for column in columns:
         if column.kind not in ("score", "average", "worst"):
             continue
-        means = {
-            row.row: sign * round(cell.mean, DECIMALS)
+        cells = {
+            row.row: cell
             for row in rows
             if (row.kind == "continual" if ranked is None else row.row in ranked)
             and (cell := row.cells.get(column.key)) is not None
-            and cell.mean is not None
-            and not cell.lacks
+        }
+        # An average over fewer data sets than others is another number.
+        most = max((len(cell.values) for cell in cells.values()), default=0)
+        means = {
+            row: sign * round(cell.mean, DECIMALS)
+            for row, cell in cells.items()
+            if cell.mean is not None and (column.kind != "average" or len(cell.values) == most)
         }
         if len(means) > 1:
             for name, mean in means.items():

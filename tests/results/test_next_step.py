@@ -1,0 +1,171 @@
+"""The next command is one that a person would type, and it answers what is still open."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reporting import filled, result, steady, write
+from sweeping import experiment
+from typer.main import get_command
+
+from farshore.cli.app import app
+from farshore.report.build import build_report
+from farshore.runs.plan.comparison import make_comparison
+from farshore.runs.plan.plan import Planned
+from farshore.runs.run import Run
+
+HEART = {"benchmark": "heart-hospitals"}
+COMMANDS = get_command(app).commands
+OWN_DATA = "farshore audit your-table.csv --domain SITE --label CLASS"
+
+
+def tied(planned: Planned) -> float:
+    """Scores without a clear winner."""
+    return 0.6 + 0.05 * (len(str(planned.run.order)) % 2) * (planned.run.method == "er")
+
+
+def clear(planned: Planned) -> float:
+    return {"er": 0.8}.get(planned.run.method, 0.6) + 0.001 * len(str(planned.run.target))
+
+
+def after(
+    runs: Path,
+    data: dict[str, Any],
+    score: Callable[[Planned], float | None],
+    *,
+    methods: Sequence[str] = ("er", "finetune"),
+    orders: Sequence[str] = ("listed",),
+    seeds: int = 3,
+    **fields: Any,
+) -> tuple[str, str]:
+    """The next command after a comparison, and its reason."""
+    comparison = make_comparison(data, methods, orders=orders, seeds=range(seeds), **fields)
+    filled(runs, comparison, score)
+    return checked(runs)
+
+
+def checked(runs: Path) -> tuple[str, str]:
+    """The next command and its reason; the command line accepts all of its words."""
+    report = build_report(runs)
+    command = report.next_command.replace(f" --runs {runs}", "")
+    program, name, *words = shlex.split(command)
+    assert program == "farshore"
+    COMMANDS[name].make_context(name, words)
+    return command, report.next_reason
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A table of four sites."""
+    path = tmp_path / "my sites.csv"
+    rows = [f"{site},{row},{'yes' if row % 2 else 'no'}" for site in "abcd" for row in range(20)]
+    path.write_text("\n".join(["site,x,sick", *rows]) + "\n")
+    return path
+
+
+def own(table: Path) -> dict[str, Any]:
+    options = {"path": str(table), "domain": "site", "label": "sick"}
+    return {"benchmark": "table", "options": options}
+
+
+def test_after_one_order_come_more_orders(tmp_path: Path) -> None:
+    assert after(tmp_path, HEART, clear, steps=20) == (
+        "farshore compare heart-hospitals --methods er,finetune --seeds 3 --orders balanced:3 "
+        "--steps 20",
+        "see whether another order changes it",
+    )
+
+
+def test_too_few_last_sources_are_tested_over_more_orders(tmp_path: Path) -> None:
+    assert after(tmp_path, HEART, clear, orders=["listed", "reversed"], seeds=1) == (
+        "farshore compare heart-hospitals --methods er,finetune --seeds 1 --orders balanced:3",
+        "test the difference over more orders",
+    )
+
+
+def test_too_few_targets_are_tested_over_all_of_them(tmp_path: Path) -> None:
+    fields = {"orders": ["listed", "reversed"], "seeds": 1, "target": "each:va/cleveland"}
+    assert after(tmp_path, HEART, clear, **fields) == (
+        "farshore compare heart-hospitals --methods er,finetune --seeds 1 --orders "
+        "listed,reversed --target each",
+        "leave every domain out in turn",
+    )
+
+
+def test_a_clear_answer_is_followed_by_the_same_question_about_own_data(tmp_path: Path) -> None:
+    fields = {"orders": ["listed", "reversed"], "seeds": 1, "target": "each"}
+    assert after(tmp_path, HEART, clear, **fields) == (
+        OWN_DATA,
+        "ask the same question about your own data",
+    )
+
+
+def test_missing_runs_are_finished_first(tmp_path: Path) -> None:
+    def partly(planned: Planned) -> float | None:
+        return NotImplemented if planned.seed == 2 else 0.6
+
+    assert after(tmp_path, HEART, partly, memory=50) == (
+        "farshore compare heart-hospitals --methods er,finetune --seeds 3 --orders listed "
+        "--memory 50",
+        "finish the runs that are missing",
+    )
+
+
+def test_own_data_are_left_out_in_turn_and_named_as_they_are_typed(
+    tmp_path: Path, table: Path
+) -> None:
+    fields = {"orders": ["listed", "reversed"], "seeds": 1, "target": "d"}
+    assert after(tmp_path / "runs", own(table), clear, **fields) == (
+        f"farshore compare '{table}' --domain site --label sick --methods er,finetune --seeds 1 "
+        "--orders listed,reversed",
+        "leave every domain out in turn",
+    )
+
+
+def test_an_order_that_names_the_sources_has_no_place_in_each_target(
+    tmp_path: Path, table: Path
+) -> None:
+    fields = {"orders": ["b/a/c", "c/a/b"], "seeds": 1, "target": "d"}
+    command, _ = after(tmp_path / "runs", own(table), clear, **fields)
+    assert command.endswith("--orders listed")
+
+
+@pytest.mark.parametrize(("score", "method"), [(clear, "er"), (tied, "er")])
+def test_after_an_answer_on_own_data_the_model_is_trained(
+    tmp_path: Path, table: Path, score: Callable[[Planned], float], method: str
+) -> None:
+    fields = {"orders": ["listed", "reversed"], "seeds": 1}
+    assert after(tmp_path / "runs", own(table), score, **fields) == (
+        f'farshore learn model/ first-site.csv --name "site 1" --label sick --method {method}',
+        "train the model that you deploy, one site after another",
+    )
+
+
+def test_two_sites_allow_no_further_comparison(tmp_path: Path) -> None:
+    """One of two sites is too few sources for leaving each out in turn."""
+    path = tmp_path / "two.csv"
+    rows = [f"{site},{row},{row % 2}" for site in "ab" for row in range(20)]
+    path.write_text("\n".join(["site,x,sick", *rows]) + "\n")
+    command, _ = after(tmp_path / "runs", own(path), clear, seeds=1, target="b")
+    assert command.startswith("farshore learn model/ ")
+
+
+def test_after_a_sweep_the_recommended_method_is_explained(tmp_path: Path) -> None:
+    part = {"benchmarks": ["heart-hospitals"], "methods": ["er", "cl-coral"]}
+    filled(tmp_path, experiment(part=part), steady)
+    assert checked(tmp_path) == ("farshore methods er", "see what the recommended method does")
+
+
+def test_after_single_runs_comes_a_comparison_of_the_same_data(tmp_path: Path, table: Path) -> None:
+    runs = tmp_path / "runs"
+    for method in ("cl-coral", "si"):
+        write(runs, result(Run(**own(table), method=method, target="d"), 0.6))
+    assert checked(runs) == (
+        f"farshore compare '{table}' --domain site --label sick --methods "
+        "finetune,er,cl-coral,si --orders balanced:3",
+        "compare with other methods over several orders",
+    )
