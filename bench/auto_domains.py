@@ -9,7 +9,6 @@ import argparse
 import statistics
 
 from farshore import Result, Run, execute
-from farshore.runs.averages import standard_error
 
 
 def main() -> None:
@@ -41,7 +40,7 @@ def main() -> None:
                 for seed in range(args.seeds)
             ]
             scores = [100 * (result.target_score or 0.0) for result in results]
-            spread = standard_error(scores) or 0.0
+            spread = statistics.stdev(scores) / len(scores) ** 0.5 if len(scores) > 1 else 0.0
             cells.append(f"{statistics.mean(scores):.1f} ± {spread:.1f}")
             notes |= {construction: results[0].notes[-1]} if construction else {}
         print(f"| {method} | {' | '.join(cells)} |")

@@ -12,7 +12,6 @@ import argparse
 import statistics
 
 from farshore import Run, execute
-from farshore.runs.averages import standard_error
 
 
 def main() -> None:
@@ -44,7 +43,7 @@ def main() -> None:
             cells = []
             for column in columns:
                 values = [100 * (value or 0.0) for value in column]
-                spread = standard_error(values) or 0.0
+                spread = statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
                 cells.append(f"{statistics.mean(values):.1f} ± {spread:.1f}")
             print(f"| {method} | {preprocess} | {' | '.join(cells)} |")
 

@@ -34,8 +34,11 @@ from farshore.data.seal import FrozenModel
 from farshore.data.tables import columns
 from farshore.data.tables.cells import as_numbers
 from farshore.data.tables.table import TablePreprocessing
-from farshore.results.over_units import Scores, paired_difference
-from farshore.results.ranking import scores_by_target
+from farshore.results.select import scored
+from farshore.results.summary import Place, Scores, Unit, by_unit
+from farshore.results.summary import difference as paired_difference
+from farshore.results.summary import scores_of as scores_of_row
+from farshore.tasks.metrics import METRICS
 
 METHODS = ("er", "cl-coral", "finetune", "ridge")
 MEASURED = 10
@@ -187,7 +190,7 @@ def scaled_by(scaling: type[TablePreprocessing]) -> Iterator[None]:
 def scores_of(
     candidate: Candidate, path: Path, roles: Mapping[str, str], runs: Path
 ) -> dict[str, Scores]:
-    """The scores of every method by target."""
+    """The scores of every method by data set, target, order and seed."""
     with scaled_by(candidate.scaling):
         compared = farshore.compare(
             str(path),
@@ -200,12 +203,13 @@ def scores_of(
             network_settings={"width": WIDTH},
             runs=runs / candidate.scaling.__name__,
         )
-    return dict(scores_by_target(compared.results))
+    frame = scored(compared.frame)
+    return {method: scores_of_row(frame, method) for method in METHODS}
 
 
 def difference(ours: Scores, usual: Scores) -> str:
     """The paired difference in points with its 95% interval over targets."""
-    paired = paired_difference(ours, usual)
+    paired = paired_difference(ours, usual, Unit.TARGET, METRICS["accuracy"])
     if paired is None or paired.low is None or paired.high is None:
         return "-"
     return f"{100 * paired.mean:+.1f} [{100 * paired.low:+.1f}, {100 * paired.high:+.1f}]"
@@ -223,13 +227,17 @@ def main() -> None:
     tables = [entry for entry in write_tables(args.folder / "data") if not only or entry[0] in only]
     print(f"| data set | setting | {' | '.join(METHODS)} |")
     print(f"|---|---|{'---|' * len(METHODS)}")
-    pooled: dict[str, dict[str, dict[Any, dict[Any, float]]]] = {}
+    pooled: dict[str, dict[str, dict[Place, float]]] = {}
     for name, path, roles in tables:
         for candidate in (USUAL, *tried):
             of_method = scores_of(candidate, path, roles, args.folder)
             for method, scores in of_method.items():
                 into = pooled.setdefault(candidate.name, {}).setdefault(method, {})
-                into |= {(name, *target): dict(runs) for target, runs in scores.items()}
+                # Targets of several data sets may have the same name.
+                into |= {
+                    (name, f"{name}, {place[1]}", *place[2:]): score
+                    for place, score in scores.items()
+                }
             cells = [_cell(candidate, name, method, pooled) for method in METHODS]
             print(f"| {name} | {candidate.name} | {' | '.join(cells)} |", flush=True)
     for candidate in tried:
@@ -244,17 +252,15 @@ def _cell(
     candidate: Candidate,
     name: str,
     method: str,
-    pooled: Mapping[str, Mapping[str, Mapping[Any, Mapping[Any, float]]]],
+    pooled: Mapping[str, Mapping[str, Scores]],
 ) -> str:
     """The mean of the usual setting, or the difference of another one to it."""
     ours, usual = (
-        {unit: runs for unit, runs in pooled[each][method].items() if unit[0] == name}
+        {place: score for place, score in pooled[each][method].items() if place[0] == name}
         for each in (candidate.name, USUAL.name)
     )
     if candidate is USUAL:
-        return (
-            f"{100 * float(np.mean([np.mean(list(runs.values())) for runs in ours.values()])):.1f}"
-        )
+        return f"{100 * float(np.mean(list(by_unit(ours, Unit.TARGET).values()))):.1f}"
     return difference(ours, usual)
 
 

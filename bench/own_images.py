@@ -25,9 +25,12 @@ from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 from farshore.benchmarks.cifar10_c import read_batches
 from farshore.benchmarks.tinyimagenet_c import open_images
-from farshore.results.over_units import paired_difference
+from farshore.results.summary import Unit
+from farshore.results.summary import difference as paired_difference
+from farshore.results.verdict import interval
 from farshore.runs.protocol import execute
 from farshore.runs.run import Run
+from farshore.tasks.metrics import METRICS
 
 CLASSES, PER_DOMAIN = 10, 50
 SCRATCH_STEPS = 300
@@ -113,14 +116,18 @@ def mean(measured: Scores) -> float:
 def difference(first: Scores, second: Scores) -> str:
     """The paired difference over targets, and at how many of them the first is ahead."""
     both = [
-        {(target,): dict(enumerate(values)) for target, values in each.items()}
+        {
+            ("", target, "", "", number): value / 100
+            for target, values in each.items()
+            for number, value in enumerate(values)
+        }
         for each in (first, second)
     ]
-    paired = paired_difference(*both)
+    paired = paired_difference(*both, Unit.TARGET, METRICS["accuracy"])
     assert paired is not None
     gaps = [np.mean(first[target]) - np.mean(second[target]) for target in first]
     return (
-        f"{paired.mean:+.1f} [{paired.low or 0:+.1f}, {paired.high or 0:+.1f}] | "
+        f"{interval(paired, METRICS['accuracy'])} | "
         f"{sum(gap >= 0 for gap in gaps)} of {len(gaps)}, worst {min(gaps):+.1f}"
     )
 

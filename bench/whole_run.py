@@ -24,7 +24,6 @@ import torch
 from packing import outcomes
 
 from farshore import Run, execute
-from farshore.runs.averages import standard_error
 from farshore.runs.engines.local import LocalEngine
 from farshore.runs.engines.work import Task
 from farshore.runs.result import Result
@@ -121,7 +120,8 @@ def together(runs: list[Run], workers: int, device: str) -> Iterator[Result]:
 
 
 def spread(values: list[float]) -> str:
-    return f"{statistics.mean(values):.2f} ± {standard_error(values) or 0.0:.2f}"
+    error = statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
+    return f"{statistics.mean(values):.2f} ± {error:.2f}"
 
 
 def line(result: Result) -> str:

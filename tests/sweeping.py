@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pandas as pd
 
+from farshore.results.experiment_table import experiment_table
+from farshore.results.frame import frame_of_plan
+from farshore.results.select import select
+from farshore.results.tidy_table import MEASURED, tidy_table
 from farshore.runs.engines.carry_out import Progress, carry_out, open_runs
 from farshore.runs.engines.engine import Engine
 from farshore.runs.engines.work import Task, TaskOutcome, carry_out_task
 from farshore.runs.plan.experiment import Experiment, make_book
 from farshore.runs.plan.plan import Plan, make_plan
-from farshore.runs.store.store import MEASURED, Store, tidy_table
+from farshore.runs.store.store import Store
 
 EXPERIMENTS = Path(__file__).resolve().parents[1] / "reproduction" / "experiments"
 
@@ -79,3 +83,8 @@ def swept(
 def table(runs: Path) -> pd.DataFrame:
     """The tidy table without columns that differ between repeated runs."""
     return tidy_table(Store(runs)).drop(columns=list(MEASURED))
+
+
+def summary(plan: Plan, store: Store) -> pd.DataFrame:
+    """The table that a sweep writes to RUNS/tables."""
+    return experiment_table(plan, select(frame_of_plan(plan, store), plan.selection))

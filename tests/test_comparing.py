@@ -13,8 +13,9 @@ from farshore.benchmarks.heart_hospitals import read_heart
 from farshore.cli.app import main
 from farshore.cli.engine_options import EngineOptions
 from farshore.errors import FarshoreError
+from farshore.results.tidy_table import MEASURED, tidy_table
 from farshore.runs.engines.inline import InlineEngine
-from farshore.runs.store.store import MEASURED, Store, tidy_table
+from farshore.runs.store.store import Store
 
 QUICK = {"methods": ["finetune", "ridge"], "seeds": 1, "steps": 2, "memory": 20}
 
@@ -47,12 +48,12 @@ def test_a_frame_gives_the_numbers_of_the_command_line(
     monkeypatch.setattr(sys, "argv", line.split())
     # No processes and no page: they cost seconds and change no number.
     monkeypatch.setattr(EngineOptions, "make", lambda *_: InlineEngine())
-    monkeypatch.setattr("farshore.cli.compare.write_page", lambda *_: "no page")
+    monkeypatch.setattr("farshore.cli.ranking.write_page", lambda *_: "no page")
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code in (0, None)
     printed = " ".join(capsys.readouterr().out.split())
-    assert "table.csv: accuracy on the unseen target in %, 1 seed x 1 order, 3 targets" in printed
+    assert "methods compared on table.csv: accuracy on the unseen target in %" in printed
     assert "over 3 unseen targets" in printed
     assert "finetune on table.csv, target va, seed 0" in printed
     pd.testing.assert_frame_equal(scores(Path("here")), scores(Path("there")))
@@ -81,6 +82,10 @@ def test_a_comparison_resumes_ranks_and_reports(tmp_path: Path) -> None:
     paired = targets[other["method"]] - targets[other["reference"]]
     assert other["difference"] == pytest.approx(paired.mean())
     assert other["low"] < paired.mean() < other["high"]
+    assert (best["unit"], best["units"]) == ("target", 3)
+    verdict = again.verdict
+    assert verdict.ranking.reference == other["reference"]
+    assert [each.row for each in verdict.ranking.standings] == table["method"].tolist()
     text = again.report(tmp_path / "report.md").read_text()
     assert "mean over 3 targets" in text
 

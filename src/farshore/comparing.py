@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,8 +24,11 @@ from .benchmarks.own.table import OwnTable
 from .errors import FarshoreError, unknown
 from .methods.optimization import choose_device
 from .report.write import write_report
-from .results.over_units import Scores, over_units, paired_difference
-from .results.ranking import choose_reference, rank, scores_by_order, scores_by_target
+from .results.frame import frame_of_plan
+from .results.run_numbers import mean_numbers
+from .results.select import scored, select
+from .results.summary import Ranking, Standing, Unit, by_unit, estimate, rank, scores_of
+from .results.verdict import Verdict, judge
 from .runs.engines.carry_out import Progress, carry_out, open_runs
 from .runs.engines.engine import Engine
 from .runs.engines.inline import InlineEngine
@@ -47,76 +49,82 @@ class Comparison:
     """A finished comparison.
 
     name: the name of its record in the folder `runs`, for `farshore report --experiment`.
-    results: the result of every finished run.
+    frame: one row per planned run, with `selected` for those that count.
     failures: one line per run that failed; calling `compare` again retries them.
     """
 
     name: str
     runs: Path
-    results: list[Result]
+    frame: pd.DataFrame = field(repr=False)
     failures: list[str] = field(default_factory=list)
-    planned: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def results(self) -> list[Result]:
+        """The result of every finished run."""
+        return [result for result in self.frame["result"] if result is not None]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Who is ahead, what backs it, and the recommended method, as `farshore compare` says."""
+        return judge(self.frame)
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row per method, the best mean score on the unseen target first.
+        """One row per method: ranked ones first, the best mean score on the unseen target on top.
 
-        `score` and `error` are the mean and its standard error over targets; with a single target,
-        over its runs. `worst` is the score at the `worst_target`. `difference` is paired with
-        `reference` by target, order and seed; `low` and `high` are its 95% interval over
-        targets, or over orders if there is one target. Scores are fractions.
+        `score` is a mean over units: targets; with one target, last sources, orders or seeds.
+        `error` is its standard error over them, and `score_low` and `score_high` are its 95%
+        interval. `difference` is paired with `reference` by target, order and seed; `low` and
+        `high` are its 95% interval. All of these are empty with fewer than three units. `worst` is
+        the score at the `worst_target`. `guessing` is true for methods that do not tell the classes
+        apart. Scores are fractions.
         """
-        units: dict[str, Scores] = dict(scores_by_target(self.results))
-        if len({unit for scores in units.values() for unit in scores}) == 1:
-            units = dict(scores_by_order(self.results))
-        standings = rank(self.results, self.planned)
-        with_scores = [standing.method for standing in standings if standing.method in units]
-        reference = choose_reference(with_scores)
-        by_target = scores_by_target(self.results)
-        rows = []
-        for standing in standings:
-            worst = over_units(by_target.get(standing.method, {}))
-            paired = (
-                paired_difference(units[standing.method], units[reference])
-                if reference in units and standing.method in units and standing.method != reference
-                else None
-            )
-            rows.append(
-                {
-                    "method": standing.method,
-                    "kind": standing.kind,
-                    "rank": standing.rank,
-                    "score": standing.target,
-                    "error": standing.target_error,
-                    "targets": standing.targets,
-                    "worst": worst.worst if worst is not None else None,
-                    "worst_target": " ".join(worst.worst_unit) if worst is not None else "",
-                    "reference": reference if paired is not None else "",
-                    "difference": paired.mean if paired is not None else None,
-                    "low": paired.low if paired is not None else None,
-                    "high": paired.high if paired is not None else None,
-                    "source_validation": standing.validation,
-                    "backward_transfer": standing.backward_transfer,
-                    "seconds_per_run": standing.seconds,
-                    "runs": standing.runs,
-                    "planned": standing.planned,
-                }
-            )
+        ranking = rank(self.frame)
+        numbers = mean_numbers(self.frame)
+        rows = [self._row(each, ranking, numbers.get(each.row, {})) for each in ranking.standings]
         return pd.DataFrame(rows).astype({"rank": "Int64"})
+
+    def _row(
+        self, standing: Standing, ranking: Ranking, numbers: Mapping[str, float | None]
+    ) -> dict[str, Any]:
+        found, paired = standing.estimate, standing.difference
+        scores = scores_of(scored(self.frame), standing.row)
+        over_targets = estimate(scores, Unit.TARGET, ranking.metric)
+        return {
+            "method": standing.row,
+            "kind": standing.kind,
+            "rank": standing.rank,
+            "score": found.mean if found is not None else None,
+            "error": found.error if found is not None else None,
+            "score_low": found.low if found is not None else None,
+            "score_high": found.high if found is not None else None,
+            "unit": str(ranking.unit),
+            "units": found.units if found is not None else 0,
+            "targets": over_targets.units if over_targets is not None else 0,
+            "worst": over_targets.values[over_targets.worst] if over_targets is not None else None,
+            "worst_target": over_targets.worst if over_targets is not None else "",
+            "reference": ranking.reference if paired is not None else "",
+            "difference": paired.mean if paired is not None else None,
+            "low": paired.low if paired is not None else None,
+            "high": paired.high if paired is not None else None,
+            "guessing": standing.guessing,
+            "source_validation": numbers.get("source_validation_score"),
+            "backward_transfer": numbers.get("backward_transfer"),
+            "seconds_per_run": numbers.get("seconds"),
+            "runs": standing.runs,
+            "planned": standing.planned,
+        }
 
     @property
     def targets(self) -> pd.DataFrame:
         """The mean score of every method at every target: a row per target, a column per method."""
-        scores = scores_by_target(self.results)
+        runs = scored(self.frame)
         columns = {
-            method: {
-                " ".join(unit): sum(runs.values()) / len(runs) for unit, runs in of_method.items()
-            }
-            for method, of_method in scores.items()
+            each.row: by_unit(scores_of(runs, each.row), Unit.TARGET)
+            for each in rank(self.frame).standings
+            if each.estimate is not None
         }
-        best_first = [standing.method for standing in rank(self.results)]
-        frame = pd.DataFrame(columns)
-        return frame[[method for method in best_first if method in frame]].rename_axis("target")
+        return pd.DataFrame(columns).rename_axis("target")
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write the report of this comparison as .html, .md, .csv or .tex; return the path."""
@@ -189,11 +197,10 @@ def compare(
     store = Store(folder)
     plan = plan_comparison(comparison, store, device=choose_device(device))
     failures = carry_out_quietly(plan, store, workers, progress)
-    results = [store.read(each) for each in plan.unique() if store.folder(each).finished()]
-    if failures and not results:
+    frame = select(frame_of_plan(plan, store), plan.selection)
+    if failures and (frame["status"] == "missing").all():
         raise FarshoreError(failures[0])
-    planned = Counter(entry.run.method for entry in plan.unique().values())
-    return Comparison(plan.name, folder, results, failures, planned)
+    return Comparison(plan.name, folder, frame, failures)
 
 
 def find_data(

@@ -5,16 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from contested import contest
 from demonstrated import demo_score
+from framed import made_frame
 from reporting import filled
 
-from farshore.cli.demo import METHODS, plan_demo
+from farshore.cli.demo import METHODS, lessons, plan_demo
 from farshore.errors import FarshoreError
-from farshore.report.build import build_report
-from farshore.report.closing import closing
-from farshore.report.overlay import NO_OVERLAY
-from farshore.report.verdict import Outcome, judge
+from farshore.results.frame import frame_of_plan
+from farshore.results.select import select
+from farshore.results.verdict import judge
 from farshore.runs.plan.experiment import make_book
 from farshore.runs.plan.plan import make_plan
 from farshore.runs.plan.select import select_targets
@@ -40,38 +39,25 @@ def test_the_demo_plans_two_targets_and_balanced_orders(tmp_path: Path) -> None:
     assert len(runs) == 8 * len(METHODS) + 2
 
 
-def test_the_page_of_the_demo_has_its_verdict(tmp_path: Path) -> None:
-    filled(tmp_path, plan_demo(), demo_score)
-    report = build_report(tmp_path, NO_OVERLAY)
-    (table,) = report.tables
-    assert table.contest is not None
-    verdict = judge(table.contest)
-    assert "over 2 unseen targets with 4 orders of the sources each" in verdict.sentence
-    assert verdict.leader is not None
-    assert verdict.leader.method == "best"
-    texts = closing(table.contest, verdict)
-    assert texts[0] == (
+def test_the_demo_ends_with_sentences_made_from_its_numbers(tmp_path: Path) -> None:
+    plan = filled(tmp_path, plan_demo(), demo_score)
+    frame = select(frame_of_plan(plan, Store(tmp_path)))
+    verdict = judge(frame)
+    assert "over 2 unseen targets" in verdict.sentence
+    assert verdict.recommendation is not None
+    assert verdict.ranking.ranked[0].row == "best"
+    assert lessons(frame) == [
         "finetune scores between 15 and 80% at target 75, depending on an order that you cannot "
-        "choose."
-    )
-    assert texts[1].startswith("best scores 75 to 75% there")
-    assert "2.9 points above training on all sources at once (72.4%)" in texts[2]
-    assert "Compared with plain replay (er) alone, best is 9.0 points ahead" in texts[3]
-    assert "cl-vrex minus naive-cl-vrex, its form without replay: +27.0 points" in texts[4]
-    assert report.next_command.startswith("farshore audit")
+        "choose.",
+        "cl-vrex minus its form without replay: +27.0 points over 2 targets, too few targets for "
+        "an interval.",
+    ]
+    (bound,) = [text for text in verdict.details if "than joint, which trains on all" in text]
+    assert "(72.4%)" in bound
 
 
-def test_the_closing_never_claims_a_lead_over_replay_that_is_noise() -> None:
-    orders = ("a>b", "b>a", "c>a", "a>c")
-    noisy = {
-        "er": dict(zip(orders, ([70.0], [71.0], [69.0], [70.5]), strict=True)),
-        "best": dict(zip(orders, ([75.0], [68.0], [73.0], [67.5]), strict=True)),
-    }
-    compared = contest(noisy)
-    verdict = judge(compared)
-    assert verdict.outcome is Outcome.TIED
-    (text,) = closing(compared, verdict)
-    assert text.startswith("Plain replay (er) does as well here")
+def test_the_demo_has_no_sentences_about_what_has_not_run() -> None:
+    assert lessons(made_frame({"er": {"a>b": [50.0]}})) == []
 
 
 def test_several_targets_are_named_or_refused() -> None:

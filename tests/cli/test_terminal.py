@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from contested import contest, over_datasets
+from framed import made_frame, over_data_sets
 from reporting import filled, result
 from sweeping import experiment
 from typer.main import get_command
@@ -18,11 +19,13 @@ from farshore.adaptation import ADAPTATIONS
 from farshore.benchmarks import BENCHMARKS, OWN_DATA
 from farshore.cli.app import app
 from farshore.cli.plan_progress import PlanProgress
-from farshore.cli.ranked import print_datasets, print_ranking, print_verdict
+from farshore.cli.ranking import print_ranking, print_results, print_units
 from farshore.cli.tables import PlainConsole, fold
 from farshore.data.downloads.public_files import is_prepared
 from farshore.methods import METHODS
-from farshore.report.verdict import judge
+from farshore.results.frame import frame_of_plan
+from farshore.results.select import select
+from farshore.results.verdict import judge
 from farshore.runs import catalog
 from farshore.runs.engines.carry_out import Progress
 from farshore.runs.engines.work import TaskOutcome
@@ -109,16 +112,20 @@ SCORES = {
 }
 
 
+def cut(text: str, width: int) -> list[str]:
+    """Lines that are cut off or too long; sentences, which the terminal wraps, do not count."""
+    sentences = ("±", "a wider terminal also", "No errors", "Too few", "Over fewer")
+    lines = [line for line in text.splitlines() if not line.startswith(sentences)]
+    return [line for line in lines if len(line.rstrip()) > width or "…" in line]
+
+
 @pytest.mark.parametrize("width", [80, 100, 140])
 def test_the_ranking_is_readable_at_80_columns(width: int) -> None:
     console = printed(width)
-    made = contest(SCORES)
-    verdict = judge(made)
     further = {name: {"er": "12.5"} for name in ("sources train", "BWT", "rows per step")}
-    print_ranking(console, made, verdict, "toy", further=further)
+    print_ranking(console, judge(made_frame(SCORES)), "toy", further=further)
     text = text_of(console)
-    assert all(len(line) <= width for line in text.splitlines()), text
-    assert "…" not in text
+    assert not cut(text, width), text
     rows = [line.split() for line in text.splitlines() if " ± " in line]
     assert [row[:2] for row in rows] == [
         ["er", "1"],
@@ -126,40 +133,88 @@ def test_the_ranking_is_readable_at_80_columns(width: int) -> None:
         ["finetune", "3"],
         ["joint", "-"],
     ]
-    assert rows[0][2:5] == ["70.2", "±", "1.0"]
+    # The means of the four orders are 69.5, 70, 70.5 and 71: deviation 0.65, over √4.
+    assert rows[0][2:5] == ["70.2", "±", "0.3"]
     assert "upper bound (offline)" in text
+    assert "standard error of the mean" in text
+    assert "over 4 orders." in text
+    assert "minus er" in " ".join(text.split()) or width == 80
     if width == 80:
-        assert "a wider terminal also shows: " in text
-        assert "BWT" in text.split("also shows:")[1]
+        assert "BWT" in text.split("also shows: ")[1]
     else:
-        assert "minus er" in text
         assert width == 100 or "also shows" not in text
 
 
-def test_many_data_sets_are_folded_and_named() -> None:
-    console = printed(80)
-    made = over_datasets({"er": [70.0 + index for index in range(14)], "si": [60.0] * 14})
-    print_datasets(console, made, judge(made))
+@pytest.mark.parametrize("width", [80, 100])
+def test_headings_between_rows_cut_no_column(width: int) -> None:
+    """Every kind of row, and a method that lacks a score: headings are longer than the names."""
+    scores = {
+        "er": {"a>b": [60.0]},
+        "si": {"a>b": [None]},
+        "ewc": {"a>b": [50.0], "b>a": [40.0]},
+        "joint": {"a>b": [70.0]},
+        "tent": {"a>b": [65.0]},
+        "majority": {"a>b": [30.0]},
+    }
+    console = printed(width)
+    print_ranking(console, judge(made_frame(scores)), "toy")
     text = text_of(console)
-    assert all(len(line) <= 80 for line in text.splitlines()[:-1])
-    assert "data 13" in text.split("also shows:")[1]
+    assert not cut(text, width), text
+    for heading in ("scores are missing", "upper bound (offline)", "adapted to the target"):
+        assert f"  {heading} " in text, text
+    words = {word for line in text.splitlines()[:5] for word in line.split()}
+    assert {"method", "rank", "unseen", "target", "worst", "best", "better", "in"} <= words, text
+    assert "No errors or intervals: 2 last sources" in text
 
 
-def test_the_verdict_and_the_next_command_come_last() -> None:
+def test_a_name_that_is_too_long_is_broken_and_not_cut() -> None:
+    variant = "learning_rate 0.001, " * 6
     console = printed(80)
-    made = contest(SCORES)
-    print_verdict(console, made, judge(made), ("farshore methods er", "learn more"))
+    frame = made_frame(SCORES, variant=variant)
+    print_ranking(console, judge(frame), "toy")
+    text = text_of(console)
+    assert not cut(text, 80), text
+    table = text.split("a wider terminal")[0].splitlines()
+    firsts = [re.split("  +", line.strip())[0] for line in table]
+    names = "".join(firsts).replace(" ", "")
+    assert names.count("learning_rate0.001") == 6 * len(SCORES)
+
+
+def test_the_score_at_every_unit_is_shown_as_far_as_it_fits() -> None:
+    console = printed(80)
+    frame = over_data_sets({"er": [70.0 + index for index in range(14)], "si": [60.0] * 14})
+    print_units(console, frame, judge(frame).ranking)
     lines = text_of(console).splitlines()
-    assert lines[0] == judge(made).sentence
-    assert lines[-2:] == ["next, learn more:", "  farshore methods er"]
+    assert not cut("\n".join(lines), 80)
+    assert [line.split() for line in lines if "data 13" in line] == [["data", "13", "83.0", "60.0"]]
+    many = {f"{name}>b": [50.0] for name in "acdefghijklmn"}
+    console = printed(80)
+    print_units(console, frame := made_frame({"er": many}), judge(frame).ranking)
+    assert text_of(console) == ""  # a line for each of many orders says little
+
+
+def test_the_verdict_and_the_next_command_come_last(tmp_path: Path) -> None:
+    toy = experiment(search={"trials": 1, "seeds": 1}, part={"orders": ["listed", "reversed"]})
+    plan = filled(tmp_path, toy, lambda entry: 0.7 if entry.run.method == "er" else 0.6)
+    frame = select(frame_of_plan(plan, Store(tmp_path)))
+    console = printed(80)
+    print_results(console, frame, toy, tmp_path, more=["one more"], where="the page is here")
+    lines = text_of(console).splitlines()
+    verdict = judge(frame)
+    start = lines.index(verdict.sentence)
+    assert lines[start + 1].startswith("heart-hospitals, accuracy; ")
+    assert lines[start + 2 : -3] == [f"- {text}" for text in (*verdict.details, "one more")]
+    assert lines[-3:] == [
+        "the page is here",
+        "next, see what the recommended method does:",
+        "  farshore methods er",
+    ]
 
 
 def test_constant_predictors_are_marked() -> None:
     console = printed(80)
-    made = contest(SCORES, balanced={"finetune": 10.2})
-    print_ranking(console, made, judge(made), "toy")
+    print_ranking(console, judge(made_frame(SCORES, balanced={"finetune": 10.2})), "toy")
     assert "finetune !" in text_of(console)
-    assert "level of chance: finetune" in text_of(console)
 
 
 def test_folding_drops_the_last_secondary_columns_first() -> None:
@@ -209,17 +264,27 @@ def test_a_log_has_one_line_per_run_with_its_order(tmp_path: Path) -> None:
     assert f"order {' '.join(reordered.run.order or ())}, seed" in line
 
 
-def test_run_ends_with_its_levels_and_the_next_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_run_ends_with_its_levels_and_the_next_command() -> None:
+    """The level of guessing is in the metric of the table; own data are typed as a path."""
     from farshore.cli.run_output import show_levels
     from farshore.runs.run import Run
 
-    made = result(Run(benchmark="heart-hospitals", method="cl-coral"), 0.7)
+    made = result(Run(benchmark="heart-hospitals", method="cl-coral"), 0.7, metric="macro_f1")
+    assert made.target is not None
+    target = made.target.model_copy(update={"confusion": [[6, 0], [2, 2]]})
     console = printed(80)
-    show_levels(made, console)
-    text = text_of(console)
-    assert "chance 50.0%" in text
-    assert text.splitlines()[-1].startswith(
-        "  farshore compare heart-hospitals --methods finetune,er,cl-coral"
+    show_levels(made.model_copy(update={"target": target}), console)
+    lines = text_of(console).splitlines()
+    # 6 of 10 rows: F1 of this class is 2 · 0.6 / 1.6 = 0.75, that of the other one is 0.
+    assert lines[0] == "2 classes, always predicting the most frequent one scores 37.5%"
+    assert lines[-1] == (
+        "  farshore compare heart-hospitals --methods finetune,er,cl-coral --orders balanced:3"
+    )
+    options = {"path": "a b.csv", "domain": "site", "label": "y", "time": "year"}
+    run = made.run.model_copy(update={"benchmark": "table", "options": options})
+    console = printed(200)
+    show_levels(made.model_copy(update={"run": run}), console)
+    assert text_of(console).splitlines()[-1] == (
+        "  farshore compare 'a b.csv' --domain site --label y --time year --methods "
+        "finetune,er,cl-coral"
     )

@@ -20,7 +20,9 @@ from farshore.deployment.export import export_model
 from farshore.errors import FarshoreError
 from farshore.learner.learner import Learner
 from farshore.learner.loading import from_state_dict, load
-from farshore.results.ranking import rank
+from farshore.results.frame import frame_of_results
+from farshore.results.select import select
+from farshore.results.summary import rank
 from farshore.systems.closed_form.head import MOST_FOLDS, Head, folds, score, solve, temperature
 from farshore.systems.closed_form.predictor import squares
 from farshore.systems.closed_form.ridge import STRENGTHS, Regression, Ridge, RidgeSettings
@@ -421,8 +423,8 @@ def test_references_are_measured_but_not_ranked() -> None:
         farshore.execute(farshore.Run(benchmark="heart-hospitals", method=method, steps=5))
         for method in ("majority", "joint", "ridge")
     ]
-    standings = rank(results)
-    assert [(each.method, each.kind, each.rank) for each in standings] == [
+    frame = select(frame_of_results([(each.run.method, each, {}) for each in results]))
+    assert [(each.method, each.kind, each.rank) for each in rank(frame).standings] == [
         ("ridge", "continual", 1),
         ("joint", "offline", None),
         ("majority", "reference", None),

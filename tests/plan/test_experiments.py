@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 import yaml
 from safetensors.torch import load_file
-from sweeping import EXPERIMENTS, Here, experiment, planned
+from sweeping import EXPERIMENTS, Here, experiment, planned, summary
 
 from farshore.benchmarks import BENCHMARKS
 from farshore.errors import FarshoreError
+from farshore.results.experiment_table import derived_table
 from farshore.runs.engines.carry_out import carry_out, open_runs
 from farshore.runs.plan.experiment import Experiment, check, make_book, read_experiment, start_from
 from farshore.runs.plan.narrow import narrow
 from farshore.runs.plan.plan import Missing, WaitingMethod, make_plan, select_all
 from farshore.runs.plan.select import select_methods
-from farshore.runs.plan.tables import derived, summary
 from farshore.runs.plan.tiny import tiny
 from farshore.runs.store.store import Store
 
@@ -110,7 +110,7 @@ def carry_out_tiny(name: str, runs: Path, least: bool) -> Experiment:
     path = EXPERIMENTS / f"{name}.yaml"
     found, store, book = change(read_experiment(path)), Store(runs), make_book(path, change)
     if found.reads:
-        assert len(derived(found, store, book))
+        assert len(derived_table(found, store, book))
         return found
     plan = make_plan(found, store, book)
     assert plan.runs

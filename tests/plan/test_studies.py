@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import torch
 import yaml
-from sweeping import EXPERIMENTS, Here, experiment, planned, swept, table
+from sweeping import EXPERIMENTS, Here, experiment, planned, summary, swept, table
 
 from farshore.cli.app import main
 from farshore.data.seal import SealedTarget
@@ -22,7 +22,6 @@ from farshore.runs.engines.local import LocalEngine
 from farshore.runs.engines.work import TaskOutcome
 from farshore.runs.plan.experiment import Experiment, read_experiment, search_by
 from farshore.runs.plan.plan import selected
-from farshore.runs.plan.tables import summary
 from farshore.runs.search.space import trial_settings
 from farshore.runs.store.store import Store
 

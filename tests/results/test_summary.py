@@ -262,6 +262,19 @@ def test_offline_methods_are_paired_with_every_order_and_never_ranked() -> None:
     assert difference_of(frame, "joint", "er").mean == pytest.approx(0.2)
 
 
+def test_methods_that_saw_more_follow_below_by_kind_and_score() -> None:
+    scores = {"majority": 95, "tent": 90, "urm": 70, "er": 50, "joint": 80, "finetune": 60}
+    ranking = rank(made_frame({name: {"a>b": [score]} for name, score in scores.items()}))
+    assert [(each.row, each.kind, each.rank) for each in ranking.standings] == [
+        ("finetune", "continual", 1),
+        ("er", "continual", 2),
+        ("joint", "offline", None),
+        ("urm", "offline", None),
+        ("tent", "adaptation", None),
+        ("majority", "reference", None),
+    ]
+
+
 @pytest.mark.parametrize("counts", [(7, 3), (2, 5, 3), (4, 0, 4), (6,), (0, 9)])
 @pytest.mark.parametrize("metric", ["accuracy", "macro_f1", "balanced_accuracy", "auroc"])
 def test_guessing_scores_what_a_constant_prediction_scores(

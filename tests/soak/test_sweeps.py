@@ -21,8 +21,9 @@ import pytest
 import yaml
 from sweeping import experiment, planned, swept
 
+from farshore.results.tidy_table import MEASURED, tidy_table
 from farshore.runs.engines.ray_engine import RayEngine
-from farshore.runs.store.store import MEASURED, Store, tidy_table
+from farshore.runs.store.store import Store
 
 pytestmark = pytest.mark.soak
 

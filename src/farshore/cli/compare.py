@@ -7,7 +7,6 @@ from pathlib import Path
 import typer
 
 from ..errors import FarshoreError
-from .compared_tables import print_tables, write_page
 from .data_options import BENCHMARK, DataOptions, TrainingOptions, settings_of
 from .engine_options import ROOT, RUNS, EngineOptions, KeepOptions, carry_out_plan
 from .flags import argument, command, flag, split_names
@@ -54,10 +53,15 @@ def compare(
 
     Example: farshore compare rotated-digits --methods finetune,er,tailored
     """
+    from ..results.frame import frame_of_plan
+    from ..results.select import select
+    from ..results.words import several
     from ..runs.plan.comparison import make_comparison, plan_comparison
     from ..runs.plan.select import select_methods
+    from ..runs.store.read_once import ReadingStore
     from ..runs.store.store import Store
     from .method_groups import method_groups
+    from .ranking import print_results, write_page
     from .tables import make_console
 
     use_root(root)
@@ -77,10 +81,10 @@ def compare(
     store, console = Store(runs), make_console()
     plan = plan_comparison(comparison, store, device=engine.chosen_device)
     failed = carry_out_plan(console, plan, store, engine, keep)
-    results = [store.read(name) for name in plan.unique() if store.folder(name).finished()]
-    if results:
-        page = write_page(runs, plan.name)
-        count = "1 run" if len(results) == 1 else f"{len(results)} runs"
-        print_tables(console, results, plan, runs, f"{count} in {runs}; {page}")
+    frame = select(frame_of_plan(plan, ReadingStore(runs)), plan.selection)
+    ended = int((frame["status"] != "missing").sum())
+    if ended:
+        where = f"{several(ended, 'run')} in {runs}; {write_page(runs, plan.name)}"
+        print_results(console, frame, plan.experiment, runs, where=where)
     if failed:
         raise typer.Exit(1)

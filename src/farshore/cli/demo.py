@@ -11,10 +11,13 @@ from .engine_options import RUNS, WORKERS, EngineOptions, carry_out_plan, print_
 from .flags import command, flag
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ..runs.plan.experiment import Experiment
 
 BENCHMARK, TARGETS, ORDERS = "rotated-digits", "each:75/0", "balanced:4"
 METHODS = ("finetune", "er", "naive-cl-vrex", "cl-vrex", "cl-coral", "best")
+TAILORED = "cl-vrex"
 STEPS = 60
 NAME = "demo"
 
@@ -35,16 +38,14 @@ def demo(
 
     Example: farshore demo --runs demo-runs
     """
-    from ..report.build import build_report
-    from ..report.closing import closing
-    from ..report.overlay import NO_OVERLAY
-    from ..report.verdict import judge
+    from ..results.frame import frame_of_plan
+    from ..results.select import select
     from ..runs.plan.experiment import make_book
     from ..runs.plan.plan import make_plan
     from ..runs.plan.record import record_experiment
+    from ..runs.store.read_once import ReadingStore
     from ..runs.store.store import Store
-    from .compared_tables import write_page
-    from .ranked import print_next, print_ranking
+    from .ranking import print_results, write_page
     from .tables import make_console
 
     experiment = plan_demo(steps)
@@ -54,20 +55,40 @@ def demo(
     print_line(console, f"{len(plan.unique())} runs on {BENCHMARK}, {steps} steps per domain")
     options = EngineOptions(workers=workers, device="cpu")
     failed = carry_out_plan(console, plan, store, options)
-    report = build_report(runs, NO_OVERLAY, experiment=NAME)
-    contest = report.tables[0].contest if report.tables else None
-    if contest is None:
+    frame = select(frame_of_plan(plan, ReadingStore(runs)), plan.selection)
+    if not frame["score"].notna().any():
         raise typer.Exit(1)
-    verdict = judge(contest)
-    title = f"{BENCHMARK}: accuracy on the unseen targets 75 and 0 in %, 4 orders each"
-    print_ranking(console, contest, verdict, title)
-    print_line(console, verdict.sentence)
-    for sentence in closing(contest, verdict):
-        print_line(console, f"- {sentence}")
-    print_line(console, write_page(runs, NAME))
-    print_next(console, report.next_command, report.next_reason)
+    page = write_page(runs, NAME)
+    print_results(console, frame, experiment, runs, more=lessons(frame), where=page)
     if failed:
         raise typer.Exit(1)
+
+
+def lessons(frame: pd.DataFrame) -> list[str]:
+    """How much fine-tuning depends on the order, and what replay adds to a naive method."""
+    from ..results.select import scored
+    from ..results.summary import Unit, by_unit, metric_of, paired, scores_of
+    from ..results.verdict import interval
+
+    runs, texts = scored(frame), []
+    scores = scores_of(runs, METHODS[0])
+    ranges: dict[str, tuple[float, float]] = {}
+    for target in dict.fromkeys(place[1] for place in scores):
+        here = {place: score for place, score in scores.items() if place[1] == target}
+        by_order = by_unit(here, Unit.ORDER).values()
+        ranges[target] = min(by_order), max(by_order)
+    if ranges:
+        widest = max(ranges, key=lambda target: ranges[target][1] - ranges[target][0])
+        low, high = ranges[widest]
+        texts.append(
+            f"{METHODS[0]} scores between {100 * low:.0f} and {100 * high:.0f}% at target "
+            f"{widest}, depending on an order that you cannot choose."
+        )
+    found = paired(runs, TAILORED, f"naive-{TAILORED}")
+    if found is not None:
+        difference = interval(found, metric_of(runs))
+        texts.append(f"{TAILORED} minus its form without replay: {difference}.")
+    return texts
 
 
 def plan_demo(steps: int = STEPS) -> Experiment:

@@ -25,7 +25,8 @@ def results(
 
     from ..base.files import write_output
     from ..data.tables.spreadsheet import as_csv_text
-    from ..runs.store.store import Store, tidy_table
+    from ..results.tidy_table import tidy_table
+    from ..runs.store.store import Store
     from .tables import make_console
 
     path = out if out is not None else runs / "tables" / "runs.csv"
@@ -54,16 +55,13 @@ def results(
 
 
 def _print_rankings(console: Console, runs: Path) -> None:
-    """Print the ranking and the verdict of every table that the report of these runs has."""
-    from ..report.build import build_report
-    from ..report.overlay import NO_OVERLAY
-    from ..report.verdict import judge
-    from .ranked import print_next, print_ranking, print_verdict
+    """Print the ranking and the verdict of every experiment whose methods can be ranked."""
+    from ..results.collect import collect
+    from .ranking import print_results
 
-    report = build_report(runs, NO_OVERLAY)
-    for table in report.tables:
-        if table.contest is not None:
-            verdict = judge(table.contest)
-            print_ranking(console, table.contest, verdict, table.title)
-            print_verdict(console, table.contest, verdict)
-    print_next(console, report.next_command, report.next_reason)
+    collected = collect(runs)
+    for name in collected.names:
+        experiment, frame = collected.experiment(name), collected.runs_of(name)
+        ranked = experiment is None or experiment.ranked
+        if ranked and frame["score"].notna().any():
+            print_results(console, frame, experiment, runs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .engine_options import print_line
@@ -24,6 +23,7 @@ SEEN = {
 
 def show(result: Result, console: Console) -> None:
     """Print the accuracy matrix and the main scores."""
+    from ..tasks.metrics import label_of
     from .tables import plain_table
 
     if result.status == "diverged":
@@ -44,7 +44,7 @@ def show(result: Result, console: Console) -> None:
         f"{result.run.method}{' (offline)' if result.kind == 'offline' else ''} on "
         f"{result.title}, seed {result.run.seed}"
     )
-    console.print(plain_table(title, ["", f"{result.metric}, %"], headline))
+    console.print(plain_table(title, ["", f"{label_of(result.metric)}, %"], headline))
     console.print(
         f"{result.steps} steps per domain, {' '.join(map(str, result.rows_per_step))} rows per "
         f"step, memory {result.memory_items} rows "
@@ -54,11 +54,12 @@ def show(result: Result, console: Console) -> None:
 
 def show_matrix(result: Result, console: Console) -> None:
     """Print the accuracy matrix, or a summary of it where the terminal is too narrow."""
+    from ..tasks.metrics import label_of
     from .tables import plain_table
 
     stages = result.stages or result.sources
     matrix = result.matrices["validation"]
-    what = f"{result.metric} on each source's validation rows, %"
+    what = f"{label_of(result.metric)} on each source's validation rows, %"
     widths = [max(len(name), 6) + 2 for name in result.sources]
     if max(map(len, stages)) + 8 + sum(widths) <= console.width:
         rows = [
@@ -101,18 +102,18 @@ def percent(value: float | None, *, sign: bool = False) -> str:
 
 
 def show_levels(result: Result, console: Console) -> None:
-    """Print chance and majority level, whether the method is above them, and what to type next."""
-    from ..report.conditions import conditions
-    from ..report.contest import Observed, make_contest
-    from ..report.next_step import next_step
-    from ..report.overlay import NO_OVERLAY
-    from ..report.verdict import judge
-    from .ranked import print_next
+    """Print what guessing scores, whether the method is above it, and what to type next."""
+    from ..runs.plan.commands import comparison_after
+    from ..tasks.metrics import BALANCED, guess_score, guess_text, is_guessing
+    from .tables import print_next
 
-    contest = make_contest([Observed(result.run.method, "", result.run.seed, result)], NO_OVERLAY)
-    if contest is None:
+    if result.target is None:
         return
-    print_line(console, conditions(contest))
-    if contest.at_chance(contest.entrants[0]):
+    classes = len(result.classes)
+    guess = guess_score(result.metric, [sum(row) for row in result.target.confusion])
+    print_line(console, guess_text(result.metric, classes, [] if guess is None else [guess]))
+    balanced = result.target.scores.get(BALANCED)
+    if balanced is not None and is_guessing(balanced, classes):
         print_line(console, "! balanced accuracy at the level of chance: no better than guessing")
-    print_next(console, *next_step(contest, judge(contest), None, Path("runs")))
+    methods, sources = [result.run.method], len(result.sources)
+    print_next(console, *comparison_after(result.run, methods, sources))

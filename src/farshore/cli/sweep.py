@@ -110,11 +110,15 @@ def sweep(
     Example: farshore sweep reproduction/experiments/small.yaml --workers 2
     """
     from ..base.files import check_writable
+    from ..results.experiment_table import derived_table, experiment_table
+    from ..results.frame import frame_of_plan
+    from ..results.select import select
     from ..runs.plan.experiment import make_book, read_experiment
     from ..runs.plan.plan import make_plan
     from ..runs.plan.record import record_experiment
-    from ..runs.plan.tables import derived, summary
+    from ..runs.store.read_once import ReadingStore
     from ..runs.store.store import Store
+    from .ranking import print_results
     from .tables import make_console
 
     use_root(root)
@@ -129,7 +133,7 @@ def sweep(
                 f"{' and '.join(experiment.reads)}; no runs of its own",
             )
             return
-        frame = derived(experiment, store, book)
+        frame = derived_table(experiment, store, book)
         record_experiment(whole, runs, book, ending=changes.ending)
         _print_frame(console, experiment, frame)
         if not _show(console, experiment, frame, runs):
@@ -145,9 +149,12 @@ def sweep(
     record_experiment(whole, runs, book, ending=changes.ending)
     failed = carry_out_plan(console, plan, store, engine, keep)
     if plan.runs and done is None:  # a table without the runs that are elsewhere would mislead
-        frame = summary(plan, store)
+        selected = select(frame_of_plan(plan, ReadingStore(runs)), plan.selection)
+        frame = experiment_table(plan, selected)
         failed |= not _show(console, experiment, frame, runs)
-        if not _print_scores(console, plan, store, runs):
+        if experiment.ranked and selected["score"].notna().any():
+            print_results(console, selected, experiment, runs)
+        else:
             _print_frame(console, experiment, frame)
     if failed:
         raise typer.Exit(1)
@@ -196,7 +203,7 @@ def _dry_run(console: Console, plan: Plan, store: Store, workers: int | None) ->
 
 def _show(console: Console, experiment: Experiment, frame: pd.DataFrame, runs: Path) -> bool:
     """Save the table and print where; return whether it could be saved."""
-    from ..runs.plan.tables import save_table
+    from ..results.experiment_table import save_table
 
     try:
         print_line(console, f"saved in {save_table(frame, runs, experiment.name)}")
@@ -242,39 +249,3 @@ def _cell(value: object, error: object = None, scale: float = 1) -> str:
     if isinstance(error, float) and error == error:
         text += f" ± {scale * error:.1f}" if scale != 1 else f" ± {error:.2g}"
     return text
-
-
-def _print_scores(console: Console, plan: Plan, store: Store, runs: Path) -> bool:
-    """Print the ranking and the verdict; return False if it varies settings or nothing has run."""
-    from ..report.contest import Observed, make_contest
-    from ..report.names import several
-    from ..report.next_step import next_step
-    from ..report.overlay import NO_OVERLAY
-    from ..report.verdict import judge
-    from ..runs.plan.plan import Missing, selected
-    from .ranked import print_datasets, print_ranking, print_verdict
-
-    experiment = plan.experiment
-    if experiment is None or any(part.vary or part.best_seed for part in experiment.parts):
-        return False
-    whole, observed = not (plan.waiting or plan.absent), []
-    for condition, chosen in selected(plan, store).items():
-        if isinstance(chosen, Missing):
-            whole = False
-            continue
-        whole &= len(chosen.trials) == chosen.seeds
-        observed += [
-            Observed(condition.method, condition.varied, seed, trial.result)
-            for seed, trial in chosen.trials.items()
-        ]
-    contest = make_contest(observed, NO_OVERLAY, whole=whole)
-    if contest is None:
-        return False
-    verdict = judge(contest)
-    trials = several((experiment.search).trials, "trial")
-    title = f"{experiment.name}: {experiment.about} (%, {several(contest.seeds, 'seed')}, {trials})"
-    print_ranking(console, contest, verdict, title)
-    if len(contest.datasets) > 1:
-        print_datasets(console, contest, verdict)
-    print_verdict(console, contest, verdict, next_step(contest, verdict, experiment, runs))
-    return True

@@ -1,4 +1,4 @@
-"""Tables on the terminal."""
+"""Tables and lines on the terminal."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from rich.text import Text
 LOG_WIDTH = 120
 # A space on both sides of a column, and one between columns.
 PADDING = 3
+# A longer name in the first column breaks over lines.
+WIDEST_NAME = 32
 
 
 class PlainConsole(Console):
@@ -52,15 +54,16 @@ def plain_table(
 ) -> Table:
     """A table with text in the first column and numbers (or `text`) in the others.
 
-    A number never breaks over lines; a heading may.
+    A number never breaks over lines; a heading may, and so may a name that is too long.
     """
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
     for index, name in enumerate(header):
         table.add_column(
             name,
             justify="left" if text or index == 0 else "right",
-            no_wrap=index == 0,
-            min_width=None if text else _width(rows, index),
+            no_wrap=index == 0 and all(len(row[0]) <= WIDEST_NAME for row in rows),
+            overflow="fold",
+            min_width=None if text else _width(name, rows, index),
         )
     for row in rows:
         table.add_row(*row)
@@ -74,9 +77,7 @@ def fold(
 
     Returns header, rows, and the names of the columns that are left out.
     """
-    widths = [
-        max([_width(rows, index), *map(len, name.split())]) for index, name in enumerate(header)
-    ]
+    widths = [_width(name, rows, index) for index, name in enumerate(header)]
     kept = list(range(len(header)))
     for name in reversed(secondary):
         if sum(widths[index] + PADDING for index in kept) + PADDING <= width:
@@ -90,7 +91,14 @@ def fold(
     )
 
 
-def _width(rows: Sequence[Sequence[str]], column: int) -> int:
-    # A heading inside the table stands in the first column alone and may be longer than it.
-    cells = [row[column] for row in rows if column > 0 or any(row[1:])]
-    return max(map(len, cells), default=0)
+def print_next(console: Console, command: str, reason: str) -> None:
+    """Print the command to type next, and what for."""
+    if command:
+        console.print(f"next, {reason}:", soft_wrap=True)
+        console.print(f"  {command}", soft_wrap=True)
+
+
+def _width(name: str, rows: Sequence[Sequence[str]], column: int) -> int:
+    """The width of a column whose heading breaks between words, and long names anywhere."""
+    widest = max([*map(len, name.split()), *(len(row[column]) for row in rows)], default=0)
+    return min(widest, WIDEST_NAME) if column == 0 else widest

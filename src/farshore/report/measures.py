@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..results.run_numbers import Reader
 from ..runs.averages import mean, standard_error
-from ..runs.plan.tables import Reader
 from ..runs.result import Result
 from ..runs.search.selection import Rule, Trial, select
 from .overlay import Overlay

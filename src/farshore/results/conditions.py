@@ -43,6 +43,11 @@ def conditions(frame: pd.DataFrame) -> str:
 
 
 def _domains(runs: pd.DataFrame, targets: list[str], orders: int) -> str:
+    if any(result.run.left_out for result in runs["result"]):
+        return (
+            f"unseen targets {_few(targets)}, each learned from the domains before it, in "
+            "chronological order"
+        )
     if len(targets) > 1:
         return f"unseen targets {_few(targets)}, each learned from the other domains"
     sources = str(runs["sources"].iloc[0]).split(SEPARATOR)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..benchmarks import BENCHMARKS
-from ..runs.plan.commands import compare_commands, data_words
+from ..runs.plan.commands import compare_commands, comparison_after
 from ..runs.plan.experiment import Experiment, Part
 from .frame import SEPARATOR, whole
 from .select import observed
@@ -17,8 +17,6 @@ from .verdict import Outcome, Verdict
 
 OWN_DATA = "farshore audit your-table.csv --domain SITE --label CLASS"
 SEEDS = 5
-# A comparison of a few methods is enough for a first look.
-FEW_METHODS = 8
 
 
 def next_step(
@@ -77,17 +75,12 @@ def _again(experiment: Experiment, part: Part, folder: str) -> str:
 
 def _from_runs(frame: pd.DataFrame) -> tuple[str, str]:
     """After single runs: a comparison."""
-    runs = observed(frame)
-    runs = runs[runs["result"].notna()]
-    known = [result.run for result in runs["result"] if result.run.benchmark in BENCHMARKS]
+    results = [result for result in observed(frame)["result"] if result is not None]
+    known = [result.run for result in results if result.run.benchmark in BENCHMARKS]
     if not known:
         return "", ""
-    data = shlex.join(data_words(known[0].benchmark, known[0].options))
-    methods = dict.fromkeys(["finetune", "er", *runs["method"]])
-    sources = _most_sources(runs["sources"])
-    orders = f" --orders balanced:{sources}" if sources > 2 else ""
-    command = f"farshore compare {data} --methods {','.join(list(methods)[:FEW_METHODS])}{orders}"
-    return command, "compare with other methods over several orders"
+    sources = max(len(result.sources) for result in results)
+    return comparison_after(known[0], [result.run.method for result in results], sources)
 
 
 def _most_sources(sources: Iterable[str]) -> int:

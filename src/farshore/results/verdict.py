@@ -23,6 +23,7 @@ from .data_sets import Significance, compare_data_sets
 from .frame import whole
 from .select import observed, scored
 from .summary import (
+    FEWEST_UNITS,
     Difference,
     Ranking,
     Standing,
@@ -167,6 +168,37 @@ def interval(found: Difference, metric: Metric) -> str:
         return f"{text} over {units}, {found.note}"
     low, high = (metric.text(value, sign=True) for value in (found.low, found.high))
     return f"{text}, 95% interval over {units} {low} to {high}"
+
+
+def legend(ranking: Ranking) -> list[str]:
+    """What ± and intervals in a ranking are, over which units and how many of them."""
+    shown = [each for each in ranking.standings if each.estimate is not None]
+    most = max((each.estimate.units for each in shown if each.estimate), default=0)
+    units = several(most, ranking.unit)
+    compared = [each for each in shown if each.difference is not None]
+    without = [each.row for each in compared if each.difference and each.difference.low is None]
+    parts = ["± is the standard error of the mean"] if _any_error(shown) else []
+    if len(without) < len(compared):
+        parts.append(f"[ ] is the 95% interval of the paired difference to {ranking.reference}")
+    if not parts:
+        return (
+            [f"No errors or intervals: {units}, and they need at least {FEWEST_UNITS}."]
+            if shown
+            else []
+        )
+    texts = [f"{' and '.join(parts)}, over {units}."]
+    if without and len(without) < len(compared):
+        texts.append(f"Too few {ranking.unit}s for an interval: {listed(without, NAMED)}.")
+    fewer = [
+        f"{each.row} ({each.estimate.units})"
+        for each in shown
+        if each.estimate and each.estimate.units < most
+    ]
+    return [*texts, f"Over fewer {ranking.unit}s: {listed(fewer, NAMED)}."] if fewer else texts
+
+
+def _any_error(standings: Sequence[Standing]) -> bool:
+    return any(each.estimate and each.estimate.error is not None for each in standings)
 
 
 def points(metric: Metric) -> str:

@@ -69,6 +69,11 @@ METRICS: dict[str, Metric] = {
 MIXED = Metric("score", "main score of each data set")
 
 
+def label_of(metric: str) -> str:
+    """The name of a metric in a heading."""
+    return METRICS[metric].label if metric in METRICS else metric
+
+
 def guess_score(metric: str, rows_by_class: Sequence[int]) -> float | None:
     """The score of always predicting the most frequent class of these rows; None if undefined.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ..run import Run
 from .comparison import EXTENDED
@@ -18,6 +18,8 @@ FLAGS = (
 # Benchmarks whose data are typed as a path, and the flag that chooses each among them, if any.
 BY_PATH = {"table": "", "image-folder": "", "image-table": "image"}
 HF_DATASET = "hf-dataset"
+# A comparison of a few methods is enough for a first look.
+FEW_METHODS = 8
 
 
 def compare_commands(experiment: Experiment, options: str = "") -> list[str]:
@@ -72,6 +74,18 @@ def run_words(run: Run) -> list[str]:
         *assignments("--network-set", run.network_settings),
         *assignments("--set", run.settings),
     ]
+
+
+def comparison_after(run: Run, methods: Iterable[str], sources: int) -> tuple[str, str]:
+    """The comparison to type after single runs of these methods, and what for.
+
+    sources: how many sources the run had.
+    """
+    words = ["farshore", "compare", *data_words(run.benchmark, run.options), "--methods"]
+    words.append(",".join(list(dict.fromkeys(["finetune", "er", *methods]))[:FEW_METHODS]))
+    if sources > 2 and "time" not in run.options:  # in time there is one order
+        words += ["--orders", f"balanced:{sources}"]
+    return shlex.join(words), "compare with other methods over several orders"
 
 
 def assignments(flag: str, values: Mapping[str, object]) -> list[str]:

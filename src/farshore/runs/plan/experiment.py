@@ -175,6 +175,11 @@ class Experiment(Spec):
     table: TableName | None = None
     command: Command = "sweep"
 
+    @property
+    def ranked(self) -> bool:
+        """Whether methods can be ranked: not if settings vary, or the best seed alone is shown."""
+        return not any(part.vary or part.best_seed for part in self.parts)
+
 
 # Finds an experiment by name.
 Book = Callable[[str], Experiment]

@@ -1,4 +1,4 @@
-"""Selection: the best trial of each seed, then mean and standard error over the seeds.
+"""Selection: the best trial of each seed.
 
 - `source-validation`: the mean score on the sources' validation rows at the end of the sequence
   (the default).
@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..averages import mean, standard_error
 from ..result import Result
 from ..transfer import average
 
@@ -48,11 +47,6 @@ class Chosen:
     def results(self) -> list[Result]:
         """The selected results, in the order of the seeds."""
         return [self.trials[seed].result for seed in sorted(self.trials)]
-
-    def target(self) -> tuple[float | None, float | None]:
-        """Mean target score over the seeds and its standard error (divisor n)."""
-        scores = [score for result in self.results if (score := result.target_score) is not None]
-        return mean(scores), standard_error(scores)
 
     def best_seed(self, rule: Rule) -> int | None:
         """The seed with the best selected trial by the rule; the first one if tied."""

@@ -1,0 +1,46 @@
+"""Further numbers of a run beside its score on the target, and their means over runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import pandas as pd
+
+from ..runs.result import Result
+from .select import observed
+
+# Reads one number from a result; None if it is not defined.
+Reader = Callable[[Result], float | None]
+
+
+def step_milliseconds(result: Result) -> float | None:
+    """The mean time of a step."""
+    times = result.step_milliseconds
+    return sum(times) / len(times) if times else None
+
+
+NUMBERS: dict[str, Reader] = {
+    "source_validation_score": lambda result: result.source_score(1),
+    "source_train_score": lambda result: result.source_score(2),
+    "backward_transfer": lambda result: result.backward_transfer(),
+    "forgetting": lambda result: result.forgetting(),
+    "seconds": lambda result: result.seconds["total"],
+    "step_milliseconds": step_milliseconds,
+    "rows_per_step": lambda result: result.rows_per_step[-1] if result.rows_per_step else None,
+}
+
+
+def mean_numbers(frame: pd.DataFrame) -> dict[str, dict[str, float | None]]:
+    """By row and number: the mean over the runs that count."""
+    runs = observed(frame)
+    runs = runs[runs["result"].notna()]
+    return {
+        str(row): {name: mean_of(of_row["result"], read) for name, read in NUMBERS.items()}
+        for row, of_row in runs.groupby("row", sort=False)
+    }
+
+
+def mean_of(results: Iterable[Result], read: Reader) -> float | None:
+    """The mean of a number over the results that have it; None if none has."""
+    values = [value for result in results if (value := read(result)) is not None]
+    return sum(values) / len(values) if values else None
