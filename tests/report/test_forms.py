@@ -10,14 +10,13 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
-import pandas as pd
 import pytest
 from framed import made_frame, over_data_sets
 from hypothesis import given
 from hypothesis import strategies as some
 from markdown_it import MarkdownIt
+from sections import PUBLISHED, RESULT, SCORES, main_section, section
 from statuses import STATES
 
 from farshore.report import latex_form, markdown_form
@@ -29,54 +28,19 @@ from farshore.report.markdown_form import as_markdown
 from farshore.report.page import page
 from farshore.report.provenance import Provenance
 from farshore.report.write import TEXT_FORMS
-from farshore.results.measures import TARGET
-from farshore.results.published import Published
 from farshore.results.tables import (
     Cell,
     CellStatus,
     Column,
     Counts,
-    Description,
     Row,
     Table,
-    make_table,
 )
-from farshore.results.verdict import judge
 
 ENGINE = next(
     (name for name in ("tectonic", "pdflatex", "xelatex", "lualatex") if shutil.which(name)), None
 )
 NASTY = r"[50% of a_b & {c} #1 $x ^~ \ <i> | z] `q` *s* ★ naïve χ² ±"
-PUBLISHED = Published(
-    {
-        ("cl-coral", "", "data 0"): (72.8, 2.6),
-        ("er", "", "data 0"): (60.0, None),
-        ("er", "", "data 1"): (62.0, None),
-        ("er", "", "data 2"): (64.0, None),
-        ("er", "", "average"): (62.0, None),
-    },
-    "Their table",
-    (f"Theirs had another memory: {NASTY}",),
-)
-SCORES = {
-    "cl-coral": [70.0, 75.0, 72.25],
-    "er": [60.0, 63.0, 64.0],
-    "finetune": [50.0, 40.0, 60.0],
-    "urm": [80.0, 81.0, 82.0],
-    "tent": [55.0, 54.0, 53.0],
-}
-
-
-def section(frame: pd.DataFrame, published: Published | None = None) -> Section:
-    verdict = judge(frame)
-    description = Description("main", "The main table", "Its numbers are made up.")
-    table = make_table(frame, description, TARGET, verdict.ranking, published)
-    return Section(table, frame, verdict)
-
-
-def main_section(published: bool = True) -> Section:
-    """Methods of three kinds on three data sets."""
-    return section(over_data_sets(SCORES), PUBLISHED if published else None)
 
 
 def partial_table(published: bool = True) -> Table:
@@ -129,7 +93,7 @@ def report(published: bool = True) -> Report:
         higher_is_better=False,
     )
     nasty = Section(partial_table(published), made_frame({"er": {"a>b": [60]}}))
-    sections = (main_section(published), nasty, Section(times, nasty.frame))
+    sections = (main_section(PUBLISHED if published else None), nasty, Section(times, nasty.frame))
     return Report(NASTY, sections, facts, (NASTY,), "farshore methods er", "to learn more")
 
 
@@ -256,8 +220,7 @@ def test_the_verdict_and_what_backs_it_stand_first_in_markdown_and_latex() -> No
 
 def test_another_table_of_several_data_sets_has_its_own_conclusions() -> None:
     scores = {name: values[:2] for name, values in SCORES.items()}
-    second = section(over_data_sets(scores))
-    second = replace(second, table=replace(second.table, name="second", title="A second table"))
+    second = section(over_data_sets(scores), name="second", title="A second table")
     both = Report("both", (main_section(), second))
     assert second.verdict is not None
     assert second.verdict.significance is not None
@@ -295,7 +258,7 @@ def test_without_published_numbers_nothing_is_said_about_them() -> None:
 
 
 def test_marks_are_explained_only_where_there_are_any() -> None:
-    frame = made_frame({"er": {"a>b": [60]}}, result=SimpleNamespace(steps=2, data={}))
+    frame = made_frame({"er": {"a>b": [60]}}, result=RESULT)
     alone = Report("alone", (section(frame),))
     for form, word in ((as_markdown, "**Best**"), (as_latex, r"\dotuline{third}")):
         assert word in form(report())
