@@ -36,31 +36,31 @@ def cell_text(cell: Cell | None, column: Column, table: Table) -> Text:
     if cell is None:
         return Text("" if column.kind == "score" else NOTHING)
     decimals = _decimals(cell, column, table)
-    notes = cell.notes
-    signed = column.kind == "difference"
+    published = _with_error(cell.published, cell.published_error, decimals)
     if cell.mean is None:
-        shown, notes = (notes[0], notes[1:]) if notes else (NOTHING, ())
-        return Text(shown, notes=notes)
+        first, *others = cell.notes or (NOTHING,)
+        return Text(first, published=published, notes=tuple(others))
     interval = ""
     if cell.low is not None and cell.high is not None:
         low, high = (number(value, decimals, sign=True) for value in (cell.low, cell.high))
         interval = f"[{low}, {high}]"
-    published = ""
-    if cell.published is not None:
-        published = number(cell.published, decimals)
-        published += (
-            f" ± {number(cell.published_error, decimals)}"
-            if cell.published_error is not None
-            else ""
-        )
+    shown = number(cell.mean, decimals, sign=column.kind == "difference")
     return Text(
-        number(cell.mean, decimals, sign=signed) + (f" ({cell.at})" if cell.at else ""),
+        f"{shown} ({cell.at})" if cell.at else shown,
         number(cell.error, decimals) if cell.error is not None else "",
         interval,
         published,
         number(cell.difference, decimals, sign=True) if cell.difference is not None else "",
-        notes,
+        cell.notes,
     )
+
+
+def _with_error(value: float | None, error: float | None, decimals: int) -> str:
+    """A published number, with its error if there is one; empty for None."""
+    if value is None:
+        return ""
+    shown = number(value, decimals)
+    return shown if error is None else f"{shown} ± {number(error, decimals)}"
 
 
 def _decimals(cell: Cell, column: Column, table: Table) -> int:
@@ -82,7 +82,7 @@ def legend(table: Table) -> str:
     direction = "higher" if table.higher_is_better else "lower"
     kinds = {column.kind for column in table.columns}
     text = f"In {table.unit}; {direction} is better."
-    if any(cell.error is not None for row in table.rows for cell in row.cells.values()):
+    if any(cell.error is not None for cell in table.cells):
         text += " ± is the standard error (divisor n − 1) over the units that the table names."
     if "difference" in kinds:
         text += " Differences are paired; in brackets, their 95% interval from three units on."

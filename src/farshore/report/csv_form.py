@@ -1,9 +1,13 @@
-"""A report as CSV: one line per number, in full precision, so that it reads back unchanged."""
+"""A report as CSV: one line per number, in full precision, so that it reads back unchanged.
+
+The scores at the units of a mean are a JSON object, by the names of the units.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 from typing import Any
 
 from ..data.tables.spreadsheet import plain_cell
@@ -67,7 +71,7 @@ def _line(table: Table, row: Row, column: Column, cell: Cell) -> dict[str, Any]:
         "generated": cell.generated,
         "part_of_the_data": cell.part,
         "place": cell.place or "",
-        "values": " ".join(_exact(value) for value in cell.values.values()),
+        "values": json.dumps(dict(cell.values), ensure_ascii=False) if cell.values else "",
         "notes": "; ".join(cell.notes),
         "published": _exact(cell.published),
         "published_error": _exact(cell.published_error),

@@ -20,6 +20,7 @@ PACKAGES = (
     r"\usepackage[normalem]{ulem}",
 )
 LONG = 20
+MARKED = r" Marked: \textbf{best}, \underline{second}, \dotuline{third} of the ranked methods."
 MARKS = {1: r"\textbf", 2: r"\underline", 3: r"\dotuline"}
 SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -69,13 +70,19 @@ def as_latex(report: Report) -> str:
     ]
     if report.problems:
         parts.append(_items("Read this first", report.problems))
+    main = report.main
+    if main is not None and main.verdict is not None:
+        sentence, measured = escape(main.verdict.sentence), escape(main.conditions)
+        parts.append(rf"\noindent\textbf{{{sentence}}} {measured}")
+        if main.verdict.details:
+            parts.append(_items("What backs the verdict", main.verdict.details))
     for section in report.sections:
         table = section.table
         parts.append(latex_table(table))
         if len(table.rows) > LONG:  # it floats to its own page, and its conclusions come after it
             parts.append(r"\clearpage")
         significance = section.verdict.significance if section.verdict is not None else None
-        if significance is not None and significance.sentences:
+        if significance is not None and significance.sentences and section is not main:
             parts.append(_items(f"Conclusions: {table.title}", significance.sentences))
     if report.provenance.facts:
         parts.append(
@@ -106,7 +113,7 @@ def latex_table(table: Table) -> str:
     if table.has_published:
         source = f" ({table.published_title})" if table.published_title else ""
         caption.append(f"In round brackets: the published number{source}.")
-    marks = r" Marked: \textbf{best}, \underline{second}, \dotuline{third} of the ranked methods."
+    marks = MARKED if table.has_marks else ""
     heads = ["Method", *(head(column) for column in table.columns)]
     notes, lines = _lines(table)
     below = [rf"$^{{{letter}}}$~{escape(text)}" for text, letter in notes.items()] + [
@@ -198,7 +205,9 @@ def colour_name(group: str) -> str:
 def escape(text: str) -> str:
     """Escape plain text for LaTeX; the result is ASCII, which every engine can typeset."""
     characters = " ".join(text.split())
-    return "".join(SPECIAL.get(character) or _ascii(character) for character in characters)
+    shown = "".join(SPECIAL.get(character) or _ascii(character) for character in characters)
+    # After an item or the end of a row, these would begin an option.
+    return f"{{{shown[0]}}}{shown[1:]}" if shown.startswith(("[", "*")) else shown
 
 
 def _ascii(character: str) -> str:

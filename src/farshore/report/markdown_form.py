@@ -51,7 +51,8 @@ def markdown_table(section: Section, *, concluded: bool = False) -> str:
     concluded: whether its conclusions stand elsewhere, below the verdict.
     """
     table = section.table
-    text = escape(legend(table)) + MARKED + (PUBLISHED if table.has_published else "")
+    text = escape(legend(table)) + (MARKED if table.has_marks else "")
+    text += PUBLISHED if table.has_published else ""
     if table.has_published and table.published_title:
         text += f" Published in: {escape(table.published_title)}."
     parts = [f"## {escape(table.title)}", escape(table.about), _lines(table), text]

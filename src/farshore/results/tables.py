@@ -226,13 +226,23 @@ class Table:
         """How many decimals to show: one for scores; for times, as many as the smallest needs."""
         if self.unit in ("%", "points"):
             return 1
-        sizes = [abs(cell.mean) for row in self.rows for cell in row.cells.values() if cell.mean]
+        sizes = [abs(cell.mean) for cell in self.cells if cell.mean]
         return next((places for places in (1, 2, 3) if sizes and min(sizes) >= 10**-places), 4)
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The cells of all rows."""
+        return [cell for row in self.rows for cell in row.cells.values()]
+
+    @property
+    def has_marks(self) -> bool:
+        """Whether any cell is among the best three of its column."""
+        return any(cell.place for cell in self.cells)
 
     @property
     def has_published(self) -> bool:
         """Whether any cell has a published number."""
-        return any(cell.published is not None for row in self.rows for cell in row.cells.values())
+        return any(cell.published is not None for cell in self.cells)
 
 
 @dataclass(frozen=True)
