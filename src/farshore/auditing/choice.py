@@ -36,7 +36,7 @@ RESAMPLES = 1000
 
 
 @dataclass(frozen=True)
-class Choice:
+class MethodChoice:
     """The method that the audit describes, and how certain it is.
 
     ties: methods that are not certainly worse.
@@ -50,14 +50,14 @@ class Choice:
     without: dict[str, str]
 
 
-def make_choice(frame: pd.DataFrame, ranking: Ranking, method: str) -> Choice:
+def make_choice(frame: pd.DataFrame, ranking: Ranking, method: str) -> MethodChoice:
     """What backs the choice of this method."""
     frame = observed(frame)
     rows = [each.row for each in ranking.usable or ranking.ranked]
     pairs = {row: paired(frame, method, row) for row in rows if row != method}
     scores = {row: scores_of(frame, row) for row in rows}
     ranked = frame[frame["row"].isin([each.row for each in ranking.ranked])]
-    return Choice(
+    return MethodChoice(
         method,
         tuple(row for row, found in pairs.items() if found is None or not found.clear),
         _certainty(scores, method, ranking.metric),

@@ -29,7 +29,7 @@ from ..results.verdict import Recommendation, recommend
 from ..results.words import listed
 from ..tasks.metrics import MIXED
 from .candidates import JOINT, MAJORITY, UNPROTECTED
-from .choice import Choice, make_choice
+from .choice import MethodChoice, make_choice
 from .curve import Curve, fit_curve, points
 from .more_rows import gain_of_rows
 
@@ -71,7 +71,7 @@ class Findings:
     in_time: bool
     ranking: Ranking
     recommendation: Recommendation | None
-    choice: Choice
+    choice: MethodChoice
     scores: dict[str, float]
     expectation: Expectation | None
     classes: tuple[ClassFinding, ...]
