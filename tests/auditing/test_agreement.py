@@ -16,7 +16,7 @@ from farshore.auditing.findings import Findings, find_all
 from farshore.deployment.unlike import SiteRows
 from farshore.errors import FarshoreError
 from farshore.results.collect import collect
-from farshore.results.conditions import conditions
+from farshore.results.describe import conditions
 from farshore.results.frame import frame_of_results
 from farshore.results.select import select
 from farshore.results.verdict import Verdict, interval, judge

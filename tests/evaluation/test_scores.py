@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from farshore.runs.transfer import average, backward_transfer, forgetting, source_performance
+from farshore.runs.result import average, backward_transfer, forgetting, source_performance
 from farshore.tasks import scores
 
 

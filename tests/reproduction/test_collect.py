@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 import reporting
 
+from farshore.runs.result import backward_transfer
 from farshore.runs.store.store import Store
-from farshore.runs.transfer import backward_transfer
 from reproduction import TABLES, collect, finished_runs
 from reproduction.collect import planned_runs
 from reproduction.finished_runs import table

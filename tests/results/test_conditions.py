@@ -7,7 +7,7 @@ from typing import Any
 
 from framed import frame_of_runs, made_run
 
-from farshore.results.conditions import conditions
+from farshore.results.describe import conditions
 
 TWENTY = SimpleNamespace(steps=20)
 

@@ -12,7 +12,6 @@ import pytest
 import torch
 from browsing import browser
 from demonstrated import demo_score
-from farshore.report.conditions import conditions
 from farshore.report.page_ranking import GUESSING
 from farshore.report.paper import PAPER
 from farshore.report.table import Provenance, Report
@@ -31,6 +30,7 @@ from farshore.report.figures import FIGURES, draw_all
 from farshore.report.overlap import project
 from farshore.report.page import page
 from farshore.report.write import write_report
+from farshore.results.describe import conditions
 from farshore.runs.plan.experiment import make_book, read_experiment
 from farshore.runs.plan.record import record_experiment
 from farshore.runs.plan.select import select_methods

@@ -23,7 +23,7 @@ from ..comparing import carry_out_quietly, find_data
 from ..deployment.unlike import read_sites
 from ..errors import FarshoreError
 from ..methods.optimization import choose_device
-from ..results.conditions import conditions as conditions_of
+from ..results.describe import conditions as conditions_of
 from ..results.frame import frame_of_plan
 from ..results.next_step import deploy
 from ..results.select import select

@@ -58,8 +58,7 @@ def compare(
     from ..results.words import several
     from ..runs.plan.comparison import make_comparison, plan_comparison
     from ..runs.plan.select import select_methods
-    from ..runs.store.read_once import ReadingStore
-    from ..runs.store.store import Store
+    from ..runs.store.store import ReadingStore, Store
     from .method_groups import method_groups
     from .ranking import print_results, write_page
     from .tables import make_console

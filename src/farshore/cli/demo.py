@@ -43,8 +43,7 @@ def demo(
     from ..runs.plan.experiment import make_book
     from ..runs.plan.plan import make_plan
     from ..runs.plan.record import record_experiment
-    from ..runs.store.read_once import ReadingStore
-    from ..runs.store.store import Store
+    from ..runs.store.store import ReadingStore, Store
     from .ranking import print_results, write_page
     from .tables import make_console
 

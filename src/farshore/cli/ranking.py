@@ -50,7 +50,7 @@ def print_results(
 
     more: further sentences; where: a line that says where the runs are.
     """
-    from ..results.conditions import conditions
+    from ..results.describe import conditions
     from ..results.next_step import next_step
     from ..results.verdict import judge
     from .tables import print_next

@@ -116,8 +116,7 @@ def sweep(
     from ..runs.plan.experiment import make_book, read_experiment
     from ..runs.plan.plan import make_plan
     from ..runs.plan.record import record_experiment
-    from ..runs.store.read_once import ReadingStore
-    from ..runs.store.store import Store
+    from ..runs.store.store import ReadingStore, Store
     from .ranking import print_results
     from .tables import make_console
 

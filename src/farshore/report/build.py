@@ -10,9 +10,8 @@ import pandas as pd
 
 from ..errors import FarshoreError
 from ..results.collect import WRITERS, Collected, collect
-from ..results.conditions import conditions
-from ..results.describe import describe, is_ranked
-from ..results.measures import TARGET, measure_of
+from ..results.describe import conditions, describe, is_ranked
+from ..results.measures import MEASURES, TARGET
 from ..results.next_step import next_step
 from ..results.published import published_for
 from ..results.select import observed
@@ -120,14 +119,17 @@ def report_of(collected: Collected, published: pd.DataFrame | None = None) -> Re
 def _section(collected: Collected, name: str, published: pd.DataFrame | None) -> Section:
     experiment = collected.experiment(name)
     frame = collected.table_of(name)
-    measure = measure_of(experiment.table if experiment is not None else None)
-    if experiment is not None and experiment.table == "naive and tailored":
+    shown = experiment.table if experiment is not None else None
+    measure = MEASURES[shown] if shown is not None else TARGET
+    if shown == "naive and tailored":
         frame = frame[frame["group"].isin(["finetune", "naive", "tailored"])]
     plans = [collected.plans[each] for each in collected.read_by(name) if each in collected.plans]
     verdict = None
     if measure is TARGET and is_ranked(plans) and observed(frame)["score"].notna().any():
         verdict = judge(frame)
-    numbers = None if name.endswith(TINY) else published_for(published, published_name(experiment))
+    numbers = None
+    if published is not None and not name.endswith(TINY):
+        numbers = published_for(published, published_name(experiment))
     table = make_table(
         frame,
         describe(name, experiment, plans, frame, measure),

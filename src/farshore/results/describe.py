@@ -1,4 +1,4 @@
-"""What a table says about itself: title, what its numbers are, and remarks."""
+"""What tables and verdicts say about their runs: title, numbers, conditions and remarks."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
+from ..base.names import natural_key
 from ..runs.plan.experiment import Experiment
 from ..runs.plan.plan import Plan
 from ..runs.plan.record import TINY
 from ..runs.plan.select import DRAWN
-from .frame import ALONE
+from ..tasks.metrics import guess_text
+from .frame import ALONE, SEPARATOR
 from .measures import Measure
-from .select import observed
-from .summary import FEWEST_UNITS, Unit, unit_of
+from .select import observed, scored
+from .summary import FEWEST_UNITS, Unit, metric_of, unit_of
 from .tables import Description
-from .words import several
+from .words import listed, several
 
 UNKNOWN_PLAN = (
     "What was planned is not recorded with these runs, so nothing says whether some are missing."
@@ -138,3 +140,56 @@ def _remarks(
 
 def _capitalized(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+# How many data sets and domains the line names.
+NAMED, DOMAINS = 5, 8
+
+
+def conditions(frame: pd.DataFrame) -> str:
+    """What was measured: data, sources, target, what guessing scores, seeds, orders and steps."""
+    runs = scored(frame)
+    # A method that learns all sources at once may have run in another order.
+    continual = runs[runs["kind"] == "continual"]
+    runs = continual if len(continual) else runs
+    if runs.empty:
+        return "No run has a score on the target."
+    datasets = list(dict.fromkeys(runs["benchmark"]))
+    places = runs.groupby(["benchmark", "target", "order", "row"])["seed"].nunique()
+    counts = [several(int(places.max()), "seed")]
+    if len(datasets) > 1:
+        return f"{several(len(datasets), 'data set')} ({listed(datasets, NAMED)}); {counts[0]}."
+    targets = list(dict.fromkeys(runs["target"]))
+    orders = int(runs.groupby("target")["order"].nunique().max())
+    parts = [f"{datasets[0]}, {metric_of(frame).label}", _domains(runs, targets, orders)]
+    guesses = runs.drop_duplicates("target")["guess"].dropna().astype(float)
+    parts.append(
+        guess_text(str(runs["metric"].iloc[0]), int(runs["classes"].iloc[0]), guesses.tolist())
+    )
+    counts.append(several(orders, "order") + (" per target" if len(targets) > 1 else ""))
+    steps = {result.steps for result in runs["result"]}
+    if len(steps) == 1:
+        counts.append(f"{steps.pop()} steps per domain")
+    return "; ".join([*parts, ", ".join(counts)]) + "."
+
+
+def _domains(runs: pd.DataFrame, targets: list[str], orders: int) -> str:
+    if any(result.run.left_out for result in runs["result"]):
+        return (
+            f"unseen targets {_few(targets)}, each learned from the domains before it, in "
+            "chronological order"
+        )
+    if len(targets) > 1:
+        in_time = runs["sources"].str.count(SEPARATOR).nunique() > 1
+        learned = "the domains before it" if in_time else "the other domains"
+        return f"unseen targets {_few(targets)}, each learned from {learned}"
+    sources = str(runs["sources"].iloc[0]).split(SEPARATOR)
+    if orders == 1 and runs["sources"].nunique() == 1:
+        return f"sources in the order {SEPARATOR.join(sources)}, unseen target {targets[0]}"
+    return f"sources {_few(sorted(sources, key=natural_key))}, unseen target {targets[0]}"
+
+
+def _few(names: list[str]) -> str:
+    if len(names) <= DOMAINS:
+        return ", ".join(names)
+    return f"{', '.join(names[: DOMAINS - 1])} and {len(names) - DOMAINS + 1} more"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
@@ -61,17 +60,6 @@ MEASURES: dict[str, Measure] = {
     "step time": Measure("time per step", step_milliseconds, unit="ms", higher_is_better=False),
     "naive and tailored": TARGET,
 }
-
-
-def measure_of(table: str | None) -> Measure:
-    """The measure of an experiment's table; by default the score on the target."""
-    return MEASURES[table] if table is not None else TARGET
-
-
-def data_kind(result: Any) -> tuple[bool, str]:
-    """Whether farshore generated the data's corruptions, and which part of the data they are."""
-    data = result.data if result is not None else {}
-    return data.get("corruptions") == "generated", str(data.get("part") or "")
 
 
 NUMBERS: dict[str, Reader] = {

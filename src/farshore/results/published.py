@@ -66,10 +66,8 @@ def read_published(path: Path) -> pd.DataFrame:
     return frame
 
 
-def published_for(frame: pd.DataFrame | None, experiment: str) -> Published | None:
+def published_for(frame: pd.DataFrame, experiment: str) -> Published | None:
     """The numbers of one experiment; None if there are none."""
-    if frame is None or not experiment:
-        return None
     rows = frame[frame["experiment"] == experiment]
     if rows.empty:
         return None

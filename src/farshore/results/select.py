@@ -40,6 +40,8 @@ def _best(
     runs: list[tuple[int, int, str, Any]], judging: Mapping[int, Mapping[str, Any]], rule: Rule
 ) -> int:
     """The place of the run that counts."""
+    if len(runs) == 1:
+        return runs[0][1]
     runs = sorted(runs, key=lambda run: run[:2])
     trials = [
         Trial(number, result, judging[trial])

@@ -8,9 +8,8 @@ from typing import Any
 import pandas as pd
 
 from ..errors import FarshoreError
-from ..runs.result import Result
+from ..runs.result import Result, average
 from ..runs.store.store import Store
-from ..runs.transfer import average
 from ..tasks.scores import SCORES
 from .collect import WRITERS
 from .measures import NUMBERS, step_milliseconds

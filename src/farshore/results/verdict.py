@@ -222,7 +222,8 @@ class _Paired:
         self.found = {pair: paired(frame, *pair) for pair in pairs}
         known = {pair: each.p for pair, each in self.found.items() if each is not None}
         tested = {pair: p for pair, p in known.items() if p is not None}
-        self.corrected = dict(zip(tested, holm(list(tested.values())), strict=True))
+        corrected = holm(list(tested.values())) if tested else []
+        self.corrected = dict(zip(tested, corrected, strict=True))
 
     def __call__(self, first: str, second: str) -> bool:
         """Whether the tests say that the first is better."""

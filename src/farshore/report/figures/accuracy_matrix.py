@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pandas as pd
 import plotly.graph_objects as go
 
-from ...results.conditions import conditions
+from ...results.describe import conditions
 from ...results.summary import rank
 from ...runs.result import Result
 from .comparable import OF_ROW, comparable, estimates

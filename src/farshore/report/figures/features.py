@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import plotly.graph_objects as go
 
-from ...results.conditions import conditions
+from ...results.describe import conditions
 from ..colours import SERIES
 from ..overlap import measure, project, read_features
 from .comparable import PLACE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import plotly.graph_objects as go
 
-from ...results.conditions import conditions
+from ...results.describe import conditions
 from ...results.summary import metric_of, unit_of
 from .comparable import CONDITIONS, OF_ROW, PLACE, comparable, error_bars, estimates, everywhere
 from .shape import Drawing, View, calm, canvas, errors, line_style, on_target, text, views

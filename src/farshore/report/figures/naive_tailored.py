@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import plotly.graph_objects as go
 
-from ...results.conditions import conditions
+from ...results.describe import conditions
 from ...results.summary import estimate, metric_of, paired, scores_of, unit_of
 from ..colours import fill, line
 from .comparable import PLACE, comparable, error_bars, everywhere

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import plotly.graph_objects as go
 
-from ...results.conditions import conditions
+from ...results.describe import conditions
 from ...results.frame import SEPARATOR
 from ...results.summary import metric_of
 from ..colours import SERIES

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from ...results.conditions import conditions
+from ...results.describe import conditions
 from ...results.summary import metric_of
 from ..colours import line
 from .comparable import OF_ROW

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import plotly.graph_objects as go
 
-from ...results.conditions import conditions
+from ...results.describe import conditions
 from ..colours import line
 from .comparable import OF_ROW, comparable, estimates
 from .shape import Drawing, View, canvas, line_style, places, text, transparent

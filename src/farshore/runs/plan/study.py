@@ -16,12 +16,12 @@ from ...base.randomness import derive
 from ...benchmarks.benchmark import Benchmark
 from ...benchmarks.source import make_benchmark
 from ...errors import StateError
+from ..result import average
 from ..run import NormalRun, Run
 from ..search.optuna_search import RANDOM_TRIALS, Past, find_optuna, propose, seen_scores
 from ..search.space import capped, defaults, distributions, trial_settings
 from ..store.identity import NamedRun, name_run
 from ..store.store import Store
-from ..transfer import average
 from .experiment import Data, Experiment, Part, Search
 from .select import Aim
 

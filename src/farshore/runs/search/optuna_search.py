@@ -23,7 +23,7 @@ from typing import Any
 
 from ...errors import needs
 from ...settings import Choice, Distribution, Power, UniformInt
-from ..transfer import Matrix
+from ..result import Matrix
 
 # Optuna's default: with fewer trials TPE has too little to learn from.
 RANDOM_TRIALS = 10

@@ -18,8 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..result import Result
-from ..transfer import average
+from ..result import Result, average
 
 Rule = Literal["source-validation", "leave-one-source-out", "oracle"]
 
