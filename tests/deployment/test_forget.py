@@ -21,7 +21,7 @@ def test_forget_says_what_remains_and_nothing_else_does(work: Path, typed) -> No
     opened = Model.open(model)
     rows = [row.numpy().tobytes() for row in opened.held_out["clinic 1"]["inputs"]]
     assert len(rows) == 30
-    calibrate(model, written(work, clinic(6, 60)), labelled=True)
+    calibrate(model, written(work, clinic(6, 60)))
     code, out = typed("forget", model, "clinic 1")
     assert code == 0, out
     assert "- the weights, which were trained on its rows and do not change" in out

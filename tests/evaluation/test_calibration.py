@@ -15,7 +15,6 @@ from farshore.tasks.calibration import (
     atc,
     atc_threshold,
     confidences,
-    em_priors,
     fit_offsets,
     fit_temperature,
     log_losses,
@@ -82,43 +81,6 @@ def test_a_threshold_decides_as_the_offsets_do() -> None:
     assert np.array_equal(unchanged(2).apply(logits), logits)
     # A class that was added after the calibration has no offset.
     assert Calibration(2.0, (1.0, 0.0)).apply(np.ones((1, 3))).tolist() == [[1.5, 0.5, 0.5]]
-
-
-def test_one_step_of_em_by_hand_and_its_fixed_point() -> None:
-    """Rows (0.8, 0.2), (0.6, 0.4), (0.3, 0.7) under equal priors.
-
-    The first step gives their mean. At the end, priors are the mean of what they imply.
-    """
-    given_probabilities = np.array([[0.8, 0.2], [0.6, 0.4], [0.3, 0.7]])
-    known = np.array([0.5, 0.5])
-    priors = em_priors(given_probabilities, known)
-    weighted = given_probabilities * priors.shares / known
-    implied = (weighted / weighted.sum(axis=1, keepdims=True)).mean(axis=0)
-    assert implied == pytest.approx(priors.shares, abs=1e-8)
-
-    def likelihood(share: float) -> float:
-        new = np.array([share, 1 - share])
-        return -float(np.log((given_probabilities * new / known).sum(axis=1)).sum())
-
-    slow = optimize.minimize_scalar(likelihood, bounds=(1e-6, 1 - 1e-6), method="bounded")
-    assert priors.shares[0] == pytest.approx(slow.x, abs=1e-4)
-
-
-@pytest.mark.parametrize(("classes", "seed"), [(2, 0), (3, 1), (4, 2)])
-def test_em_finds_priors_that_have_changed(classes: int, seed: int) -> None:
-    """Rows are drawn with other shares; their probabilities are exact under equal shares."""
-    draws = np.random.default_rng(seed)
-    shares = draws.dirichlet(np.full(classes, 4.0))
-    labels = draws.choice(classes, size=4000, p=shares)
-    means = 2.5 * np.eye(classes)
-    inputs = means[labels] + draws.normal(size=(4000, classes))
-    logits = -0.5 * ((inputs[:, None] - means) ** 2).sum(axis=2)
-    priors = em_priors(probabilities(logits), np.full(classes, 1 / classes))
-    actual = np.bincount(labels, minlength=classes) / 4000
-    assert np.abs(priors.shares - actual).max() < 0.04
-    assert priors.p_value < 0.05 or np.abs(shares - 1 / classes).max() < 0.05
-    same = em_priors(probabilities(logits), actual / actual.sum())
-    assert same.shares.sum() == pytest.approx(1)
 
 
 def test_atc_by_hand() -> None:

@@ -123,7 +123,7 @@ def test_thirty_rows_calibrate_and_never_harm_beyond_their_interval() -> None:
         labels = (draws.random(1030) < 1 / (1 + np.exp(-shift))).astype(int)
         score = draws.normal(2.0 * labels - 1.0, 1.0)
         logits = scale * np.stack([-score, score], axis=1)
-        done = fit_labelled(logits[:30], labels[:30], usual=1.0)
+        done = fit_labelled(logits[:30], labels[:30], metric="accuracy", usual=1.0)
         after = done.calibration.apply(logits[30:])
         gains.append(_loss(logits[30:], labels[30:]) - _loss(after, labels[30:]))
         change = (after.argmax(1) == labels[30:]).mean() - (

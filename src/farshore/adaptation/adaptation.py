@@ -6,8 +6,8 @@ the adaptation, which returns logits. The labels stay with the protocol, which s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -79,15 +79,13 @@ class Adaptation(Entry):
         raise NotImplementedError
 
 
-@contextmanager
-def batch_statistics(network: Network, rows: int) -> Iterator[None]:
+def batch_statistics(network: Network, rows: int) -> AbstractContextManager[None]:
     """Let BatchNorm normalise by the current batch and leave its stored statistics unchanged.
 
     A single row has no statistics of its own and is normalised by the stored ones. Dropout and the
     other layers keep their mode.
     """
-    with network.batchnorm("no_update" if rows > 1 else "frozen"):
-        yield
+    return network.batchnorm("no_update" if rows > 1 else "frozen")
 
 
 def predict(network: Network, inputs: Inputs) -> Tensor:

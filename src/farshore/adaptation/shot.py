@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 import numpy as np
@@ -268,7 +268,7 @@ class SHOTPP(Adaptation):
         mixing_rng = np.random.default_rng(
             int(torch.randint(2**62, (), generator=generator, device=generator.device))
         )
-        view = self._views(target)
+        view = self._views(target, generator)
         for step in range(steps):
             decay(optimizer, step / steps)
             known, guessed = (
@@ -276,11 +276,7 @@ class SHOTPP(Adaptation):
                 for pool in (labelled, unlabelled)
             )
             rows, unlabelled_rows = target.take(known), target.take(guessed)
-            inputs = [
-                view(rows, generator),
-                view(unlabelled_rows, generator),
-                view(unlabelled_rows, generator),
-            ]
+            inputs = [view(rows), view(unlabelled_rows), view(unlabelled_rows)]
             one_hot = functional.one_hot(predicted[known], logits.shape[1]).float()
             share = float(mixing_rng.beta(settings.mixup, settings.mixup))
             weight = UNLABELLED_WEIGHT * step / steps
@@ -312,17 +308,19 @@ class SHOTPP(Adaptation):
         loss.backward()
         optimizer.step()
 
-    def _views(self, target: Inputs) -> _View:
+    def _views(self, target: Inputs, generator: torch.Generator) -> Callable[[Tensor], Tensor]:
         """How views of rows are made: images are shifted, other rows get noise if it is set."""
+        flips, noise = self.settings.flips, self.settings.table_noise
         if len(target.shape) == 3:
-            return _View(flips=self.settings.flips)
-        noise = self.settings.table_noise
-        spread = (
-            torch.cat(list(target.batches(PREDICTION_ROWS))).float().std(dim=0) * noise
-            if noise
-            else None
-        )
-        return _View(flips=False, noise=spread)
+            return lambda rows: shift(as_unit(rows), generator, flips=flips)
+        if not noise:
+            return lambda rows: rows
+        spread = torch.cat(list(target.batches(PREDICTION_ROWS))).float().std(dim=0) * noise
+
+        def noisy(rows: Tensor) -> Tensor:
+            return rows + spread * torch.randn(rows.shape, generator=generator, device=rows.device)
+
+        return noisy
 
     def _reset_classifier(self, network: Network, generator: torch.Generator) -> None:
         with seeded(generator):
@@ -337,21 +335,6 @@ class SHOTPP(Adaptation):
         return batches, steps if self.settings.stage_steps is None else min(
             steps, self.settings.stage_steps
         )
-
-
-class _View:
-    """Makes a random view of a batch of rows."""
-
-    def __init__(self, *, flips: bool, noise: Tensor | None = None) -> None:
-        self.flips = flips
-        self.noise = noise
-
-    def __call__(self, rows: Tensor, generator: torch.Generator) -> Tensor:
-        if rows.ndim == 4:
-            return shift(as_unit(rows), generator, flips=self.flips)
-        if self.noise is None:
-            return rows
-        return rows + self.noise * torch.randn(rows.shape, generator=generator, device=rows.device)
 
 
 def information(probabilities: Tensor) -> Tensor:

@@ -62,6 +62,14 @@ class Like:
             raise FormError(f"{where} has NaN or infinite values")
 
 
+def like_all(tensors: Mapping[str, Tensor]) -> dict[str, Like]:
+    """Tensors of these names, shapes and types; numbers are finite."""
+    return {
+        name: Like(tuple(value.shape), value.dtype, finite=value.is_floating_point())
+        for name, value in tensors.items()
+    }
+
+
 @dataclass(frozen=True)
 class Maybe:
     """None, or this form."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -108,18 +107,17 @@ def read_batches(raw: Path, names: tuple[str, ...]) -> tuple[np.ndarray, np.ndar
 
     A row is the label followed by 1,024 red, green and blue values each.
     """
+
+    def read(folder: Path) -> np.ndarray:
+        return np.concatenate([np.fromfile(folder / BATCHES / name, np.uint8) for name in names])
+
     if all((raw / BATCHES / name).is_file() for name in names):
-        rows = np.concatenate([np.fromfile(raw / BATCHES / name, np.uint8) for name in names])
+        rows = read(raw)
     else:
         archive = check(CIFAR10C.files[0], raw)
-        folder = Path(tempfile.mkdtemp(prefix="farshore-"))
-        try:
-            unpack(archive, folder, limit=LARGEST)
-            rows = np.concatenate(
-                [np.fromfile(folder / BATCHES / name, np.uint8) for name in names]
-            )
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        with TemporaryDirectory(prefix="farshore-", ignore_cleanup_errors=True) as unpacked:
+            unpack(archive, Path(unpacked), limit=LARGEST)
+            rows = read(Path(unpacked))
     count = 10_000 * len(names)
     if (
         rows.size != count * ROW

@@ -220,13 +220,7 @@ class CorruptedImages(ImageBenchmark):
         if not self.has_clean(raw):
             super()._fetch(raw, root, bar)
         if self.origin == "generated":
-            root_flag = f" --root {root}" if root is not None else ""
-            fetch(
-                FROST,
-                raw.parent / "frost",
-                again=f"farshore prepare {self.set_name}{root_flag}",
-                bar=bar,
-            )
+            fetch(FROST, raw.parent / "frost", again=self._again(root), bar=bar)
 
     def _folder(self, root: str | Path | None, seed: int) -> Path:
         severity = f"-severity-{self.severity}" if self.severity != USUAL_SEVERITY else ""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import ClassVar
 
 import numpy as np
@@ -247,14 +246,11 @@ def _read_official(path: Path) -> np.ndarray:
 
 def _read_zip(path: Path) -> np.ndarray:
     """Read covtype.data.gz from UCI's covertype.zip."""
-    folder = Path(tempfile.mkdtemp(prefix="farshore-"))
-    try:
-        written = unpack(path, folder, limit=LARGEST)
+    with TemporaryDirectory(prefix="farshore-", ignore_cleanup_errors=True) as folder:
+        written = unpack(path, Path(folder), limit=LARGEST)
         inner = next((file for file in written if file.name == "covtype.data.gz"), None)
         if inner is None:
             raise FarshoreError(
                 f"{path} does not contain covtype.data.gz: delete it and prepare again"
             )
         return _read_official(check(Covertype.files[0], inner.parent))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -117,8 +117,11 @@ class PreparedBenchmark(Benchmark):
         }
 
     def _fetch(self, raw: Path, root: str | Path | None, bar: Bar | None) -> None:
-        root_flag = f" --root {root}" if root is not None else ""
-        fetch(self.files, raw, again=f"farshore prepare {self.set_name}{root_flag}", bar=bar)
+        fetch(self.files, raw, again=self._again(root), bar=bar)
+
+    def _again(self, root: str | Path | None) -> str:
+        """Return the command that prepares the set."""
+        return f"farshore prepare {self.set_name}" + (f" --root {root}" if root is not None else "")
 
     def _folder(self, root: str | Path | None, seed: int) -> Path:
         return data_root(root) / "prepared" / f"{self.set_name}-seed-{seed}"

@@ -65,8 +65,7 @@ class TinyImageNetC(CorruptedImages):
 
     def read_train(self, raw: Path) -> tuple[np.ndarray, np.ndarray]:
         """Read the training images, class by class."""
-        names, read, location = open_images(raw)
-        classes = self._classes(names, read, location)
+        names, read, classes = self._open(raw)
         wanted = sorted(
             name for name in names if name.startswith("train/") and name.endswith(".JPEG")
         )
@@ -76,28 +75,18 @@ class TinyImageNetC(CorruptedImages):
 
     def read_test(self, raw: Path) -> tuple[np.ndarray, np.ndarray]:
         """Read the validation images in the order of their list."""
-        names, read, location = open_images(raw)
-        classes = self._classes(names, read, location)
-        listed = [
-            line.split("\t")[:2]
-            for line in read("val/val_annotations.txt").decode().splitlines()
-            if line
-        ]
+        _, read, classes = self._open(raw)
+        listed = _annotations(read)
         return _decode([f"val/images/{file}" for file, _ in listed], read), np.array(
             [classes.index(c) for _, c in listed], np.uint8
         )
 
     def read_published(self, raw: Path, corruption: str, labels: np.ndarray) -> np.ndarray:
         """Read corruption/severity/class/image, where images have their validation names."""
-        names, read, location = open_images(raw)
-        classes = self._classes(names, read, location)
-        listed = [
-            line.split("\t")[0]
-            for line in read("val/val_annotations.txt").decode().splitlines()
-            if line
-        ]
+        _, read, classes = self._open(raw)
+        listed = zip(_annotations(read), labels, strict=True)
         folder = raw / self.published / corruption / str(self.severity)
-        files = [folder / classes[label] / file for file, label in zip(listed, labels, strict=True)]
+        files = [folder / classes[label] / file for (file, _), label in listed]
         missing = next((file for file in files if not file.is_file()), None)
         if missing is not None:
             raise FarshoreError(
@@ -122,13 +111,21 @@ class TinyImageNetC(CorruptedImages):
         part = _part(self.open(seed))
         return super().data_facts(seed) | ({"part": part} if part else {})
 
-    def _classes(self, names: Sequence[str], read: ReadBytes, location: Path) -> list[str]:
+    def _open(self, raw: Path) -> tuple[list[str], ReadBytes, list[str]]:
+        """Return the names in the data set, a function that reads one, and the classes."""
+        names, read, location = open_images(raw)
         classes = sorted(read("wnids.txt").decode().split())
         # The list of an archive may name more classes than it has images of.
         available = {name.split("/")[1] for name in names if name.startswith("train/")}
         classes = [name for name in classes if name in available]
         self.about |= {"classes": classes, "file": location.name}
-        return classes
+        return names, read, classes
+
+
+def _annotations(read: ReadBytes) -> list[tuple[str, str]]:
+    """Return file and class of each validation image, in the order of their list."""
+    lines = read("val/val_annotations.txt").decode().splitlines()
+    return [(line.split("\t")[0], line.split("\t")[1]) for line in lines if line]
 
 
 def _part(prepared: Prepared) -> str:

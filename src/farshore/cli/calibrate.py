@@ -11,17 +11,18 @@ from .flags import argument, command, flag
 @command
 def calibrate(
     model: Path = argument(MODEL),
-    data: Path = argument("a few rows of the new site (30 are enough), as for `predict`"),
+    data: Path = argument("a few labelled rows of the new site (30 are enough)"),
     *,
     label: str | None = flag(MODEL_LABEL),
-    unlabelled: bool = flag("the rows have no labels: estimate the shares of the classes", False),
     text: TextOptions,
     network: str | None = flag(MODEL_NETWORK),
 ) -> None:
-    """Calibrate MODEL to a few rows of a new site.
+    """Calibrate MODEL to a few labelled rows of a new site.
 
-    With labels: a temperature and, if it helps, another threshold. With --unlabelled: the class
-    priors of the site, by EM. No weight changes. `farshore undo` reverts it.
+    Fits a temperature and, if it helps, another threshold. Every row is scored by a calibration
+    that was fitted without it: log loss, the model's metric, balanced accuracy and recall of each
+    class, before and after. A change that lowers the model's metric is refused. No weight changes.
+    `farshore undo` reverts it.
 
     Example: farshore calibrate model/ thirty_rows.csv
     """
@@ -29,9 +30,7 @@ def calibrate(
     from ..deployment.words import calibration_lines
     from .tables import printable
 
-    done, opened = calibrate_model(
-        model, data, labelled=not unlabelled, label=label, form=text.form(), network=network
-    )
+    done, opened = calibrate_model(model, data, label=label, form=text.form(), network=network)
     classes = [str(each) for each in opened.learner.classes or []]
-    for line in calibration_lines(done, classes):
+    for line in calibration_lines(done, opened.learner.metric, classes):
         print(printable(line))

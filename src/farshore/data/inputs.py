@@ -33,10 +33,10 @@ class Inputs:
         """Return the inputs at these positions, on the device."""
         return self._rows.take(positions)[0].to(self.device)
 
-    def batches(self, size: int, order: Tensor | None = None) -> Iterator[Tensor]:
+    def batches(self, size: int) -> Iterator[Tensor]:
         """Yield all rows in batches of at most `size`, whose sizes differ by at most one.
 
         This avoids a last batch of a single row.
         """
-        for inputs, _ in self._rows.batches(size, order):
+        for inputs, _ in self._rows.batches(size):
             yield inputs.to(self.device)

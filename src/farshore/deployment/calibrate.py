@@ -1,32 +1,29 @@
 """Calibration of a model's probabilities to a new site, from a few of its rows.
 
-With labels, three candidates are compared: the outputs as they are, a temperature, and a
-temperature with an offset per class (with two classes: another threshold). The parameters are those
-of the largest posterior probability. The priors are wide, and few rows move them little. Each
-candidate predicts every row from the others, and the one with the least log loss is taken.
+Three candidates are compared: the outputs as they are, a temperature, and a temperature with an
+offset per class (with two classes: another threshold). The parameters are those of the largest
+posterior probability. The priors are wide, and few rows move them little. Each candidate predicts
+every row from the others (cross-fitting), and the one with the least log loss is taken, unless it
+lowers the model's own metric on these predictions: such a one is refused.
 
-Without labels, the class priors of the site are estimated by EM, and taken if they differ from
-those of the sites that were learned by more than chance.
+There is no way without labels. Shares of the classes that are estimated from the outputs alone (EM)
+are right only if nothing but the shares changed, which the outputs do not tell: elsewhere they make
+a working model useless.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from scipy import stats
 
 from ..errors import FarshoreError
-from ..tasks.calibration import (
-    Calibration,
-    em_priors,
-    fit_offsets,
-    fit_temperature,
-    log_losses,
-    probabilities,
-    unchanged,
-)
+from ..tasks.calibration import Calibration, fit_offsets, fit_temperature, log_losses, unchanged
+from ..tasks.metrics import METRICS
+from ..tasks.scores import all_scores, confusion_matrix
 
 FEWEST_ROWS = 10
 # Priors: the logarithm of the temperature has a standard deviation of 1/2, an offset of 1.
@@ -37,29 +34,44 @@ MOST_FOLDS = 60
 # A richer candidate must improve the log loss by this share of its standard error.
 LEAST_GAIN = 0.5
 LEVEL = 0.99
-RISK = 0.05
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Scores of labelled rows by name, and the recall of each class that occurs, by its number."""
+
+    scores: dict[str, float | None]
+    recalls: dict[int, float]
+
+    def score(self, name: str) -> float:
+        """A score that is defined for all rows."""
+        value = self.scores[name]
+        assert value is not None
+        return value
 
 
 @dataclass(frozen=True)
 class Calibrated:
     """A calibration, and what it changes on rows that it was not fitted to.
 
-    before, after: the mean log loss; None without labels. change: the accuracy gained, with its
-    interval at LEVEL: from the share of rows that become right and of those that become wrong,
-    each with the exact interval of Clopper and Pearson.
-    priors: the estimated shares of the classes, without labels.
+    low, high: the interval at LEVEL of the accuracy gained, from the share of rows that become
+    right and of those that become wrong, each with the exact interval of Clopper and Pearson.
+    refused: what would have had a lower log loss but lowers the model's metric, and its scores.
     """
 
     calibration: Calibration
     kind: str
-    rows: int
-    before: float | None = None
-    after: float | None = None
-    change: float | None = None
-    low: float | None = None
-    high: float | None = None
-    priors: tuple[float, ...] | None = None
-    p_value: float | None = None
+    before: Measured
+    after: Measured
+    counts: dict[int, int]
+    low: float
+    high: float
+    refused: tuple[str, Measured] | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many rows it was fitted to."""
+        return sum(self.counts.values())
 
     @property
     def changes(self) -> bool:
@@ -70,8 +82,20 @@ class Calibrated:
 Fit = Callable[[np.ndarray, np.ndarray], Calibration]
 
 
-def fit_labelled(logits: np.ndarray, labels: np.ndarray, *, usual: float) -> Calibrated:
-    """Temperature and offsets from labelled rows; `usual` is the known sites' temperature."""
+def fit_labelled(
+    logits: np.ndarray,
+    labels: np.ndarray,
+    *,
+    metric: str,
+    usual: float,
+    current: Calibration | None = None,
+) -> Calibrated:
+    """Temperature and offsets from labelled rows.
+
+    metric: the score that must not fall.
+    usual: the known sites' temperature.
+    current: what is applied to these logits so far; None if nothing is.
+    """
     if len(labels) < FEWEST_ROWS:
         raise FarshoreError(
             f"{len(labels)} labelled rows are too few to calibrate with: give at least "
@@ -87,31 +111,57 @@ def fit_labelled(logits: np.ndarray, labels: np.ndarray, *, usual: float) -> Cal
         return fit_offsets(z, y, trust=TRUST_OFFSETS, usual=usual, trust_t=TRUST_TEMPERATURE)
 
     ways: dict[str, Fit] = {
-        "nothing": lambda z, y: unchanged(classes),
+        "nothing": lambda z, y: current or unchanged(classes),
         "temperature": temperature,
         "temperature and threshold" if classes == 2 else "temperature and offsets": offsets,
     }
     outside = {name: _outside(fit, logits, labels) for name, fit in ways.items()}
-    losses = {name: log_losses(each, labels) for name, each in outside.items()}
-    chosen = "nothing"
-    for name in list(ways)[1:]:
-        gain = losses[chosen] - losses[name]
-        error = float(gain.std(ddof=1)) / np.sqrt(len(gain))
-        if float(gain.mean()) > LEAST_GAIN * error:
-            chosen = name
-    change = low = high = 0.0  # a temperature changes no prediction
-    if chosen not in ("nothing", "temperature"):
-        change, low, high = _accuracy_change(outside["nothing"], outside[chosen], labels)
+    measured = {name: _measured(each, labels) for name, each in outside.items()}
+    chosen, refused = _choose(metric, outside, measured, labels)
+    counts = np.bincount(labels, minlength=classes)
+    # A temperature alone changes no prediction, unless there were offsets before.
+    shifted = current is not None and any(current.offsets)
+    same = chosen == "nothing" or (chosen == "temperature" and not shifted)
+    change = (0.0, 0.0) if same else _accuracy_change(outside["nothing"], outside[chosen], labels)
     return Calibrated(
         ways[chosen](logits, labels),
         chosen,
-        len(labels),
-        before=float(losses["nothing"].mean()),
-        after=float(losses[chosen].mean()),
-        change=change,
-        low=low,
-        high=high,
+        measured["nothing"],
+        measured[chosen],
+        {number: int(rows) for number, rows in enumerate(counts) if rows},
+        *change,
+        refused=(refused, measured[refused]) if refused else None,
     )
+
+
+def _choose(
+    metric: str,
+    outside: Mapping[str, np.ndarray],
+    measured: Mapping[str, Measured],
+    labels: np.ndarray,
+) -> tuple[str, str | None]:
+    """The candidate with the least log loss whose metric has not fallen, and one that has."""
+    losses = {name: log_losses(each, labels) for name, each in outside.items()}
+    scores = {name: each.score(metric) for name, each in measured.items()}
+    chosen, refused = "nothing", None
+    for name in list(outside)[1:]:
+        gain = losses[chosen] - losses[name]
+        error = float(gain.std(ddof=1)) / np.sqrt(len(gain))
+        if float(gain.mean()) <= LEAST_GAIN * error:
+            continue
+        if METRICS[metric].better(scores["nothing"], scores[name]):
+            refused = name
+        else:
+            chosen, refused = name, None
+    return chosen, refused
+
+
+def _measured(logits: np.ndarray, labels: np.ndarray) -> Measured:
+    outputs, true = torch.from_numpy(logits), torch.from_numpy(np.asarray(labels))
+    confusion = confusion_matrix(outputs, true).double()
+    recalls = (confusion.diagonal() / confusion.sum(dim=1)).tolist()
+    occurring = sorted(set(true.tolist()))
+    return Measured(all_scores(outputs, true), {number: recalls[number] for number in occurring})
 
 
 def _outside(fit: Fit, logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -126,14 +176,14 @@ def _outside(fit: Fit, logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 def _accuracy_change(
     before: np.ndarray, after: np.ndarray, labels: np.ndarray
-) -> tuple[float, float, float]:
-    """The gain in accuracy and its interval."""
+) -> tuple[float, float]:
+    """The interval of the gain in accuracy."""
     old, new = (each.argmax(axis=1) == labels for each in (before, after))
     gained, lost, rows = int((new & ~old).sum()), int((old & ~new).sum()), len(labels)
     (low_gain, high_gain), (low_loss, high_loss) = (
         _exact_interval(count, rows) for count in (gained, lost)
     )
-    return (gained - lost) / rows, low_gain - high_loss, high_gain - low_loss
+    return low_gain - high_loss, high_gain - low_loss
 
 
 def _exact_interval(count: int, rows: int) -> tuple[float, float]:
@@ -142,20 +192,3 @@ def _exact_interval(count: int, rows: int) -> tuple[float, float]:
     low = float(stats.beta.ppf(tail, count, rows - count + 1)) if count else 0.0
     high = float(stats.beta.ppf(1 - tail, count + 1, rows - count)) if count < rows else 1.0
     return low, high
-
-
-def fit_unlabelled(logits: np.ndarray, known: np.ndarray, *, temperature: float) -> Calibrated:
-    """Offsets for the class priors of unlabelled rows; `known` are the learned sites' shares."""
-    if len(logits) < FEWEST_ROWS:
-        raise FarshoreError(
-            f"{len(logits)} rows are too few to calibrate with: give at least {FEWEST_ROWS}"
-        )
-    priors = em_priors(probabilities(logits / temperature), known)
-    shares = tuple(float(share) for share in priors.shares)
-    if priors.p_value > RISK:
-        nothing = unchanged(logits.shape[1])
-        return Calibrated(nothing, "nothing", len(logits), priors=shares, p_value=priors.p_value)
-    least = np.clip(np.asarray(known, dtype=float), 1e-6, None)
-    offsets = np.log(priors.shares) - np.log(least / least.sum())
-    fitted = Calibration(temperature, tuple(float(each) for each in offsets - offsets.mean()))
-    return Calibrated(fitted, "class priors", len(logits), priors=shares, p_value=priors.p_value)

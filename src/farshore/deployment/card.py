@@ -94,13 +94,8 @@ def _scores(model: Model) -> str:
     now = model.standing()
     for site in model.order:
         arrival = model.sites.get(site, {}).get("arrival") or {}
-        cells = [
-            f"{100 * value:.1f}" if value is not None else "-"
-            for value in (
-                now.get(site),
-                arrival.get("accuracy"),
-            )
-        ]
+        values = (now.get(site), arrival.get("accuracy"))
+        cells = [f"{100 * value:.1f}" if value is not None else "-" for value in values]
         lines.append(f"| {escaped(site)} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

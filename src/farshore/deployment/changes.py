@@ -35,7 +35,7 @@ from ..errors import DivergedError, FarshoreError, StateError
 from ..learner.learner import Learner
 from ..observer import Observer, follow
 from ..training.checkpoints import EVERY, Checkpoints
-from .calibrate import Calibrated, fit_labelled, fit_unlabelled
+from .calibrate import Calibrated, fit_labelled
 from .gate import Gate
 from .log import FORGOTTEN, LogEntry, log_state, read_log
 from .model import CHECKPOINT, LOG, Learned, Model, checksum
@@ -205,40 +205,34 @@ def calibrate(
     folder: str | Path,
     data: str | Path,
     *,
-    labelled: bool = True,
     label: str | None = None,
     form: TextForm | None = None,
     network: str | None = None,
 ) -> tuple[Calibrated, Model]:
-    """Calibrate the outputs of the model in `folder` to a few rows of a new site.
+    """Calibrate the outputs of the model in `folder` to a few labelled rows of a new site.
 
     Nothing is trained. The previous version is kept for `undo`; a later `learn` drops the
-    calibration. Nothing is written if the rows give no reason to change anything.
+    calibration. Nothing is written if the rows give no reason to change anything. A change that
+    would lower the model's metric is refused.
     """
     with exclusive(_existing(folder)):
         remove_orphans(Path(folder), kind="learner")
         model = Model.open(folder, network=network)
-        site = model.read(data, labelled=labelled, label=label, form=form)
+        site = model.read(data, labelled=True, label=label, form=form)
         for note in site.notes:
             model.learner.observer.note(note)
         logits = model.learner.logits(model.inputs(site)).double().cpu().numpy()
-        usual = model.knowledge.temperature
-        if labelled:
-            classes = model.learner.classes or []
-            labels = encode_labels(site.labels or [], classes, domain="DATA").numpy()
-            done = fit_labelled(logits, labels, usual=usual)
-        else:
-            done = fit_unlabelled(logits, model.class_shares(), temperature=usual)
-        fitted = {
-            "temperature": done.calibration.temperature,
-            "offsets": list(done.calibration.offsets),
-            "rows": done.rows,
-            "labelled": labelled,
-        }
+        labels = encode_labels(site.labels or [], model.learner.classes or [], domain="DATA")
+        done = fit_labelled(
+            logits,
+            labels.numpy(),
+            metric=model.learner.metric,
+            usual=model.knowledge.temperature,
+            current=model.applied,
+        )
         # The same rows again, perhaps after a kill: what `undo` returns to must stay.
-        again = model.calibration is not None and fitted.items() <= model.calibration.items()
-        if done.changes and not again:
-            model.note_calibrated(fitted, done.kind)
+        if done.changes and done.calibration != model.applied:
+            model.note_calibrated(done)
             model.save()
         return done, model
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import getpass
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -47,25 +47,15 @@ class LogEntry:
 
     def without(self, site: str, mark: str) -> LogEntry:
         """The entry without what it says about a site; `mark` stands for the name."""
-        own = self.site == site
 
         def rest(scores: Mapping[str, float]) -> dict[str, float]:
             return {name: value for name, value in scores.items() if name != site}
 
-        return LogEntry(
-            action=self.action,
-            site=f"{FORGOTTEN} {mark}" if own else self.site,
-            rows=None if own else self.rows,
-            settings={} if own else self.settings,
-            scores={} if own else self.scores,
-            before=rest(self.before),
-            after=rest(self.after),
-            metric=self.metric,
-            note="" if site in self.note else self.note,
-            when=self.when,
-            by=self.by,
-            versions=self.versions,
-        )
+        note = "" if site in self.note else self.note
+        entry = replace(self, before=rest(self.before), after=rest(self.after), note=note)
+        if self.site != site:
+            return entry
+        return replace(entry, site=f"{FORGOTTEN} {mark}", rows=None, settings={}, scores={})
 
 
 FORM = {

@@ -39,6 +39,7 @@ from ..learner.loading import from_state_dict
 from ..observer import Observer
 from ..tasks.calibration import Calibration, probabilities
 from ..training.checkpoints import Checkpoints
+from .calibrate import Calibrated
 from .estimate import AccuracyEstimate, NoEstimate
 from .familiarity import moments, past_rows
 from .gate import Agreement, Gate, agreement, is_unclear, quick_agreement
@@ -209,18 +210,25 @@ class Model:
             )
         )
 
-    def note_calibrated(self, fitted: Mapping[str, Any], kind: str) -> None:
+    def note_calibrated(self, done: Calibrated) -> None:
         """Use a calibration from now on, and add it to the log."""
         when = datetime.now(UTC).isoformat(timespec="seconds")
-        self.calibration = {**fitted, "when": when}
-        offsets = ", ".join(f"{value:.3g}" for value in fitted["offsets"])
+        temperature, offsets = done.calibration.temperature, list(done.calibration.offsets)
+        self.calibration = {
+            "temperature": temperature,
+            "offsets": offsets,
+            "rows": done.rows,
+            "labelled": True,
+            "when": when,
+        }
+        shown = ", ".join(f"{value:.3g}" for value in offsets)
         self.log.append(
             LogEntry(
                 action="calibrated",
-                rows=fitted["rows"],
-                settings={"temperature": f"{fitted['temperature']:.4g}", "offsets": offsets},
+                rows=done.rows,
+                settings={"temperature": f"{temperature:.4g}", "offsets": shown},
                 metric=self.learner.metric,
-                note=kind,
+                note=done.kind,
                 when=when,
             )
         )
@@ -326,20 +334,6 @@ class Model:
             marked = self.learner.preprocessing.unknown(site.inputs)
             unknown = float(np.mean([text != "" for text in marked]))
         return profile(self.inputs(site), missing, unknown)
-
-    def class_shares(self) -> np.ndarray:
-        """The share of each class in all learned sites together."""
-        classes = [str(label) for label in self.learner.classes or []]
-        counts = [
-            sum(facts["classes"].get(label, 0) for facts in self.sites.values())
-            for label in classes
-        ]
-        if not sum(counts):
-            raise FarshoreError(
-                f"{self.folder} has no record of the classes of its sites: give labelled rows"
-            )
-        shares: np.ndarray = np.array(counts) / sum(counts)
-        return shares
 
     @property
     def promised(self) -> float | None:

@@ -82,15 +82,12 @@ def read_sites(benchmark: str, options: Mapping[str, object], seed: int = 0) -> 
     domains = {domain.name: domain for domain in (*second.sources, *first.sources)}
     preprocessing = first.preprocessing
     chosen = {name: _sample(domains[name], seed) for name in names}
-    inputs = {name: _numbers_of(domains[name], chosen[name]) for name in names}
+    inputs = {name: as_numbers(np.asarray(domains[name].inputs)[chosen[name]]) for name in names}
     labels = {name: domains[name].labels.numpy()[chosen[name]] for name in names}
     width = next(iter(inputs.values())).shape[1]
-    named = isinstance(preprocessing, TablePreprocessing) and len(preprocessing.features) == width
-    columns = (
-        preprocessing.features
-        if named and isinstance(preprocessing, TablePreprocessing)
-        else [f"input {number + 1}" for number in range(width)]
-    )
+    columns = preprocessing.features if isinstance(preprocessing, TablePreprocessing) else []
+    if len(columns) != width:
+        columns = [f"input {number + 1}" for number in range(width)]
     counts = {name: len(domains[name]) for name in names}
     return SiteRows(inputs, labels, counts, columns)
 
@@ -103,11 +100,6 @@ def _sample(domain: Domain, seed: int) -> np.ndarray:
     draws = np.random.default_rng(derive(seed, "audit", domain.name))
     chosen: np.ndarray = np.sort(draws.choice(count, MOST_ROWS, replace=False))
     return chosen
-
-
-def _numbers_of(domain: Domain, chosen: np.ndarray) -> np.ndarray:
-    """Rows of a domain as vectors."""
-    return as_numbers(np.asarray(domain.inputs)[chosen])
 
 
 def as_numbers(inputs: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from scipy import stats
@@ -75,12 +75,7 @@ class SiteProfile:
 
     def plain(self) -> dict[str, float]:
         """The numbers by name."""
-        return {
-            "rows": float(self.rows),
-            "missing": self.missing,
-            "unknown": self.unknown,
-            "varying": self.varying,
-        }
+        return asdict(self) | {"rows": float(self.rows)}
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..tasks.metrics import BALANCED, METRICS
 from .calibrate import LEVEL, Calibrated
 from .estimate import AccuracyEstimate, NoEstimate
 from .verdict import Range, SiteVerdict
@@ -70,33 +71,44 @@ def estimate_lines(estimate: AccuracyEstimate | NoEstimate) -> list[str]:
     ]
 
 
-def calibration_lines(done: Calibrated, classes: list[str]) -> list[str]:
+def calibration_lines(done: Calibrated, metric: str, classes: list[str]) -> list[str]:
     """What a calibration changed, and what it is worth."""
-    lines = []
-    if done.priors is not None:
-        shares = ", ".join(
-            f"{label} {100 * share:.1f}%" for label, share in zip(classes, done.priors, strict=True)
-        )
-        lines.append(f"estimated shares of the classes: {shares} (p {done.p_value:.2g})")
-    if done.before is not None and done.after is not None:
+    before, after = done.before, done.after
+    lines = [
+        "on rows that were left out of the fit:",
+        f"log loss: {before.score('log_loss'):.3f} before, {after.score('log_loss'):.3f} after",
+    ]
+    for name in dict.fromkeys(["accuracy", metric, BALANCED]):
+        shown = METRICS[name]
+        was, now = (shown.text(each.score(name)) for each in (before, after))
+        lines.append(f"{shown.label}: {was}% before, {now}% after")
+    lines[2] += (
+        f" ({100 * LEVEL:.0f}% interval of the change: {100 * done.low:+.1f} to "
+        f"{100 * done.high:+.1f} points)"
+    )
+    lines += [
+        f"recall of {classes[number]}: {100 * recall:.1f}% before, "
+        f"{100 * after.recalls[number]:.1f}% after ({done.counts[number]} rows)"
+        for number, recall in before.recalls.items()
+    ]
+    if done.refused is not None:
+        kind, scores = done.refused
+        shown = METRICS[metric]
         lines.append(
-            f"log loss on rows that were left out: {done.before:.3f} before, {done.after:.3f} after"
-        )
-    if done.change is not None and done.low is not None and done.high is not None:
-        lines.append(
-            f"accuracy: {100 * done.change:+.1f} points, {100 * LEVEL:.0f}% interval "
-            f"{100 * done.low:+.1f} to {100 * done.high:+.1f}"
+            f"refused: {kind}, which would lower the {shown.label} from "
+            f"{shown.text(before.score(metric))}% to {shown.text(scores.score(metric))}%; give "
+            "more labelled rows, or let the model learn the site by `farshore learn`"
         )
     if not done.changes:
         return [*lines, "nothing was changed: these rows give no reason to change anything"]
     fitted = done.calibration
-    values = f"temperature {fitted.temperature:.2f}"
+    fit_text = f"temperature {fitted.temperature:.2f}"
     if done.kind != "temperature" and fitted.threshold is not None:
-        values += f", threshold of {classes[1]} {fitted.threshold:.2f}"
+        fit_text += f", threshold of {classes[1]} {fitted.threshold:.2f}"
     elif done.kind != "temperature":
         offsets = zip(classes, fitted.offsets, strict=True)
-        values += ", offsets " + ", ".join(f"{label} {value:+.2f}" for label, value in offsets)
-    return [f"calibrated with {done.rows} rows: {values}", *lines]
+        fit_text += ", offsets " + ", ".join(f"{label} {value:+.2f}" for label, value in offsets)
+    return [f"calibrated with {done.rows} rows: {fit_text}", *lines]
 
 
 def _known(known: Range) -> str:

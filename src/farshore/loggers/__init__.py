@@ -6,6 +6,7 @@ On the command line: `--log tensorboard`. Each of them but CSV needs a package, 
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ EXPORTS = {
     "Wandb": "wandb",
 }
 # What `--log` calls them, and the package that each needs.
+CLASSES = {"csv": "CSV", "tensorboard": "TensorBoard", "wandb": "Wandb", "mlflow": "MLflow"}
 PACKAGES = {"csv": "", "tensorboard": "tensorboard", "wandb": "wandb", "mlflow": "mlflow"}
 
 __all__ = ["PACKAGES", "check_logger", "make_logger", *EXPORTS]
@@ -48,21 +50,8 @@ def check_logger(name: str) -> None:
 def logger_class(name: str) -> type[Logger]:
     """The logger of this name."""
     check_logger(name)
-    if name == "csv":
-        from .csv_file import CSV
-
-        return CSV
-    if name == "tensorboard":
-        from .tensorboard import TensorBoard
-
-        return TensorBoard
-    if name == "wandb":
-        from .wandb import Wandb
-
-        return Wandb
-    from .mlflow import MLflow
-
-    return MLflow
+    kind: type[Logger] = getattr(sys.modules[__name__], CLASSES[name])
+    return kind
 
 
 def make_logger(name: str, folder: str | Path, run: str) -> Logger:

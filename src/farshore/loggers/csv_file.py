@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from pathlib import Path
 from typing import IO
 
-from .logger import EVERY, Logger
+from .logger import Logger
 
 
 class CSV(Logger):
@@ -15,11 +14,9 @@ class CSV(Logger):
 
     name = "csv"
 
-    def __init__(
-        self, folder: str | Path = "logs", run: str = "run", *, every: int = EVERY
-    ) -> None:
-        super().__init__(folder, run, every=every)
-        self.path = self.folder / f"{run}.csv"
+    def open(self) -> None:
+        """Name the file, which the first number creates."""
+        self.path = self.folder / f"{self.run}.csv"
         self._file: IO[str] | None = None
 
     def write(self, values: Mapping[str, float]) -> None:

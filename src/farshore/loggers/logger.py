@@ -39,6 +39,10 @@ class Logger(Observer):
         self.run = run
         self.every = every
         self.count = 0
+        self.open()
+
+    def open(self) -> None:
+        """Open the log, when the logger is made."""
 
     @classmethod
     def prepare(cls, folder: Path) -> None:

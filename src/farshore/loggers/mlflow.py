@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import needs
-from .logger import EVERY, Logger
+from .logger import Logger
 
 EXPERIMENT = "farshore"
 # MLflow refuses other characters in names; names of domains contain anything.
@@ -26,13 +26,11 @@ class MLflow(Logger):
 
     name = "mlflow"
 
-    def __init__(
-        self, folder: str | Path = "logs", run: str = "run", *, every: int = EVERY
-    ) -> None:
-        super().__init__(folder, run, every=every)
+    def open(self) -> None:
+        """Start the run."""
         self._client = _client(self.folder)
         experiment = _experiment(self._client, self.folder)
-        self._id = self._client.create_run(experiment, run_name=run).info.run_id
+        self._id = self._client.create_run(experiment, run_name=self.run).info.run_id
 
     @classmethod
     def prepare(cls, folder: Path) -> None:

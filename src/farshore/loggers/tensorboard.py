@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from ..errors import needs
-from .logger import EVERY, Logger
+from .logger import Logger
 
 
 class TensorBoard(Logger):
@@ -14,15 +13,13 @@ class TensorBoard(Logger):
 
     name = "tensorboard"
 
-    def __init__(
-        self, folder: str | Path = "logs", run: str = "run", *, every: int = EVERY
-    ) -> None:
-        super().__init__(folder, run, every=every)
+    def open(self) -> None:
+        """Open the events."""
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             raise needs("tensorboard", "the TensorBoard logger needs tensorboard") from None
-        self._writer = SummaryWriter(str(self.folder / run))
+        self._writer = SummaryWriter(str(self.folder / self.run))
 
     def write(self, values: Mapping[str, float]) -> None:
         """Write the numbers as scalars."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from ..errors import needs
-from .logger import EVERY, Logger
+from .logger import Logger
 
 PROJECT = "farshore"
 
@@ -22,10 +21,8 @@ class Wandb(Logger):
 
     name = "wandb"
 
-    def __init__(
-        self, folder: str | Path = "logs", run: str = "run", *, every: int = EVERY
-    ) -> None:
-        super().__init__(folder, run, every=every)
+    def open(self) -> None:
+        """Start the run."""
         try:
             import wandb
         except ImportError:
@@ -35,7 +32,7 @@ class Wandb(Logger):
         mode: Any = os.environ.get("WANDB_MODE", usual)
         self._run: Any = wandb.init(
             project=os.environ.get("WANDB_PROJECT", PROJECT),
-            name=run,
+            name=self.run,
             dir=str(self.folder),
             mode=mode,
             reinit="create_new",

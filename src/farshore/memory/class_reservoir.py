@@ -67,13 +67,8 @@ class ClassReservoirMemory(ReservoirMemory):
         uniform = torch.rand(len(labels), generator=generator, device=device, dtype=torch.float64)
         drawn = (uniform * (number + 1)).long()
         slot = torch.where(number < self.quota[labels], number, drawn)
-        cell = labels * self.slots + slot
-        overtaken = torch.triu(cell[:, None] == cell[None, :], diagonal=1).any(dim=1)
-        cell = torch.where((slot < self.quota[labels]) & ~overtaken, cell, self._slots)
-        for key, field in rows.items():
-            self.rows[key].index_copy_(0, cell, field.detach())
+        self._store(rows, labels * self.slots + slot, slot < self.quota[labels])
         self.offered += members.sum(dim=0)
-        self.count += len(labels)
 
     def draw(self, rows: int, generator: torch.Generator, *, domains: int | None = None) -> Draw:
         """Draw the same number of rows per class, as far as each class has enough.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ..base.forms import FormError, check_keys, is_count
 from ..data.batch import Draw
@@ -63,11 +64,15 @@ class ReservoirMemory(Memory):
         uniform = torch.rand(count, generator=generator, device=device, dtype=torch.float64)
         drawn = (uniform * (number + 1)).long()
         slot = torch.where(number < slots, number, drawn)
+        self._store(rows, slot, slot < slots)
+
+    def _store(self, rows: Fields, slot: Tensor, fits: Tensor) -> None:
+        """Write the rows that fit to their slots; those overtaken by later ones are dropped."""
         overtaken = torch.triu(slot[:, None] == slot[None, :], diagonal=1).any(dim=1)
-        slot = torch.where((slot < slots) & ~overtaken, slot, slots)
+        slot = torch.where(fits & ~overtaken, slot, self._slots)
         for key, field in rows.items():
             self.rows[key].index_copy_(0, slot, field.detach())
-        self.count += count
+        self.count += len(slot)
 
     def draw(self, rows: int, generator: torch.Generator, *, domains: int | None = None) -> Draw:
         """Draw rows of the sample: distinct if it has enough, otherwise with replacement."""

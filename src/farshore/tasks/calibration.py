@@ -3,8 +3,6 @@
 - Temperature scaling (Guo et al., "On Calibration of Modern Neural Networks", ICML 2017):
   p = softmax(z / T), with the T that has the least log loss.
 - Offsets: p = softmax(z / T + b). With two classes, b moves the threshold of the decision.
-- Class priors by EM (Saerens et al., "Adjusting the Outputs of a Classifier to New a Priori
-  Probabilities", Neural Computation 2002), from probabilities alone.
 - ATC (Garg et al., "Leveraging Unlabeled Data to Predict Out-of-Distribution Performance", ICLR
   2022): the share of rows whose confidence is above a threshold, which is set such that on labelled
   rows this share is the accuracy.
@@ -16,15 +14,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import optimize, special
 
 # A temperature outside this range would make all rows certain, or none.
 TEMPERATURES = (0.05, 20.0)
-# Steps of the EM algorithm, which stops earlier when nothing moves any more.
-EM_STEPS = 1000
-EM_TOLERANCE = 1e-10
-# A class that a site seems to lack keeps this prior: its rows must stay possible.
-LEAST_PRIOR = 1e-6
 
 
 @dataclass(frozen=True)
@@ -123,38 +116,6 @@ def fit_offsets(
     best = optimize.minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds)
     offsets = best.x[1:] - best.x[1:].mean()
     return Calibration(float(math.exp(best.x[0])), tuple(float(value) for value in offsets))
-
-
-@dataclass(frozen=True)
-class SitePriors:
-    """Class priors at a new site, and how surprising they are if nothing has changed."""
-
-    shares: np.ndarray
-    p_value: float
-    steps: int
-
-
-def em_priors(given: np.ndarray, known: np.ndarray) -> SitePriors:
-    """The class priors of unlabelled rows.
-
-    given: p(class | row) under the priors `known`. Each step takes the mean of the probabilities
-    under the current priors. The likelihood ratio 2 Σ log Σ_c p(c | x) new_c / known_c has, if the
-    priors are still `known`, a chi-squared distribution with classes - 1 degrees of freedom.
-    """
-    known = np.clip(np.asarray(known, dtype=float), LEAST_PRIOR, None)
-    known = known / known.sum()
-    current, steps = known.copy(), 0
-    for step in range(EM_STEPS):
-        weighted = given * (current / known)
-        new = (weighted / weighted.sum(axis=1, keepdims=True)).mean(axis=0)
-        new = np.clip(new, LEAST_PRIOR, None)
-        new, moved = new / new.sum(), float(np.abs(new / new.sum() - current).max())
-        current, steps = new, step + 1
-        if moved < EM_TOLERANCE:
-            break
-    gained = 2 * float(np.log((given * (current / known)).sum(axis=1)).sum())
-    p_value = float(stats.chi2.sf(max(0.0, gained), len(known) - 1))
-    return SitePriors(current, p_value, steps)
 
 
 def atc_threshold(confidence: np.ndarray, correct: np.ndarray) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..base.forms import FormError, Like, check_form, check_keys
+from ..base.forms import FormError, Like, check_form, check_keys, like_all
 from ..networks.network import Network
 from ..settings import RunSettings
 from .execution.execution import match_layout
@@ -134,11 +134,7 @@ class WeightAverage:
         if float(state["steps"]) < 0:
             raise FormError("average.steps is not a number of steps")
         for part, own in (("mean", self._parameters()), ("raw", self._values())):
-            form = {
-                name: Like(tuple(value.shape), value.dtype, finite=value.is_floating_point())
-                for name, value in own.items()
-            }
-            check_form(state[part], form if state[part] else {}, f"average.{part}")
+            check_form(state[part], like_all(own) if state[part] else {}, f"average.{part}")
         if state["mean"] and state["raw"]:
             raise FormError("average has both a mean and raw weights")
         if inside_domain and not state["mean"]:

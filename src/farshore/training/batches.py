@@ -8,48 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from ..base.randomness import Generators
 from ..data.batch import Batch
 from ..data.domain import Rows
-from ..memory.memory import Fields, Memory
+from ..memory.memory import Fields
 from ..methods.method import Method
 from ..networks.network import EVALUATION_ROWS
 from ..settings import RunSettings
-from ..system import Setup
+
+if TYPE_CHECKING:
+    from .trainer import Trainer
 
 ALL_SOURCES = "all sources"
-
-
-class Batches(Protocol):
-    """A source of batches, from which `Trainer` draws its steps."""
-
-    name: str
-
-    @property
-    def parts(self) -> Sequence[Rows]:
-        """The rows that batches are drawn from."""
-
-    def draw(self) -> Batch:
-        """The rows of one step."""
-
-    def observe(self, batch: Batch) -> None:
-        """Called after the step with this batch."""
-
-
-class Owner(Protocol):
-    """What a source of batches takes from its trainer."""
-
-    run: RunSettings
-    setup: Setup
-    method: Method
-    memory: Memory | None
-    generators: Generators
-    device: torch.device
 
 
 class Rehearsal:
@@ -58,7 +32,7 @@ class Rehearsal:
     It also gives a memory the domain's rows in the form in which they are kept.
     """
 
-    def __init__(self, trainer: Owner, name: str, rows: Rows) -> None:
+    def __init__(self, trainer: Trainer, name: str, rows: Rows) -> None:
         self.name, self.rows = name, rows
         self.method, self.memory = trainer.method, trainer.memory
         self.generators, self.device = trainer.generators, trainer.device
@@ -151,7 +125,7 @@ class AllSources:
 
     name = ALL_SOURCES
 
-    def __init__(self, trainer: Owner, sources: Sequence[Rows]) -> None:
+    def __init__(self, trainer: Trainer, sources: Sequence[Rows]) -> None:
         self.parts: Sequence[Rows] = sources
         self.size = trainer.method.settings.batch_size
         self.generator, self.device = trainer.generators.data, trainer.device

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import Tensor
@@ -20,22 +20,12 @@ from torch.optim import Optimizer
 from ..base.state import MANIFEST, load_state, remove_state, save_state
 from ..data.domain import Domain
 from ..errors import FarshoreError, StateError
-from ..observer import Observer
+
+if TYPE_CHECKING:
+    from .trainer import Trainer
 
 EVERY = 100
 CHECKSUM_ROWS = 4096
-
-
-class Snapshots(Protocol):
-    """The part of a trainer that a checkpoint needs."""
-
-    observer: Observer
-
-    def state_dict(self, *, inside_domain: bool = False) -> dict[str, Any]:
-        """Take a snapshot."""
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a snapshot."""
 
 
 class Checkpoints:
@@ -52,7 +42,7 @@ class Checkpoints:
         self.base = base
         self.every = every
 
-    def of(self, trainer: Snapshots, domain: Domain, steps: int) -> DomainCheckpoint:
+    def of(self, trainer: Trainer, domain: Domain, steps: int) -> DomainCheckpoint:
         """The checkpoint of this domain's training."""
         key = {"domain": domain.name, "number of steps": steps, "data": domain_checksum(domain)}
         return DomainCheckpoint(self, trainer, key)
@@ -94,7 +84,7 @@ class DomainCheckpoint:
     """The checkpoint of the domain being learned. It continues only with the same `key`."""
 
     checkpoints: Checkpoints
-    trainer: Snapshots
+    trainer: Trainer
     key: dict[str, Any]
 
     def restore(self) -> int:

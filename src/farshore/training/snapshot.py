@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from ..base.forms import NAMES, FormError, Like, MapOf, check_form, check_keys, is_count
-from ..base.randomness import Generators
+from ..base.forms import NAMES, FormError, MapOf, check_form, check_keys, is_count, like_all
 from ..memory.memory import KeptForm, Memory
 from ..methods.method import Method, unknown_parts
 from ..methods.optimization import check_optimizers
-from ..system import Setup
-from .averaging import WeightAverage
 from .checkpoints import load_optimizers
+
+if TYPE_CHECKING:
+    from .trainer import Trainer
 
 PARTS = dict.fromkeys(
     ("steps_done", "domains", "network", "optimizers", "memory", "method", "generators")
@@ -24,19 +24,7 @@ PARTS = dict.fromkeys(
 FROM_TRAINER = ("settings", "domains", "network", "memory", "generator", "opts")
 
 
-class Trained(Protocol):
-    """The parts of a trainer that a snapshot contains, and those that it must fit."""
-
-    setup: Setup
-    device: torch.device
-    method: Method
-    memory: Memory | None
-    average: WeightAverage | None
-    generators: Generators
-    steps_done: int
-
-
-def take_snapshot(trainer: Trained, *, inside_domain: bool) -> dict[str, Any]:
+def take_snapshot(trainer: Trainer, *, inside_domain: bool) -> dict[str, Any]:
     """The state of a trainer.
 
     inside_domain: include what the method keeps only within a domain.
@@ -58,7 +46,7 @@ def take_snapshot(trainer: Trained, *, inside_domain: bool) -> dict[str, Any]:
     return state
 
 
-def restore_snapshot(trainer: Trained, state: Mapping[str, Any]) -> None:
+def restore_snapshot(trainer: Trainer, state: Mapping[str, Any]) -> None:
     """Restore a snapshot, after a check of every part of it."""
     method = trainer.method
     _check(trainer, state)
@@ -76,7 +64,7 @@ def restore_snapshot(trainer: Trained, state: Mapping[str, Any]) -> None:
     trainer.generators.load_state_dict(state["generators"])
 
 
-def _check(trainer: Trained, state: Mapping[str, Any]) -> None:
+def _check(trainer: Trainer, state: Mapping[str, Any]) -> None:
     """Raise a FormError unless every part of a snapshot fits what it belongs to."""
     method, network = trainer.method, trainer.method.network
     optional = {"average": trainer.average is not None, "within": "within" in state}
@@ -87,11 +75,7 @@ def _check(trainer: Trained, state: Mapping[str, Any]) -> None:
     if not is_count(state["steps_done"]):
         raise FormError("steps_done is not a number of steps")
     check_form(state["domains"], NAMES, "domains")
-    weights = {
-        name: Like(tuple(value.shape), value.dtype, finite=value.is_floating_point())
-        for name, value in network.state_dict().items()
-    }
-    check_form(state["network"], weights, "network")
+    check_form(state["network"], like_all(network.state_dict()), "network")
     check_optimizers(method.opts, state["optimizers"])
     if trainer.memory is not None:
         _check_memory(trainer, trainer.memory, state)
@@ -102,7 +86,7 @@ def _check(trainer: Trained, state: Mapping[str, Any]) -> None:
     _check_within(method, state.get("within", {}))
 
 
-def _check_memory(trainer: Trained, memory: Memory, state: Mapping[str, Any]) -> None:
+def _check_memory(trainer: Trainer, memory: Memory, state: Mapping[str, Any]) -> None:
     """Raise a FormError unless the memory has rows of this network and of the learned domains."""
     method, setup = trainer.method, trainer.setup
     widths = {"features": method.network.feature_dim, "logits": setup.classes}

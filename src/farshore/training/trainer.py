@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -31,8 +31,8 @@ from ..networks.network import EVALUATION_ROWS
 from ..system import Setup, System, Usage, widened
 from .augmentation import Augmentation
 from .averaging import WeightAverage
-from .batches import ALL_SOURCES, AllSources, Batches, Rehearsal
-from .checkpoints import Checkpoints
+from .batches import ALL_SOURCES, AllSources, Rehearsal
+from .checkpoints import Checkpoints, DomainCheckpoint
 from .execution.cuda_graphs import steps_of
 from .execution.execution import arithmetic, choose_way, laid_out
 from .execution.extractor import StepChanges, evaluation, extraction
@@ -143,9 +143,9 @@ class Trainer(System):
 
     def _train(
         self,
-        batches: Batches,
+        batches: Rehearsal | AllSources,
         steps: int,
-        resume: ResumableDomain | None = None,
+        resume: DomainCheckpoint | None = None,
         close: Callable[[], None] = lambda: None,
     ) -> None:
         """Carry out the steps, then close the domain."""
@@ -199,7 +199,7 @@ class Trainer(System):
             return advice
         return f"set micro_batch={smaller} (the same gradient, with less memory); else {advice}"
 
-    def step(self, batches: Batches) -> Terms:
+    def step(self, batches: Rehearsal | AllSources) -> Terms:
         """The work of a step on the device: draw, update, observe. It reads no value back."""
         batch = batches.draw()
         terms = self.method.update(batch)
@@ -209,7 +209,7 @@ class Trainer(System):
             self.average.update()
         return terms
 
-    def _estimate_batchnorm(self, batches: Batches) -> None:
+    def _estimate_batchnorm(self, batches: Rehearsal | AllSources) -> None:
         """Estimate the BatchNorm statistics of averaged weights, from batches as in the steps.
 
         No later draw changes by it.
@@ -426,16 +426,6 @@ class Trainer(System):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore a snapshot, after a check of every part of it."""
         restore_snapshot(self, state)
-
-
-class ResumableDomain(Protocol):
-    """The checkpoint of the domain being learned."""
-
-    def restore(self) -> int:
-        """Restore the last checkpoint. Returns the number of steps already done."""
-
-    def reached(self, step: int) -> None:
-        """Write a checkpoint if one is due after this many steps."""
 
 
 def _resized(node: Any, sizes: Mapping[tuple[int, ...], torch.Size]) -> Any:

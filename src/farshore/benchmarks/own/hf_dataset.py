@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 from pydantic import Field
 
-from ...data.images.hf_columns import as_frame, image_column, load_hf_dataset
+from ...data.images.hf_columns import as_frame, image_bytes, image_column, load_hf_dataset
 from ...data.images.image_folder import ImageSource
 from ...errors import FarshoreError
 from ..options import BenchmarkOptions
@@ -76,10 +76,10 @@ def _listed(
     path: str, subset: str | None, split: str, image: str | None
 ) -> tuple[pd.DataFrame, tuple[bytes, ...], str, str]:
     """The other columns as a frame, the images as bytes, their column, and a checksum of all."""
-    dataset: Any = load_hf_dataset(path, subset, split)
+    dataset = load_hf_dataset(path, subset, split)
     column = image_column(dataset, image)
     frame = as_frame(dataset, column)
-    images = tuple(dataset.image_bytes(column))
+    images = tuple(image_bytes(dataset, column))
     digest = hashlib.sha256(frame.to_csv(index=False).encode())
     for each in images:
         digest.update(hashlib.sha256(each).digest())

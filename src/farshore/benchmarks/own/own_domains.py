@@ -146,9 +146,11 @@ def _select_target(rows: OwnRows, target: str | None) -> tuple[np.ndarray, str]:
             f"--target {target!r} is not allowed with --domain auto: write `last` for the last "
             "fifth of the rows, or COLUMN=VALUE"
         )
-    values = facts["domain"] if column == "domain" and "domain" in facts else rows.column(column)
-    if values is None:
-        raise unknown("column in --target", column, rows.column_names())
+    inputs = rows.table if isinstance(rows, TableRows) else pd.DataFrame()
+    named = facts[["domain"]] if "domain" in facts else pd.DataFrame()
+    if column not in (known := [*named.columns, *inputs.columns]):
+        raise unknown("column in --target", column, known)
+    values = named[column] if column in named else inputs[column]
     if is_number(value) and pd.api.types.is_numeric_dtype(values):
         in_target = as_numbers(values) == float(value)
     else:
@@ -157,8 +159,8 @@ def _select_target(rows: OwnRows, target: str | None) -> tuple[np.ndarray, str]:
         raise FarshoreError(
             f"--target {target}: no row has {value!r} in column {column!r}: check the value"
         )
-    if rows.column(column) is not None:
+    if isinstance(rows, TableRows) and column in inputs:
         # It is constant in the target, so as an input it would identify the target.
-        rows.remove(column)
+        rows.table = inputs.drop(columns=column)
         rows.notes.append(f"column {column!r} selects the target rows: it is not an input")
     return in_target, target

@@ -67,18 +67,6 @@ class OwnRows(ABC):
     def rearrange(self, order: np.ndarray) -> None:
         """Bring all rows into another order."""
 
-    def column_names(self) -> list[str]:
-        """Return the columns by which a target can be chosen."""
-        return ["domain"] if "domain" in self.facts else []
-
-    def column(self, name: str) -> pd.Series | None:
-        """Return a column of the inputs; None if there is none of this name."""
-        return None
-
-    def remove(self, column: str) -> None:
-        """Stop using a column as an input."""
-        raise KeyError(column)
-
 
 @dataclass
 class TableRows(OwnRows):
@@ -133,18 +121,6 @@ class TableRows(OwnRows):
     def rearrange(self, order: np.ndarray) -> None:
         """Bring all rows into another order."""
         self.facts, self.table = self.facts.iloc[order], self.table.iloc[order]
-
-    def column_names(self) -> list[str]:
-        """Return the columns by which a target can be chosen."""
-        return [*super().column_names(), *self.table.columns]
-
-    def column(self, name: str) -> pd.Series | None:
-        """Return a column of the inputs; None if there is none of this name."""
-        return self.table.get(name)
-
-    def remove(self, column: str) -> None:
-        """Stop using a column as an input."""
-        self.table = self.table.drop(columns=column)
 
 
 @dataclass

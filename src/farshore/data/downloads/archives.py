@@ -6,6 +6,7 @@ import gzip
 import stat
 import tarfile
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -33,16 +34,20 @@ def unpack(archive: Path, folder: Path, *, limit: int) -> list[Path]:
 
     Only plain files inside the folder are written, at most `limit` bytes in total.
     """
+    written = []
     try:
-        if zipfile.is_zipfile(archive):
-            return _unpack_zip(archive, folder, limit)
-        return _unpack_tar(archive, folder, limit)
+        members = _in_zip(archive) if zipfile.is_zipfile(archive) else _in_tar(archive)
+        for name, data in members:
+            path = _inside(archive, folder, name)
+            limit = _write(data, path, limit, archive)
+            written.append(path)
     except (zipfile.BadZipFile, tarfile.TarError, EOFError) as error:
         raise FarshoreError(f"{archive} is damaged: {error}") from None
+    return written
 
 
-def _unpack_zip(archive: Path, folder: Path, limit: int) -> list[Path]:
-    written: list[Path] = []
+def _in_zip(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    """The name and the contents of every file in a .zip."""
     with zipfile.ZipFile(archive) as file:
         for member in file.infolist():
             if member.is_dir():
@@ -52,15 +57,11 @@ def _unpack_zip(archive: Path, folder: Path, limit: int) -> list[Path]:
                     f"{archive} contains a link ({member.filename!r}): such archives are refused"
                 )
             with file.open(member) as data:
-                path, limit = _write(
-                    data, _inside(archive, folder, member.filename), limit, archive
-                )
-            written.append(path)
-    return written
+                yield member.filename, data
 
 
-def _unpack_tar(archive: Path, folder: Path, limit: int) -> list[Path]:
-    written: list[Path] = []
+def _in_tar(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    """The name and the contents of every file in a .tar(.gz)."""
     with tarfile.open(archive) as file:
         for member in file:
             if member.isdir():
@@ -71,9 +72,7 @@ def _unpack_tar(archive: Path, folder: Path, limit: int) -> list[Path]:
                     f"{archive} contains a link or device ({member.name!r}): such archives are "
                     "refused"
                 )
-            path, limit = _write(data, _inside(archive, folder, member.name), limit, archive)
-            written.append(path)
-    return written
+            yield member.name, data
 
 
 def _inside(archive: Path, folder: Path, name: str) -> Path:
@@ -85,8 +84,11 @@ def _inside(archive: Path, folder: Path, name: str) -> Path:
     return folder / Path(*relative.parts)
 
 
-def _write(data: IO[bytes], path: Path, bytes_left: int, archive: Path) -> tuple[Path, int]:
-    """Copy in chunks and count the actual bytes, because the sizes in an archive may be false."""
+def _write(data: IO[bytes], path: Path, bytes_left: int, archive: Path) -> int:
+    """Copy in chunks and count the actual bytes, because the sizes in an archive may be false.
+
+    Returns how many bytes may still be written.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "wb") as file:
         while chunk := data.read(CHUNK):
@@ -96,4 +98,4 @@ def _write(data: IO[bytes], path: Path, bytes_left: int, archive: Path) -> tuple
                     f"{archive} unpacks to more bytes than expected: it is not the official file"
                 )
             file.write(chunk)
-    return path, bytes_left
+    return bytes_left

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,25 +15,14 @@ from .image_folder import ImagePreprocessing, read_images
 LABELS = ("label", "labels", "class", "target")
 
 
-@dataclass(frozen=True)
-class HFRows:
-    """A `datasets.Dataset`, whose images are read without decoding them twice."""
+def image_bytes(dataset: Any, column: str) -> Iterator[bytes]:
+    """The encoded images of a column, which are not decoded here."""
+    import datasets
 
-    dataset: Any
-
-    @property
-    def features(self) -> dict[str, Any]:
-        """The type of each column."""
-        return dict(self.dataset.features)
-
-    def image_bytes(self, column: str) -> Iterator[bytes]:
-        """The encoded images of a column."""
-        import datasets
-
-        for row in self.dataset.cast_column(column, datasets.Image(decode=False)):
-            stored = row[column]
-            contents = stored["bytes"]
-            yield contents if contents is not None else Path(stored["path"]).read_bytes()
+    for row in dataset.cast_column(column, datasets.Image(decode=False)):
+        stored = row[column]
+        contents = stored["bytes"]
+        yield contents if contents is not None else Path(stored["path"]).read_bytes()
 
 
 def is_hf_dataset(value: Any) -> bool:
@@ -43,8 +31,8 @@ def is_hf_dataset(value: Any) -> bool:
     return kind.__name__ == "Dataset" and kind.__module__.partition(".")[0] == "datasets"
 
 
-def load_hf_dataset(path: str, subset: str | None, split: str) -> HFRows:
-    """Load a data set from the disk, the library's cache, or the hub."""
+def load_hf_dataset(path: str, subset: str | None, split: str) -> Any:
+    """Load a `datasets.Dataset` from the disk, the library's cache, or the hub."""
     try:
         import datasets
     except ImportError:
@@ -65,12 +53,12 @@ def load_hf_dataset(path: str, subset: str | None, split: str) -> HFRows:
         if split not in loaded:
             raise unknown(f"split of {path}", split, list(loaded))
         loaded = loaded[split]
-    return HFRows(loaded)
+    return loaded
 
 
-def image_column(rows: HFRows, name: str | None) -> str:
+def image_column(dataset: Any, name: str | None) -> str:
     """The column of images: the named one, or the only one."""
-    images = [column for column, kind in rows.features.items() if type(kind).__name__ == "Image"]
+    images = _columns_of(dataset, "Image")
     if name is not None:
         if name not in images:
             raise unknown("column of images", name, images)
@@ -84,13 +72,17 @@ def image_column(rows: HFRows, name: str | None) -> str:
     return images[0]
 
 
-def as_frame(rows: HFRows, image: str | None) -> pd.DataFrame:
+def _columns_of(dataset: Any, kind: str) -> list[str]:
+    """The columns with features of this class."""
+    return [name for name, feature in dataset.features.items() if type(feature).__name__ == kind]
+
+
+def as_frame(dataset: Any, image: str | None) -> pd.DataFrame:
     """All columns but the images, if there are any; class numbers become names."""
-    dataset = rows.dataset.remove_columns(image) if image is not None else rows.dataset
+    if image is not None:
+        dataset = dataset.remove_columns(image)
     columns = {}
-    for column, kind in rows.features.items():
-        if column == image:
-            continue
+    for column, kind in dataset.features.items():
         values = dataset[column]
         if type(kind).__name__ == "ClassLabel":
             values = [kind.int2str(int(value)) for value in values]
@@ -105,22 +97,20 @@ def read_hf_dataset(
 
     label: the column with the class; by default the one called label, or the only class column.
     """
-    rows = HFRows(dataset)
-    kinds = rows.features
-    classes = [column for column, kind in kinds.items() if type(kind).__name__ == "ClassLabel"]
+    kinds, classes = dataset.features, _columns_of(dataset, "ClassLabel")
     named = [column for column in LABELS if column in kinds]
     if label is not None and label not in kinds:
         raise unknown("column of labels", label, list(kinds))
     chosen = label or next(iter(named), classes[0] if len(classes) == 1 else None)
-    images = [column for column, kind in kinds.items() if type(kind).__name__ == "Image"]
-    frame = as_frame(rows, images[0] if images else None)
+    images = _columns_of(dataset, "Image")
+    frame = as_frame(dataset, images[0] if images else None)
     labels = frame[chosen].tolist() if chosen is not None else None
     if not images:
         return frame.drop(columns=[chosen] if chosen is not None else []), labels, None
     form = known or ImagePreprocessing(size, 0, interpolation)
     names = [f"row {row}" for row in range(len(frame))]
     read, preprocessing, _ = read_images(
-        list(rows.image_bytes(image_column(rows, None))),
+        list(image_bytes(dataset, image_column(dataset, None))),
         form.size,
         form.channels or None,
         interpolation=form.interpolation,

@@ -107,15 +107,10 @@ def list_images(folder: Path) -> tuple[pd.DataFrame, list[str]]:
     if depths == {3}:
         frame["domain"] = [part[0] for part in parts]
     others = [path for path in files if path.suffix.lower() not in SUFFIXES]
-    notes = (
-        [
-            f"{len(others)} files do not have an image suffix and were left out: "
-            f"{_listing(others, folder)}"
-        ]
-        if others
-        else []
-    )
-    return frame, notes
+    if not others:
+        return frame, []
+    listed = _shortened([str(path.relative_to(folder)) for path in others])
+    return frame, [f"{len(others)} files do not have an image suffix and were left out: {listed}"]
 
 
 def list_files(folder: Path) -> list[Path]:
@@ -180,7 +175,12 @@ def read_images(
             return None
 
         reasons = list(followed(pool.map(read, range(len(sources))), "reading images", len(array)))
-    refuse_broken({labels[row]: why for row, why in enumerate(reasons) if why is not None})
+    broken = [f"{labels[row]} ({why})" for row, why in enumerate(reasons) if why is not None]
+    if broken:
+        raise FarshoreError(
+            f"{len(broken)} images cannot be read: {_shortened(broken)}; fix or remove them, or "
+            f"leave them out (--skip-broken); allowed formats: {', '.join(FORMATS)}"
+        )
     # The pages of a read-only memory map can be released.
     array.flags.writeable = not isinstance(array, np.memmap)
     return array, preprocessing, coloured
@@ -200,15 +200,6 @@ def find_broken(sources: Sequence[ImageSource], names: Sequence[str]) -> dict[st
     with _decoding() as pool:
         reasons = list(followed(pool.map(read, sources), "checking images", len(sources)))
     return {name: why for name, why in zip(names, reasons, strict=True) if why is not None}
-
-
-def refuse_broken(broken: Mapping[str, str]) -> None:
-    """Raise an error that lists images that cannot be read, if there are any."""
-    if broken:
-        raise FarshoreError(
-            f"{len(broken)} images cannot be read: {_with_reasons(broken)}; fix or remove them, or "
-            f"leave them out (--skip-broken); allowed formats: {', '.join(FORMATS)}"
-        )
 
 
 def broken_notes(broken: Mapping[str, str], total: int) -> list[str]:
@@ -301,14 +292,6 @@ def _allocate(shape: tuple[int, ...]) -> np.ndarray:
     # The memory map keeps the file alive; it disappears together with the map.
     with tempfile.TemporaryFile(prefix="farshore-") as file:
         return np.memmap(file, np.uint8, mode="w+", shape=shape)
-
-
-def _listing(paths: Sequence[Path], folder: Path | None = None) -> str:
-    return _shortened([str(path.relative_to(folder) if folder else path) for path in paths])
-
-
-def _with_reasons(broken: Mapping[str, str]) -> str:
-    return _shortened([f"{name} ({why})" for name, why in broken.items()])
 
 
 def _shortened(names: Sequence[str]) -> str:

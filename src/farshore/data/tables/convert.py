@@ -7,7 +7,7 @@ import os
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from tempfile import TemporaryFile
 from typing import Any
@@ -86,7 +86,7 @@ def _from_items(dataset: Any) -> tuple[Tensor, list[Any] | None]:
     for number, item in enumerate(chain(tried, followed(batches, "reading rows", len(others)))):
         row = _row(item[0] if paired else item)
         if row.shape != first.shape:
-            _joined(torch.stack, [first, row], "Dataset")
+            _check_shapes([first.shape, row.shape], "Dataset")
         inputs[number] = row
         if paired:
             labels.append(_plain(item[1]))
@@ -135,21 +135,21 @@ def _from_loader(loader: DataLoader[Any]) -> tuple[Tensor, list[Any] | None]:
         raise FarshoreError("the torch DataLoader is empty: it needs at least one row")
     paired = isinstance(batches[0], tuple | list) and len(batches[0]) == 2
     parts = [_batch(batch[0] if paired else batch) for batch in batches]
-    inputs = _joined(torch.cat, parts, "DataLoader")
+    _check_shapes([part.shape[1:] for part in parts], "DataLoader")
+    inputs = torch.cat(parts)
     if not paired:
         return inputs, None
     return inputs, [_plain(label) for batch in batches for label in batch[1]]
 
 
-def _joined(join: Callable[[list[Tensor]], Tensor], parts: list[Tensor], what: str) -> Tensor:
-    """Join rows or batches of rows, which must agree in their shape."""
-    shapes = {tuple(part.shape[0 if join is torch.stack else 1 :]) for part in parts}
+def _check_shapes(of_rows: Iterable[torch.Size], what: str) -> None:
+    """Refuse rows of different shapes."""
+    shapes = set(map(tuple, of_rows))
     if len(shapes) > 1:
         raise FarshoreError(
             f"the torch {what} has rows of different shapes ({sorted(shapes)[:2]}): resize them "
             "to one shape"
         )
-    return join(parts)
 
 
 def _batch(value: Any) -> Tensor:

@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ...data.downloads.public_files import known_checksum
 from ...errors import FarshoreError
 from ..form import IMAGENET_MEAN, IMAGENET_STD, INTERPOLATIONS, InputForm, Interpolation, Settled
 from ..network import Network
 from .pretrained import (
     NONE,
     PRETRAINED,
+    SIZE,
     explain_missing,
     file_origin,
     hub,
@@ -30,7 +30,6 @@ PREFIX = "hf:"
 PROCESSOR = "preprocessor_config.json"
 # Pillow's numbers of resampling filters, which the configurations contain.
 RESAMPLING: dict[int, Interpolation] = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}
-SIZE = 224
 MOST_LAYERS, LARGEST_NUMBER = 1000, 1 << 24
 
 
@@ -150,7 +149,7 @@ def _origin(name: str, weights: str, config: Any) -> str:
     folder = Path(_local(name))
     if folder.is_dir():
         files = sorted(folder.glob("*.safetensors"))
-        return ", ".join(file_origin(file, known_checksum) for file in files) or folder.name
+        return ", ".join(file_origin(file) for file in files) or folder.name
     return f"{name}, revision {getattr(config, '_commit_hash', None) or 'unknown'}"
 
 

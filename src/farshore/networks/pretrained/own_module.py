@@ -23,10 +23,9 @@ from ...data.downloads.public_files import known_checksum
 from ...errors import FarshoreError, unknown
 from ..form import IMAGENET_MEAN, IMAGENET_STD, InputForm, Settled, interpolation_called
 from ..network import Network
-from .pretrained import make_backbone, need_images
+from .pretrained import SIZE, file_origin, make_backbone, need_images
 
 FORM = re.compile(r"(?P<file>.+\.py):(?P<function>[A-Za-z_]\w*)")
-SIZE = 224
 
 
 def is_own_module(name: str) -> bool:
@@ -57,9 +56,7 @@ def builder(name: str) -> Callable[..., Network]:
 def settle(name: str, settings: Mapping[str, Any]) -> Settled:
     """What the module says about its inputs; its origin is the file."""
     file, _ = _parts(name)
-    return Settled(
-        dict(settings), _form(_make(name, settings)), f"{file.name} (sha256 {_digest(file)[:16]})"
-    )
+    return Settled(dict(settings), _form(_make(name, settings)), file_origin(file))
 
 
 def _make(name: str, settings: Mapping[str, Any]) -> nn.Module:
@@ -88,14 +85,10 @@ def _parts(name: str) -> tuple[Path, str]:
     return Path(match["file"]).expanduser(), match["function"]
 
 
-def _digest(file: Path) -> str:
-    return known_checksum(file)
-
-
 def file_digest(name: str) -> str:
     """The checksum of the file and the name of the function, without importing it."""
     file, function = _parts(name)
-    return f"sha256 {_digest(file)} {function}"
+    return f"sha256 {known_checksum(file)} {function}"
 
 
 def load_factory(name: str) -> Callable[..., Any]:
@@ -103,7 +96,7 @@ def load_factory(name: str) -> Callable[..., Any]:
     file, function = _parts(name)
     if not file.is_file():
         raise FarshoreError(f"network {name!r}: there is no file {str(file)!r}: check the path")
-    module = _load(str(file.resolve()), _digest(file))
+    module = _load(str(file.resolve()), known_checksum(file))
     factory = getattr(module, function, None)
     if not callable(factory):
         functions = [key for key, value in vars(module).items() if inspect.isfunction(value)]

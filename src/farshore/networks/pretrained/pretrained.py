@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib import import_module
@@ -16,15 +16,18 @@ from urllib.parse import urlparse
 import torch
 from torch import Tensor, nn
 
+from ...data.downloads.public_files import known_checksum
 from ...data.downloads.weights import find_weights, read_weights
 from ...errors import FarshoreError, needs
-from ..form import InputForm
+from ..form import InputForm, Settled
 from ..freezing import freeze
 from ..network import ImageInputs, Network
 
 # Values of the setting `weights` of every backbone.
 PRETRAINED, NONE = "pretrained", "none"
 CONNECT_SECONDS = 3
+# The side of images if a network says nothing about it.
+SIZE = 224
 
 
 def library(module: str, extra: str, network: str) -> ModuleType:
@@ -43,6 +46,54 @@ def need_images(network: str, shape: tuple[int, ...]) -> None:
             f"network {network!r} needs images [1 or 3, height, width], but the inputs have shape "
             f"{list(shape)}"
         )
+
+
+def library_builder(
+    network: str,
+    settle: Callable[[Mapping[str, Any]], Settled],
+    make_features: Callable[[tuple[int, ...], bool], nn.Module],
+    kind: type[Network] = Network,
+) -> Callable[..., Network]:
+    """The function that builds a network of a library, whose weights may also be a local file.
+
+    make_features: from the size of the images, and whether the published weights are loaded, to a
+        module whose attribute `model` has the library's names.
+    """
+
+    def build(
+        shape: tuple[int, ...],
+        classes: int,
+        *,
+        weights: str = PRETRAINED,
+        mean: tuple[float, ...] | None = None,
+        std: tuple[float, ...] | None = None,
+    ) -> Network:
+        need_images(network, shape)
+        given = {} if mean is None or std is None else {"mean": mean, "std": std}
+        form = settle(given).form
+        features: Any = make_features(shape[1:], weights == PRETRAINED)
+        if weights not in (PRETRAINED, NONE):
+            load_file(features.model, weights, network)
+        return make_backbone(features, shape, classes, form, kind)
+
+    return build
+
+
+def saved_form(name: str, settings: Mapping[str, Any]) -> Settled | None:
+    """What a saved model's own settings say; None for a model that is new."""
+    if not {"mean", "std"} <= settings.keys():
+        return None
+    form = InputForm(SIZE, "bilinear", tuple(settings["mean"]), tuple(settings["std"]))
+    return Settled(dict(settings), form, name)
+
+
+def new_form(settings: Mapping[str, Any], form: InputForm, published: str) -> Settled:
+    """The settings of a new model, with the origin of its weights: `published`, a file or none."""
+    settled = {"mean": list(form.mean), "std": list(form.std), **settings}
+    weights = settings.get("weights", PRETRAINED)
+    if weights not in (PRETRAINED, NONE):
+        published = file_origin(Path(weights))
+    return Settled(settled, form, "" if weights == NONE else published)
 
 
 def load_file(features: nn.Module, weights: str, network: str) -> None:
@@ -69,7 +120,11 @@ def _fits(stored: dict[str, Tensor], own: dict[str, Tensor], prefix: str) -> boo
 
 
 def make_backbone(
-    features: nn.Module, shape: tuple[int, ...], classes: int, form: InputForm
+    features: nn.Module,
+    shape: tuple[int, ...],
+    classes: int,
+    form: InputForm,
+    kind: type[Network] = Network,
 ) -> Network:
     """A Network on these features, whose number one image tells.
 
@@ -93,7 +148,7 @@ def make_backbone(
     unused = {id(value) for value, grad in zip(parameters, used, strict=True) if grad is None}
     freeze(features, lambda parameter: id(parameter) in unused)
     features.train()
-    return Network(features, nn.Linear(outputs.shape[1], classes), inputs=inputs)
+    return kind(features, nn.Linear(outputs.shape[1], classes), inputs=inputs)
 
 
 def explain_missing(network: str, what: str, error: Exception) -> FarshoreError:
@@ -129,6 +184,6 @@ def _reachable(host: str | None) -> bool:
     return True
 
 
-def file_origin(path: Path, checksum: Callable[[Path], str]) -> str:
-    """A weights file in words."""
-    return f"{path.name} (sha256 {checksum(path)[:16]})"
+def file_origin(path: Path) -> str:
+    """A file in words."""
+    return f"{path.name} (sha256 {known_checksum(path)[:16]})"

@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
 
-from ...data.downloads.public_files import known_checksum
 from ...errors import FarshoreError, unknown
 from ..form import IMAGENET_MEAN, IMAGENET_STD, InputForm, Settled, interpolation_called
 from ..network import Network
-from .pretrained import (
-    NONE,
-    PRETRAINED,
-    explain_missing,
-    file_origin,
-    hub,
-    library,
-    load_file,
-    make_backbone,
-    need_images,
-)
+from .pretrained import SIZE, explain_missing, hub, library, library_builder, new_form, saved_form
 
 PREFIX = "timm:"
-SIZE = 224
 
 
 class TimmFeatures(nn.Module):
@@ -44,41 +32,22 @@ class TimmFeatures(nn.Module):
 
 def builder(name: str) -> Callable[..., Network]:
     """The function that builds the network `timm:NAME`."""
-    network = PREFIX + name
 
-    def timm(
-        shape: tuple[int, ...],
-        classes: int,
-        *,
-        weights: str = PRETRAINED,
-        mean: tuple[float, ...] | None = None,
-        std: tuple[float, ...] | None = None,
-    ) -> Network:
-        need_images(network, shape)
-        _check_name(name)
-        library("timm", "timm", network)
-        form = InputForm(mean=mean or IMAGENET_MEAN, std=std or IMAGENET_STD)
-        if mean is None or std is None:
-            form = settle(name, {}).form
-        size = shape[1:]
+    def make_features(size: tuple[int, ...], pretrained: bool) -> TimmFeatures:
         try:
             with hub():
-                model = _create(name, pretrained=weights == PRETRAINED, size=size)
+                return TimmFeatures(_create(name, pretrained=pretrained, size=size))
         except (OSError, RuntimeError, ValueError) as error:
-            if weights != PRETRAINED:
+            if not pretrained:
                 raise
             raise explain_missing(
-                network,
+                PREFIX + name,
                 f"fetch them where there is a network, or give the file that timm.create_model("
                 f"{name!r}).pretrained_cfg names, with weights=FILE",
                 error,
             ) from None
-        features = TimmFeatures(model)
-        if weights not in (PRETRAINED, NONE):
-            load_file(features.model, weights, network)
-        return make_backbone(features, shape, classes, form)
 
-    return timm
+    return library_builder(PREFIX + name, partial(settle, name), make_features)
 
 
 def _check_name(name: str) -> None:
@@ -103,12 +72,10 @@ def _create(name: str, *, pretrained: bool, size: tuple[int, ...]) -> nn.Module:
 
 def settle(name: str, settings: Mapping[str, Any]) -> Settled:
     """Read size, resampling, mean and deviation from the model's own configuration."""
-    network = PREFIX + name
     _check_name(name)
-    if {"mean", "std"} <= settings.keys():  # those of a saved model
-        given = InputForm(SIZE, "bilinear", tuple(settings["mean"]), tuple(settings["std"]))
-        return Settled(dict(settings), given, name)
-    timm = library("timm", "timm", network)
+    if (saved := saved_form(name, settings)) is not None:
+        return saved
+    timm = library("timm", "timm", PREFIX + name)
     published = timm.get_pretrained_cfg(name)
     if published is None:
         known = timm.list_models()
@@ -121,11 +88,5 @@ def settle(name: str, settings: Mapping[str, Any]) -> Settled:
         tuple(facts.get("mean") or IMAGENET_MEAN),
         tuple(facts.get("std") or IMAGENET_STD),
     )
-    settled = {"mean": list(form.mean), "std": list(form.std), **settings}
-    weights = settings.get("weights", PRETRAINED)
-    if weights == NONE:
-        return Settled(settled, form)
-    if weights != PRETRAINED:
-        return Settled(settled, form, file_origin(Path(weights), known_checksum))
     source = facts.get("hf_hub_id") or facts.get("url") or name
-    return Settled(settled, form, f"timm {timm.__version__}, {source}")
+    return new_form(settings, form, f"timm {timm.__version__}, {source}")

@@ -4,30 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ...data.downloads.public_files import known_checksum
 from ...errors import FarshoreError, unknown
 from ..form import IMAGENET_MEAN, IMAGENET_STD, InputForm, Settled, interpolation_called
 from ..freezing import uneven_cut
 from ..network import Network
-from .pretrained import (
-    NONE,
-    PRETRAINED,
-    explain_missing,
-    file_origin,
-    library,
-    load_file,
-    make_backbone,
-    need_images,
-)
+from .pretrained import SIZE, explain_missing, library, library_builder, new_form, saved_form
 
 PREFIX = "torchvision:"
-SIZE = 224
 # Where torchvision's models have their classifier.
 HEADS = ("fc", "classifier", "heads", "head")
 
@@ -91,52 +81,29 @@ def builder(name: str) -> Callable[..., Network]:
     """The function that builds the network `torchvision:NAME`."""
     network = PREFIX + name
 
-    def torchvision(
-        shape: tuple[int, ...],
-        classes: int,
-        *,
-        weights: str = PRETRAINED,
-        mean: tuple[float, ...] | None = None,
-        std: tuple[float, ...] | None = None,
-    ) -> Network:
-        need_images(network, shape)
-        models = library("torchvision.models", "torchvision", network)
-        _check_name(models, name)
-        form = InputForm(mean=mean or IMAGENET_MEAN, std=std or IMAGENET_STD)
-        if mean is None or std is None:
-            form = settle(name, {}).form
-        if weights == PRETRAINED:
-            chosen = _usual_weights(models, name)
-            try:
-                model = models.get_model(name, weights=chosen)
-            except OSError as error:  # no network
-                file = Path(chosen.url).name
-                folder = Path(torch.hub.get_dir()) / "checkpoints"
-                raise explain_missing(
-                    network, f"put {file} ({chosen.url}) into {folder}", error
-                ) from None
-        else:
-            model = models.get_model(name, weights=None)
-        features = TorchvisionFeatures(model, network)
-        if weights not in (PRETRAINED, NONE):
-            load_file(features.model, weights, network)
-        made = make_backbone(features, shape, classes, form)
-        return TorchvisionNetwork(made.features, made.classifier, inputs=made.inputs)
+    def make_features(size: tuple[int, ...], pretrained: bool) -> TorchvisionFeatures:
+        models = _models(name)
+        chosen = _usual_weights(models, name) if pretrained else None
+        try:
+            return TorchvisionFeatures(models.get_model(name, weights=chosen), network)
+        except OSError as error:  # no network
+            if chosen is None:
+                raise
+            file = Path(chosen.url).name
+            folder = Path(torch.hub.get_dir()) / "checkpoints"
+            raise explain_missing(
+                network, f"put {file} ({chosen.url}) into {folder}", error
+            ) from None
 
-    return torchvision
+    return library_builder(network, partial(settle, name), make_features, TorchvisionNetwork)
 
 
 def settle(name: str, settings: Mapping[str, Any]) -> Settled:
     """Read size, resampling, mean and deviation from the transforms of the published weights."""
-    network = PREFIX + name
-    if {"mean", "std"} <= settings.keys():  # those of a saved model
-        given = InputForm(SIZE, "bilinear", tuple(settings["mean"]), tuple(settings["std"]))
-        return Settled(dict(settings), given, name)
-    models = library("torchvision.models", "torchvision", network)
-    _check_name(models, name)
-    weights = settings.get("weights", PRETRAINED)
-    chosen = _usual_weights(models, name)
-    transforms = chosen.transforms() if chosen is not None else None
+    if (saved := saved_form(name, settings)) is not None:
+        return saved
+    chosen = _usual_weights(_models(name), name)
+    transforms = chosen.transforms()
     size = getattr(transforms, "crop_size", [SIZE])
     form = InputForm(
         int(size[0] if isinstance(size, list | tuple) else size),
@@ -144,12 +111,7 @@ def settle(name: str, settings: Mapping[str, Any]) -> Settled:
         tuple(getattr(transforms, "mean", IMAGENET_MEAN)),
         tuple(getattr(transforms, "std", IMAGENET_STD)),
     )
-    settled = {"mean": list(form.mean), "std": list(form.std), **settings}
-    if weights == NONE:
-        return Settled(settled, form)
-    if weights != PRETRAINED:
-        return Settled(settled, form, file_origin(Path(weights), known_checksum))
-    return Settled(settled, form, f"torchvision {chosen}, file {Path(chosen.url).name}")
+    return new_form(settings, form, f"torchvision {chosen}, file {Path(chosen.url).name}")
 
 
 def _usual_weights(models: Any, name: str) -> Any:
@@ -157,7 +119,10 @@ def _usual_weights(models: Any, name: str) -> Any:
     return models.get_model_weights(name).DEFAULT
 
 
-def _check_name(models: Any, name: str) -> None:
+def _models(name: str) -> Any:
+    """The library's models, if this is one of them."""
+    models = library("torchvision.models", "torchvision", PREFIX + name)
     known = models.list_models(module=models)
     if name not in known:
         raise unknown("model of torchvision", name, known)
+    return models

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ...base.allocation import check_fits, explain_shortage
-from ...base.forms import NAMES, FormError, Like, ListOf, check_form, check_keys
+from ...base.forms import NAMES, FormError, Like, ListOf, check_form, check_keys, like_all
 from ...base.randomness import generator, seeded
 from ...data.domain import Domain, Rows
 from ...data.seal import training
@@ -339,11 +339,7 @@ class ClosedFormSystem(System):
         check_form(state["tuned"], True, "tuned")
         model = self.model
         if self.uses_network:
-            weights = {
-                name: Like(tuple(value.shape), value.dtype, finite=value.is_floating_point())
-                for name, value in self.base.state_dict().items()
-            }
-            check_form(state["network"], weights, "network")
+            check_form(state["network"], like_all(self.base.state_dict()), "network")
         elif state["network"] is not None:
             raise FormError("there is a network, but the inputs are the features")
         if model.projects:
