@@ -16,9 +16,10 @@ from typing import Any
 
 import pandas as pd
 
+from farshore.results.tidy_table import row
 from farshore.runs.plan.experiment import make_book, read_experiment
 from farshore.runs.plan.plan import Planned, make_plan
-from farshore.runs.store.store import Store, row
+from farshore.runs.store.store import Store
 from reproduction import EXPERIMENTS, TABLES
 from reproduction.finished_runs import AS_IT_IS, COLUMNS, table
 

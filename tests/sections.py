@@ -15,7 +15,7 @@ from farshore.results.tables import Description, make_table
 from farshore.results.verdict import judge
 
 # What tables and conditions ask of a result, for frames of plain scores.
-RESULT = SimpleNamespace(steps=2, data={})
+RESULT = SimpleNamespace(steps=2, data={}, run=SimpleNamespace(left_out=()))
 # Methods of three kinds on three data sets, in percent.
 SCORES = {
     "cl-coral": [70.0, 75.0, 72.25],

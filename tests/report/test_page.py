@@ -30,7 +30,7 @@ from farshore.results.tables import Cell, Column, Row, Table
 HOSTILE = "<script>alert('x')</script> & \"quoted\""
 ROOT = Path(__file__).parents[2]
 # A run whose data farshore generated.
-GENERATED = SimpleNamespace(steps=2, data={"corruptions": "generated"})
+GENERATED = SimpleNamespace(**{**vars(RESULT), "data": {"corruptions": "generated"}})
 
 
 class Reader(HTMLParser):
@@ -173,7 +173,7 @@ def test_rows_that_are_never_ranked_have_their_own_section() -> None:
     below = text[text.index("Trained on all sources at once (never ranked)") :]
     assert below.index("urm") < below.index("Adapted to the target's inputs (never ranked) tent")
     assert "finetune" not in below
-    assert 'class="first"' in cells["cl-coral"][0]
+    assert 'class="best"' in cells["cl-coral"][0]
     assert 'class=""' in cells["urm"][0]
 
 

@@ -45,24 +45,31 @@ def test_the_page_and_the_other_forms_are_written(command, runs: Path, tmp_path:
         code, out, err = command("report", runs, "-o", path)
         assert (code, err) == (0, "")
         assert f"{path} is written" in out
-        assert "CL-CORAL" in path.read_text()
+        assert "cl-coral" in path.read_text()
     page = (tmp_path / "made" / "report.html").read_text()
     for name in ("selection", "accuracy-matrix", "step-time"):
         assert f'id="figure-{name}"' in page
     assert 'id="figure-features"' not in page
 
 
-def test_without_the_paper_labels_are_the_typed_names(command, runs: Path, tmp_path: Path) -> None:
+def test_published_numbers_stand_beside_ours(command, runs: Path, tmp_path: Path) -> None:
+    numbers = tmp_path / "published.csv"
+    numbers.write_text(
+        "experiment,method,variant,column,mean,error,title,note\n"
+        "toy,cl-coral,,heart-hospitals,72.8,2.6,Their table,Theirs had more seeds.\n"
+        "other,er,,heart-hospitals,11.1,,,\n"
+    )
     for ending in ("html", "md", "csv", "tex"):
         path = tmp_path / f"report.{ending}"
-        assert command("report", runs, "--no-paper", "-o", path)[0] == 0
+        assert command("report", runs, "--published", numbers, "-o", path)[0] == 0
         text = path.read_text()
-        assert "cl-coral" in text
-        assert "CL-CORAL" not in text
-    assert command("report", runs, "--no-paper", "--figure", "step-time", "-o", path)[0] == 2
-    page = tmp_path / "figure.html"
-    assert command("report", runs, "--no-paper", "--figure", "step-time", "-o", page)[0] == 0
-    assert "CL-CORAL" not in page.read_text()
+        assert "72.8" in text
+        assert "11.1" not in text
+        if ending != "csv":
+            assert "Their table" in text
+            assert "Theirs had more seeds." in text
+    code, _, err = command("report", runs, "--published", tmp_path / "none.csv")
+    assert (code, "cannot be read" in err) == (2, True)
 
 
 def test_the_page_is_written_to_the_current_folder_by_default(
@@ -152,7 +159,7 @@ def test_a_single_run_gets_a_page_with_figures(command, tmp_path: Path, file: st
     assert (code, err) == (0, "")
     page = (tmp_path / "one.html").read_text()
     assert 'id="figure-accuracy-matrix"' in page
-    assert "ER on Heart hospitals" in page
+    assert "<h1>er on heart-hospitals</h1>" in page
     assert command("report", tmp_path / "r", "-o", tmp_path / "all.html")[0] == 0
 
 
@@ -167,8 +174,8 @@ def test_compare_ends_with_a_page_of_its_own_experiment(command, tmp_path: Path)
     assert f"the page is {tmp_path}/compare-heart-hospitals.html" in out
     page = (tmp_path / "compare-heart-hospitals.html").read_text()
     assert 'id="figure-orders"' in page
-    assert "Finetune" in page
-    assert ">SI<" not in page
+    assert '<th scope="row">finetune</th>' in page
+    assert '<th scope="row">si</th>' not in page
 
 
 def test_figures_show_all_runs_of_a_comparison_from_any_command(command, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from framed import frame_of_runs, made_run
 
 from farshore.results.describe import conditions
 
-TWENTY = SimpleNamespace(steps=20)
+TWENTY = SimpleNamespace(steps=20, run=SimpleNamespace(left_out=()))
 
 
 def run(method: str = "er", **values: Any) -> dict[str, Any]:
@@ -45,6 +45,14 @@ def test_several_targets_have_several_levels_of_guessing() -> None:
     )
 
 
+def test_targets_in_chronological_order_are_learned_from_what_came_before() -> None:
+    early = SimpleNamespace(steps=20, run=SimpleNamespace(left_out=("y",)))
+    runs = [run(target="x", order="a → b", result=early), run(target="y", order="a → b → x")]
+    assert "; unseen targets x, y, each learned from the domains before it, in chron" in conditions(
+        frame_of_runs(runs)
+    )
+
+
 def test_guessing_is_told_in_the_metric_of_the_scores() -> None:
     """Macro F1 of the most frequent class is far below its share of the rows."""
     text = conditions(frame_of_runs([run(metric="macro_f1", macro_f1=0.8, guess=0.081)]))
@@ -65,7 +73,7 @@ def test_methods_that_learn_all_sources_at_once_do_not_say_the_order() -> None:
 
 
 def test_different_steps_are_not_summed_up() -> None:
-    runs = [run(seed=0), run(seed=1, result=SimpleNamespace(steps=30))]
+    runs = [run(seed=0), run(seed=1, result=SimpleNamespace(**{**vars(TWENTY), "steps": 30}))]
     assert conditions(frame_of_runs(runs)).endswith("2 seeds, 1 order.")
 
 

@@ -140,7 +140,7 @@ def test_after_an_answer_on_own_data_the_model_is_trained(
 ) -> None:
     fields = {"orders": ["listed", "reversed"], "seeds": 1}
     assert after(tmp_path / "runs", own(table), score, **fields) == (
-        f'farshore learn model/ first-site.csv --name "site 1" --label sick --method {method}',
+        f"farshore learn model/ first-site.csv --name 'site 1' --label sick --method {method}",
         "train the model that you deploy, one site after another",
     )
 

@@ -180,9 +180,7 @@ def _domains(runs: pd.DataFrame, targets: list[str], orders: int) -> str:
             "chronological order"
         )
     if len(targets) > 1:
-        in_time = runs["sources"].str.count(SEPARATOR).nunique() > 1
-        learned = "the domains before it" if in_time else "the other domains"
-        return f"unseen targets {_few(targets)}, each learned from {learned}"
+        return f"unseen targets {_few(targets)}, each learned from the other domains"
     sources = str(runs["sources"].iloc[0]).split(SEPARATOR)
     if orders == 1 and runs["sources"].nunique() == 1:
         return f"sources in the order {SEPARATOR.join(sources)}, unseen target {targets[0]}"
