@@ -228,7 +228,7 @@ def test_a_diverged_run_is_reported(command) -> None:
 
 
 def test_methods_lists_all_and_explains_one(command) -> None:
-    from farshore.report.paper import paper_methods
+    from farshore.cli.method_groups import method_groups
 
     from farshore.adaptation import ADAPTATIONS
     from farshore.methods import METHODS
@@ -236,7 +236,7 @@ def test_methods_lists_all_and_explains_one(command) -> None:
 
     _, out, _ = command("methods")
     assert all(name in out for name in catalog.names())
-    assert len(paper_methods()) == 27
+    assert len(method_groups()["paper"]) == 27
     listed = METHODS.listed | ADAPTATIONS.listed
     assert all(each.line in out for each in listed.values())
     groups = [

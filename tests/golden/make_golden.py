@@ -80,8 +80,6 @@ def outputs(name: str) -> Iterator[tuple[str, str]]:
     for figure in [*dict.fromkeys(re.findall(r"--figure ([\w-]+)", text)), *diagram]:
         invoke(f"report {name} --figure {figure} -o {figure}.csv")
         yield f"figure-{figure}.csv", Path(f"{figure}.csv").read_text()
-    invoke(f"report {name} --no-paper -o {name}-plain.md")
-    yield "report-no-paper.md", Path(f"{name}-plain.md").read_text()
 
 
 def audited(name: str) -> Iterator[tuple[str, str]]:

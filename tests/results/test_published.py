@@ -43,7 +43,6 @@ def test_without_numbers_of_an_experiment_there_is_nothing_to_show(tmp_path: Pat
     frame = read_published(written(tmp_path, HEAD, *LINES))
     assert published_for(frame, "nothing") is None
     assert published_for(frame, "") is None
-    assert published_for(None, "main") is None
 
 
 @pytest.mark.parametrize(

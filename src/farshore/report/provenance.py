@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from ..benchmarks import BENCHMARKS
+from ..errors import install
 from ..results.frame import ALONE
 from ..results.words import several
 from ..runs.plan.bounded_yaml import write_yaml
@@ -96,7 +97,7 @@ def commands(used: Sequence[Used], experiments: Mapping[str, Experiment]) -> lis
     """Commands to paste that repeat all runs and build the same tables."""
     results = [item.result for item in used]
     lines = [
-        f"pip install '.[report]'  # in a checkout of farshore {_comment(version)}"
+        f"{install('report')}  # in a checkout of farshore {_comment(version)}"
         for version in sorted(_versions(results))[-1:]
     ]
     lines += dict.fromkeys(_prepare(result.run) for result in results if _prepare(result.run))
