@@ -228,9 +228,8 @@ def test_a_diverged_run_is_reported(command) -> None:
 
 
 def test_methods_lists_all_and_explains_one(command) -> None:
-    from farshore.cli.method_groups import method_groups
-
     from farshore.adaptation import ADAPTATIONS
+    from farshore.cli.method_groups import method_groups
     from farshore.methods import METHODS
     from farshore.runs import catalog
 

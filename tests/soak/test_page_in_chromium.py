@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,6 @@ import pytest
 import torch
 from browsing import browser
 from demonstrated import demo_score
-from farshore.report.page_ranking import GUESSING
-from farshore.report.paper import PAPER
-from farshore.report.table import Provenance, Report
-from farshore.report.verdict import judge
 from made_sites import Made, make_sites
 from papers_own import printed_table
 from pictured import SOURCES, result, shown, together
@@ -30,11 +27,12 @@ from farshore.report.figures import FIGURES, draw_all
 from farshore.report.overlap import project
 from farshore.report.page import page
 from farshore.report.write import write_report
-from farshore.results.describe import conditions
+from farshore.results.published import read_published
 from farshore.runs.plan.experiment import make_book, read_experiment
 from farshore.runs.plan.record import record_experiment
 from farshore.runs.plan.select import select_methods
 from farshore.runs.store.folder import FEATURES
+from reproduction.paper.published import PUBLISHED
 
 __all__ = ["browser"]
 pytestmark = pytest.mark.soak
@@ -42,6 +40,7 @@ pytestmark = pytest.mark.soak
 HOSTILE = "<script>window.broken = true</script>"
 DRAWN = "html[data-drawn=yes]"
 LARGEST = 1_500_000
+GUESSING = "no better than guessing"
 
 
 def all_runs(folder: Path) -> pd.DataFrame:
@@ -89,13 +88,11 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
     drawings = draw_all(all_runs(folder), folder)
     assert [drawing.name for drawing in drawings] == list(FIGURES)
-    provenance = Provenance(
-        (("version", "1"),),
-        ("farshore sweep reproduction/experiments/main.yaml", "farshore report runs"),
-    )
-    report = Report("The main table", (printed_table("main"),), provenance, (HOSTILE,))
+    printed_table("main", folder / "runs")
+    built = build_report(folder / "runs", published=read_published(PUBLISHED))
+    report = replace(built, problems=(HOSTILE,))
     path = folder / "report.html"
-    path.write_text(page(report, drawings, source="runs", overlay=PAPER))
+    path.write_text(page(report, drawings, source="runs"))
     assert path.stat().st_size < LARGEST
     return path
 
@@ -158,22 +155,20 @@ def test_the_page_of_an_audit(opened, audited, tmp_path: Path, width: int) -> No
 
 def check_opening(tab, runs: Path, width: int) -> None:
     """The verdict of the runs, its conditions, the figure, the ranking; nothing is cut off."""
-    table = build_report(runs).main_table
-    assert table is not None
-    assert table.contest is not None
-    verdict = judge(table.contest)
+    main = build_report(runs).main
+    assert main is not None
+    assert main.verdict is not None
+    verdict = main.verdict
     assert tab.locator("h2.headline").inner_text().strip() == verdict.sentence
-    assert tab.locator(".conditions").inner_text().strip() == conditions(table.contest)
+    assert tab.locator(".conditions").inner_text().strip() == main.conditions
     assert tab.locator("#next").inner_text().startswith("farshore ")
-    ranked = [each for each in verdict.standings if each.rank is not None]
+    ranked = verdict.ranking.ranked
     # Two traces per method: its mean with the interval, and a dot per order.
     marks = tab.locator("#figure-scores .plot .trace.scatter").count()
     assert marks == 2 * len(ranked)
     rows = "[data-metric]:not([hidden]) tbody:first-of-type tr.row th"
     labels = tab.locator(rows).all_inner_texts()
-    assert [text.removesuffix(GUESSING).strip() for text in labels] == [
-        each.entrant.label for each in ranked
-    ]
+    assert [text.removesuffix(GUESSING).strip() for text in labels] == [each.row for each in ranked]
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
 
 
@@ -261,36 +256,40 @@ def column(tab, index: int) -> list[str]:
     return tab.eval_on_selector_all("section.table tbody:first-of-type tr.row", script)
 
 
-def heads(tab):
-    return tab.locator("section.table thead th")
+def head(tab, name: str) -> tuple[int, object]:
+    """The position of the column with this head, and the head."""
+    heads = tab.locator("section.table thead th")
+    texts = [text.split("\n")[0].strip() for text in heads.all_inner_texts()]
+    index = next(place for place, text in enumerate(texts) if text.startswith(name))
+    return index, heads.nth(index)
 
 
 def test_tables_sort_by_click_and_unranked_rows_stay_separate(opened) -> None:
     tab = opened()
     before = column(tab, 0)
-    heads(tab).nth(1).locator("button").click()
-    assert heads(tab).nth(1).get_attribute("aria-sort") == "descending"
-    numbers = [float(text) for text in column(tab, 1)]
+    index, first = head(tab, "rotated-mnist")
+    first.locator("button").click()
+    assert first.get_attribute("aria-sort") == "descending"
+    numbers = [float(text) for text in column(tab, index)]
     assert numbers == sorted(numbers, reverse=True)
-    assert numbers[0] == 72.8
-    heads(tab).nth(1).locator("button").click()
-    assert [float(text) for text in column(tab, 1)] == sorted(numbers)
-    heads(tab).nth(1).locator("button").click()
+    first.locator("button").click()
+    assert [float(text) for text in column(tab, index)] == sorted(numbers)
+    first.locator("button").click()
     assert column(tab, 0) == before
-    assert tab.locator("section.table tbody:nth-of-type(2) tr.row th").all_inner_texts() == [
-        "URM (upper bound)"
-    ]
-    heads(tab).nth(8).locator("button").click()
-    assert heads(tab).nth(8).get_attribute("aria-sort") == "ascending"
-    assert column(tab, 0)[0] == "★-CL-CORAL"
+    assert tab.locator("section.table tbody:nth-of-type(2) tr.row th").all_inner_texts() == ["urm"]
+    _, rank = head(tab, "rank mean")
+    rank.locator("button").click()
+    assert rank.get_attribute("aria-sort") == "ascending"
+    assert column(tab, 0)[0] == before[0]
 
 
 def test_tables_sort_by_keyboard(opened) -> None:
     tab = opened()
-    heads(tab).nth(7).locator("button").focus()
+    _, average = head(tab, "average")
+    average.locator("button").focus()
     tab.keyboard.press("Enter")
-    assert heads(tab).nth(7).get_attribute("aria-sort") == "descending"
-    assert column(tab, 0)[0] == "★-CL-CORAL"
+    assert average.get_attribute("aria-sort") == "descending"
+    assert column(tab, 0)[0] == "cl-coral"
     outline = tab.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline != "none"
 
@@ -298,7 +297,7 @@ def test_tables_sort_by_keyboard(opened) -> None:
 def test_tables_filter_by_words_and_by_groups(opened) -> None:
     tab = opened()
     tab.fill("section.table input[type=search]", "coral")
-    assert column(tab, 0) == ["★-CL-CORAL"]
+    assert column(tab, 0) == ["cl-coral"]
     assert tab.inner_text("section.table .count") == "1 of 19 rows"
     assert tab.locator("section.table tr.section").is_hidden()
     tab.fill("section.table input[type=search]", "")
