@@ -71,7 +71,7 @@ def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FarshoreError, match="cannot be read"):
         read_published(tmp_path / "nothing.csv")
     (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\x00\x81")
-    with pytest.raises(FarshoreError, match="cannot be read|lacks the column"):
+    with pytest.raises(FarshoreError, match=r"cannot be read|lacks the column"):
         read_published(tmp_path / "bytes.csv")
     with pytest.raises(FarshoreError, match="cannot be read"):
         read_published(tmp_path)
