@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,8 @@ import pytest
 import torch
 from browsing import browser
 from demonstrated import demo_score
-from farshore.report.page_ranking import GUESSING
-from farshore.report.paper import PAPER
-from farshore.report.table import Provenance, Report
-from farshore.report.verdict import judge
 from made_sites import Made, make_sites
-from papers_own import printed_table
+from papers_own import printed_report
 from pictured import SOURCES, result, shown, together
 from reporting import filled
 from safetensors.torch import save_file
@@ -29,8 +26,8 @@ from farshore.report.build import build_report
 from farshore.report.figures import FIGURES, draw_all
 from farshore.report.overlap import project
 from farshore.report.page import page
+from farshore.report.provenance import Provenance
 from farshore.report.write import write_report
-from farshore.results.describe import conditions
 from farshore.runs.plan.experiment import make_book, read_experiment
 from farshore.runs.plan.record import record_experiment
 from farshore.runs.plan.select import select_methods
@@ -56,7 +53,7 @@ def all_runs(folder: Path) -> pd.DataFrame:
     )
     trials = shown(
         *(result("fdr", target=0.4 + trial / 50, source=0.5 + trial / 20) for trial in range(6)),
-        experiment="main",
+        experiment="search",
         trials=6,
     )
     smaller = shown(
@@ -93,9 +90,10 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("version", "1"),),
         ("farshore sweep reproduction/experiments/main.yaml", "farshore report runs"),
     )
-    report = Report("The main table", (printed_table("main"),), provenance, (HOSTILE,))
+    report = printed_report("main", tmp_path_factory.mktemp("main"))
+    report = replace(report, provenance=provenance, problems=(HOSTILE,), next_command="")
     path = folder / "report.html"
-    path.write_text(page(report, drawings, source="runs", overlay=PAPER))
+    path.write_text(page(report, drawings, source="runs"))
     assert path.stat().st_size < LARGEST
     return path
 
@@ -158,21 +156,21 @@ def test_the_page_of_an_audit(opened, audited, tmp_path: Path, width: int) -> No
 
 def check_opening(tab, runs: Path, width: int) -> None:
     """The verdict of the runs, its conditions, the figure, the ranking; nothing is cut off."""
-    table = build_report(runs).main_table
-    assert table is not None
-    assert table.contest is not None
-    verdict = judge(table.contest)
+    main = build_report(runs).main
+    assert main is not None
+    assert main.verdict is not None
+    verdict = main.verdict
     assert tab.locator("h2.headline").inner_text().strip() == verdict.sentence
-    assert tab.locator(".conditions").inner_text().strip() == conditions(table.contest)
+    assert tab.locator(".conditions").inner_text().strip() == main.conditions
     assert tab.locator("#next").inner_text().startswith("farshore ")
-    ranked = [each for each in verdict.standings if each.rank is not None]
+    ranked = verdict.ranking.ranked
     # Two traces per method: its mean with the interval, and a dot per order.
     marks = tab.locator("#figure-scores .plot .trace.scatter").count()
     assert marks == 2 * len(ranked)
     rows = "[data-metric]:not([hidden]) tbody:first-of-type tr.row th"
     labels = tab.locator(rows).all_inner_texts()
-    assert [text.removesuffix(GUESSING).strip() for text in labels] == [
-        each.entrant.label for each in ranked
+    assert [text.removesuffix("no better than guessing").strip() for text in labels] == [
+        each.row for each in ranked
     ]
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
 
@@ -277,12 +275,10 @@ def test_tables_sort_by_click_and_unranked_rows_stay_separate(opened) -> None:
     assert [float(text) for text in column(tab, 1)] == sorted(numbers)
     heads(tab).nth(1).locator("button").click()
     assert column(tab, 0) == before
-    assert tab.locator("section.table tbody:nth-of-type(2) tr.row th").all_inner_texts() == [
-        "URM (upper bound)"
-    ]
+    assert tab.locator("section.table tbody:nth-of-type(2) tr.row th").all_inner_texts() == ["urm"]
     heads(tab).nth(8).locator("button").click()
     assert heads(tab).nth(8).get_attribute("aria-sort") == "ascending"
-    assert column(tab, 0)[0] == "★-CL-CORAL"
+    assert column(tab, 0)[0] == "cl-coral"
 
 
 def test_tables_sort_by_keyboard(opened) -> None:
@@ -290,7 +286,7 @@ def test_tables_sort_by_keyboard(opened) -> None:
     heads(tab).nth(7).locator("button").focus()
     tab.keyboard.press("Enter")
     assert heads(tab).nth(7).get_attribute("aria-sort") == "descending"
-    assert column(tab, 0)[0] == "★-CL-CORAL"
+    assert column(tab, 0)[0] == "cl-coral"
     outline = tab.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline != "none"
 
@@ -298,7 +294,7 @@ def test_tables_sort_by_keyboard(opened) -> None:
 def test_tables_filter_by_words_and_by_groups(opened) -> None:
     tab = opened()
     tab.fill("section.table input[type=search]", "coral")
-    assert column(tab, 0) == ["★-CL-CORAL"]
+    assert column(tab, 0) == ["cl-coral"]
     assert tab.inner_text("section.table .count") == "1 of 19 rows"
     assert tab.locator("section.table tr.section").is_hidden()
     tab.fill("section.table input[type=search]", "")
@@ -308,7 +304,7 @@ def test_tables_filter_by_words_and_by_groups(opened) -> None:
     assert len(column(tab, 0)) == 18
 
 
-def test_the_papers_numbers_can_be_hidden(opened) -> None:
+def test_published_numbers_can_be_hidden(opened) -> None:
     tab = opened()
     assert tab.locator("td .paper").first.is_visible()
     tab.click("#paper")
