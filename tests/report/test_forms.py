@@ -146,6 +146,7 @@ def test_numbers_are_written_as_readers_expect(
 def test_the_head_of_a_column_names_what_is_not_usual() -> None:
     assert head(Column("a", "A", metric="accuracy")) == "A"
     assert head(Column("a", "A", metric="macro_f1")) == "A (macro F1)"
+    assert head(Column("a", "A", metric="of a plugin")) == "A (of a plugin)"
     assert head(Column("a", "A", metric="log_loss", generated=True)) == (
         "A (log loss, generated data)"
     )
@@ -154,7 +155,9 @@ def test_the_head_of_a_column_names_what_is_not_usual() -> None:
 def test_the_legend_says_what_is_there() -> None:
     text = legend(main_section().table)
     assert text.startswith("In %; higher is better.")
-    assert "95% interval" in text
+    assert text.endswith("Differences are paired; in brackets, their 95% interval.")
+    two = section(over_data_sets({name: values[:2] for name, values in SCORES.items()}))
+    assert legend(two.table).endswith("Differences are paired; too few units for an interval.")
     assert legend(report().tables[2]) == "In minutes; lower is better."
 
 

@@ -143,6 +143,13 @@ def test_a_lead_that_depends_on_the_target_is_not_certain(tmp_path: Path) -> Non
     assert verdict.recommendation.method == "er"
 
 
+def test_two_orders_are_no_reason_to_explain_intervals(tmp_path: Path) -> None:
+    filled(tmp_path, experiment(part={**PART, "orders": ["listed", "reversed"]}), by_order)
+    table = only(build_report(tmp_path))
+    assert "mean over 2 last sources" in table.about
+    assert table.remarks == ()
+
+
 def test_a_missing_target_makes_the_mean_partial_and_gives_no_lead(tmp_path: Path) -> None:
     def partly(entry: Planned) -> float:
         missing = entry.condition.target == "va" and entry.run.method == "cl-coral"

@@ -297,6 +297,16 @@ def test_the_metrics_of_the_ranking_can_be_switched() -> None:
     text = visible(by_accuracy)
     assert "er 2 70.1 ± 0.1" in text
     assert "Minus er" in text
+    assert "Intervals are over seeds at one target in one order" in visible(html)
+
+
+def test_without_intervals_nothing_is_said_about_them() -> None:
+    orders = {"a>b": [74.5], "b>a": [74.6]}
+    frame = made_frame({"finetune": orders, "er": orders}, result=RESULT, metric="macro_f1")
+    text = visible(page(Report("a title", (section(frame),))))
+    assert "There are too few last sources for an interval (2 last sources)." in text
+    assert "Intervals are over" not in text
+    assert "toy, mean over 2 last sources macro F1" in text
 
 
 def test_the_tests_over_data_sets_are_drawn() -> None:

@@ -148,7 +148,7 @@ def test_constant_predictors_behind_are_flagged_in_the_details() -> None:
         ([{"target": "p"}, {"target": "q", "order": "b → a"}], "er in 1 of 2 targets"),
         ([{"benchmark": "one"}, {"benchmark": "two"}], "er in 1 of 2 data sets"),
         (
-            [{"target": target, "order": order} for target in "pq" for order in ("a → b", "b → a")],
+            [{"target": name, "order": f"{name} → {last}"} for name in "pq" for last in "ab"],
             "er in 1 of 4 pairs of target and order",
         ),
     ],

@@ -72,7 +72,7 @@ def _decimals(cell: Cell, column: Column, table: Table) -> int:
 
 def head(column: Column) -> str:
     """The head of a column with its metric, if that is not accuracy, and what its data are."""
-    metric = "" if column.metric in ("", "accuracy") else METRICS[column.metric].label
+    metric = "" if column.metric == "accuracy" else metric_label(column)
     details = [text for text in (metric, "generated data" if column.generated else "") if text]
     return f"{column.label} ({', '.join(details)})" if details else column.label
 
@@ -85,5 +85,13 @@ def legend(table: Table) -> str:
     if any(cell.error is not None for cell in table.cells):
         text += " ± is the standard error (divisor n − 1) over the units that the table names."
     if "difference" in kinds:
-        text += " Differences are paired; in brackets, their 95% interval from three units on."
+        intervals = any(cell.low is not None for cell in table.cells)
+        words = "in brackets, their 95% interval" if intervals else "too few units for an interval"
+        text += f" Differences are paired; {words}."
     return text
+
+
+def metric_label(column: Column) -> str:
+    """The metric of a column in words; empty for ranks and differences."""
+    known = METRICS.get(column.metric)
+    return known.label if known is not None else column.metric

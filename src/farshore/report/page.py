@@ -17,7 +17,7 @@ from ..errors import needs
 from ..results.summary import Ranking, Standing, metrics_of, rank
 from ..results.tables import SECTIONS
 from .build import Report, Section
-from .cells import cell_text, legend, number
+from .cells import cell_text, legend, metric_label, number
 from .colours import fill
 
 if TYPE_CHECKING:
@@ -165,6 +165,7 @@ def page_templates() -> Environment:
     templates.globals |= {
         "fill": fill,
         "legend": legend,
+        "metric_label": metric_label,
         "notes": Notes,
         "number": number,
         "ranked_sections": ranked_sections,

@@ -38,7 +38,7 @@ EACH_TARGET = (
 )
 ONE_ORDER = (
     "One order of the sources. Another order may change the scores by more than the methods "
-    "differ; `orders: all` or `balanced:k` measures it."
+    "differ; the orders all or balanced:8 measure it."
 )
 
 
@@ -90,12 +90,16 @@ def _mean(runs: pd.DataFrame) -> str:
             "mean, and standard error over the units of the column (targets, else last sources, "
             f"orders or seeds) if there are at least {FEWEST_UNITS}"
         )
-    unit = unit_of(runs)
-    columns = {Unit.TARGET: "target", Unit.LAST_SOURCE: "last_source", Unit.ORDER: "order"}
-    count = runs[columns.get(unit, "seed")].nunique()
+    unit, count = unit_of(runs), _count(runs)
     if count < FEWEST_UNITS:
         return f"mean over {several(count, unit)}" if count > 1 else "one run per cell"
     return f"mean ± standard error over {several(count, unit)}"
+
+
+def _count(runs: pd.DataFrame) -> int:
+    """How many units these runs of one data set have."""
+    columns = {Unit.TARGET: "target", Unit.LAST_SOURCE: "last_source", Unit.ORDER: "order"}
+    return int(runs[columns.get(unit_of(runs), "seed")].nunique())
 
 
 def _search(experiment: Experiment) -> str:
@@ -132,7 +136,7 @@ def _remarks(
     if Unit.TARGET in units:
         yield EACH_TARGET
     elif units & {Unit.LAST_SOURCE, Unit.ORDER}:
-        if runs["benchmark"].nunique() == 1:
+        if runs["benchmark"].nunique() == 1 and _count(runs) >= FEWEST_UNITS:
             yield Unit.ORDER.meaning
     elif not name.endswith(TINY) and not (runs["order"] == DRAWN).any():
         yield ONE_ORDER

@@ -412,6 +412,8 @@ def _places(places: Sequence[tuple[str, str, str]]) -> str:
     """How many places there are, in words; a place is a target of a data set in one order."""
     words = ("data set", "target", "order")
     for word, names in zip(words, zip(*places, strict=True), strict=True):
+        if 1 < len(set(names)) < len(places):
+            break
         if len(set(names)) == len(places):
             return several(len(places), word)
     return f"{len(places)} pairs of target and order"
