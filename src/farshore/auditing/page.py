@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from .. import __version__
 from ..report.page import drawn, figure_data, needed, page_file, page_templates, plotly_script
-from ..results.verdict import interval
+from ..results.summary import metrics_of, rank
+from ..results.verdict import judge
 from ..results.words import percent
 from .findings import Findings
 
@@ -39,7 +40,9 @@ def audit_page(done: Audit, findings: Findings) -> str:
         .get_template("audit.html")
         .render(
             audit=done,
-            tables=[_method_table(findings), _class_table(findings), _site_table(findings)],
+            tables=[_class_table(findings), _site_table(findings)],
+            rankings=[rank(done.frame, name) for name in metrics_of(done.frame)],
+            together=judge(done.frame).together,
             drawings=[drawn(drawing, "") for drawing in drawings],
             version=__version__,
             css=Markup(page_file("page.css")),
@@ -47,38 +50,6 @@ def audit_page(done: Audit, findings: Findings) -> str:
             plotly=plotly_script(),
             data=Markup(figure_data(drawings)),
         )
-    )
-
-
-def _method_table(findings: Findings) -> PlainTable:
-    ranking = findings.ranking
-    rows = []
-    for each in ranking.standings:
-        found, difference = each.estimate, each.difference
-        error = f" ± {ranking.metric.text(found.error)}" if found and found.error else ""
-        notes = [each.kind] if each.kind != "continual" else []
-        notes += [f"{each.runs} of {each.planned} runs"] if not each.complete else []
-        notes += ["no better than guessing"] if each.guessing else []
-        notes += ["chosen"] if each.row == findings.choice.method else []
-        rows.append(
-            [
-                each.row,
-                str(each.rank or "–"),
-                ranking.metric.text(found.mean) + error if found else "–",
-                f"{ranking.metric.text(found.values[found.worst])} ({found.worst})"
-                if found
-                else "–",
-                interval(difference, ranking.metric) if difference is not None else "–",
-                ", ".join(notes),
-            ]
-        )
-    return PlainTable(
-        "Methods at left-out sites",
-        ["method", "rank", "mean ± error", "worst site", f"minus {ranking.reference}", ""],
-        rows,
-        f"{ranking.metric.label} in %: mean and standard error over sites, and differences paired "
-        "by site, order and seed. Only candidates have a rank: majority ignores the inputs, joint "
-        "needs all data at once.",
     )
 
 
