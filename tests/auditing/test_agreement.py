@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -15,11 +16,11 @@ from farshore.auditing.answers import verdict
 from farshore.auditing.findings import Findings, find_all
 from farshore.deployment.unlike import SiteRows
 from farshore.errors import FarshoreError
-from farshore.results.collect import collect
-from farshore.results.describe import conditions
+from farshore.report.build import Section, build_report
+from farshore.report.write import write_report
 from farshore.results.frame import frame_of_results
 from farshore.results.select import select
-from farshore.results.verdict import Verdict, interval, judge
+from farshore.results.verdict import Verdict, judge
 from farshore.runs.store.store import Store
 
 STORE = Path(__file__).parents[1] / "golden" / "stores" / "audited"
@@ -48,17 +49,20 @@ def done(runs: Path) -> farshore.auditing.audit.Audit:
 
 
 @pytest.fixture(scope="module")
-def frame(runs: Path) -> pd.DataFrame:
-    return collect(runs).frame
+def section(runs: Path) -> Section:
+    """What a report of the same folder says."""
+    main = build_report(runs).main
+    assert main is not None
+    return main
 
 
 @pytest.fixture(scope="module")
-def judged(frame: pd.DataFrame) -> Verdict:
-    """What a report says."""
-    return judge(frame)
+def judged(section: Section) -> Verdict:
+    assert section.verdict is not None
+    return section.verdict
 
 
-def test_both_recommend_the_same_method_and_say_why(done, judged: Verdict, frame) -> None:
+def test_both_recommend_the_same_method_and_say_why(done, judged: Verdict, section) -> None:
     found = done.findings.recommendation
     assert found == judged.recommendation
     assert (found.method, found.leader) == ("er", "ridge")
@@ -66,13 +70,12 @@ def test_both_recommend_the_same_method_and_say_why(done, judged: Verdict, frame
     assert f"{found.reason}." in answer
     assert any(found.reason in text for text in judged.details)
     assert found.method in done.verdict
-    assert done.conditions == conditions(frame)
+    assert done.conditions == section.conditions
 
 
 def test_both_have_the_same_ranking(done, judged: Verdict, tmp_path: Path) -> None:
     assert done.findings.ranking == judged.ranking
     numbers = json.loads(done.report(tmp_path / "audit.json").read_text())
-    page = done.report(tmp_path / "audit.html").read_text()
     assert numbers["reference"] == judged.ranking.reference
     assert len(numbers["methods"]) == len(judged.ranking.standings) == 5
     for shown, each in zip(numbers["methods"], judged.ranking.standings, strict=True):
@@ -84,7 +87,17 @@ def test_both_have_the_same_ranking(done, judged: Verdict, tmp_path: Path) -> No
             assert shown["difference"] is None
         else:
             assert shown["difference"]["low"] == each.difference.low
-            assert interval(each.difference, judged.ranking.metric) in page
+
+
+def test_both_pages_show_the_same_ranking(done, runs: Path, tmp_path: Path) -> None:
+    write_report(runs, tmp_path / "report.html")
+    pages = [tmp_path / "report.html", done.report(tmp_path / "audit.html")]
+    shown = [
+        re.findall(r'<section class="ranking".*?</section>', each.read_text(), re.S)
+        for each in pages
+    ]
+    assert len(shown[0]) == 1
+    assert shown[0] == shown[1]
 
 
 @pytest.fixture(scope="module")

@@ -84,8 +84,8 @@ def _expected(findings: Findings) -> str:
         )
     if majority is not None and findings.expectation is not None:
         text += (
-            " Without looking at the inputs, always predicting the most frequent class of the "
-            f"known sites scores {score(findings, majority)} at left-out ones."
+            " majority, which ignores the inputs and always predicts the most frequent class that "
+            f"it has seen, scores {score(findings, majority)}."
         )
         if not findings.ranking.metric.better(findings.expectation.mean, majority):
             text += " The expected score is no better: do not deploy a model trained on these data."

@@ -43,6 +43,7 @@ class Audit:
     """A finished audit.
 
     findings: the numbers, or why there is too little data for any.
+    frame: a row per run, see `farshore.results.frame`.
     verdict: what to expect at a new site, in one sentence.
     conditions: what was measured, in one line.
     answers: the answers by question.
@@ -55,6 +56,7 @@ class Audit:
     conditions: str = ""
     answers: Mapping[str, str] = field(default_factory=dict)
     next_step: tuple[str, str] = ("", "")
+    frame: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False, compare=False)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write a page (.html) or all numbers (.json); return the path."""
@@ -189,4 +191,5 @@ def carry_out_audit(
         conditions_of(frame),
         answers(findings),
         deploy(experiment, findings.recommendation),
+        frame,
     )
