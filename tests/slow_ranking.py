@@ -56,13 +56,14 @@ def level_of(runs: Sequence[Made]) -> int:
 
 def weighted_mean(values: dict[tuple, float], level: int) -> float:
     """Every unit counts once, in it every target, in that every last source, and so on."""
+    unit_first = {(place[level], *place[:level], *place[level + 1 :]): place for place in values}
     total = 0.0
-    for place, value in values.items():
-        weight = 1.0 / len({other[level] for other in values})
-        for depth in range(level + 1, 5):
-            beside = {other[depth] for other in values if other[level:depth] == place[level:depth]}
+    for place, original in unit_first.items():
+        weight = 1.0
+        for depth in range(5):
+            beside = {other[depth] for other in unit_first if other[:depth] == place[:depth]}
             weight /= len(beside)
-        total += weight * value
+        total += weight * values[original]
     return total
 
 

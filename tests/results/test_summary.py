@@ -262,6 +262,14 @@ def test_offline_methods_are_paired_with_every_order_and_never_ranked() -> None:
     assert difference_of(frame, "joint", "er").mean == pytest.approx(0.2)
 
 
+def test_a_method_with_more_targets_than_the_ranked_ones_keeps_all_of_them() -> None:
+    """The unit is the seed, because the ranked method has one target so far."""
+    runs = [made_run("er", 0.5, seed=seed) for seed in (0, 1)]
+    runs += [made_run("joint", score, target=t) for t, score in (("t", 0.6), ("u", 0.8))]
+    found = estimate_of(frame_of_runs(runs), "joint")
+    assert (found.unit, found.mean, found.units) == (Unit.SEED, pytest.approx(0.7), 1)
+
+
 def test_methods_that_saw_more_follow_below_by_kind_and_score() -> None:
     scores = {"majority": 95, "tent": 90, "urm": 70, "er": 50, "joint": 80, "finetune": 60}
     ranking = rank(made_frame({name: {"a>b": [score]} for name, score in scores.items()}))

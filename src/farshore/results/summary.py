@@ -369,10 +369,11 @@ def order_range(scores: Scores) -> float | None:
 
 
 def by_unit(scores: Scores, unit: Unit) -> dict[str, float]:
-    """The mean at every unit, over what the unit contains."""
+    """The mean at every unit, nested over all other levels, the coarsest first."""
+    level = unit.level
     return {
-        str(name): _nested({place[unit.level + 1 :]: scores[place] for place in places})
-        for name, places in _grouped(scores, unit.level).items()
+        str(name): _nested({place[:level] + place[level + 1 :]: scores[place] for place in places})
+        for name, places in _grouped(scores, level).items()
     }
 
 
