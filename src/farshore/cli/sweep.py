@@ -62,14 +62,14 @@ class ChangeOptions:
 
     def change(self, experiment: Experiment) -> Experiment:
         """The experiment with another search, other weights or at another scale."""
-        from ..runs.plan.experiment import check_search, search_by, start_from
+        from ..runs.plan.experiment import check_search, search_by, start_from, with_forms
         from ..runs.plan.tiny import tiny
 
         if self.search is not None:
             experiment = search_by(experiment, check_search(self.search))
         if self.weights is not None:
             experiment = start_from(experiment, self.weights)
-        return tiny(experiment) if self.scale == "tiny" else experiment
+        return with_forms(tiny(experiment) if self.scale == "tiny" else experiment)
 
     def narrow(self, experiment: Experiment) -> Experiment:
         """The part of the experiment that is carried out."""
@@ -94,6 +94,10 @@ def sweep(
     runs: Path = flag(RUNS, Path("runs")),
     engine: EngineOptions,
     changes: ChangeOptions,
+    network: list[str] | None = flag(
+        "module.py:factory, needed if the experiment names this file of your own, repeatable: "
+        "reading an experiment never runs code that it names"
+    ),
     dry_run: bool = flag("print the number of runs and their estimated cost", False),
     done: Path | None = flag(
         "table of runs that are done elsewhere, as `farshore results` writes it: they are left out"
@@ -121,9 +125,10 @@ def sweep(
     from .tables import make_console
 
     use_root(root)
-    whole = changes.change(read_experiment(file))
+    own = network or ()
+    whole = changes.change(read_experiment(file, own))
     experiment = changes.narrow(whole)
-    store, book, console = Store(runs), make_book(file, changes.change), make_console()
+    store, book, console = Store(runs), make_book(file, changes.change, own), make_console()
     if experiment.reads:
         if dry_run:
             print_line(

@@ -16,6 +16,7 @@ import pandas as pd
 
 from ..benchmarks import BENCHMARKS
 from ..errors import FarshoreError
+from ..networks.pretrained.own_module import no_imports
 from ..runs import catalog
 from ..runs.plan.experiment import Experiment
 from ..runs.plan.plan import Plan, make_plan
@@ -157,7 +158,8 @@ def _plans(store: ReadingStore, only: str | None) -> tuple[dict[str, Plan], list
         if name not in wanted:
             continue
         try:
-            plans[name] = make_plan(experiment, store, book, available_only=False)
+            with no_imports():
+                plans[name] = make_plan(experiment, store, book, available_only=False)
         except FarshoreError as error:
             problems.append(f"{name} has no table because it cannot be planned: {error}")
     return plans, problems

@@ -2,8 +2,8 @@
 
 The function gets the settings of the network as keyword arguments and returns a module from images
 [n, 3, height, width] to features [n, d], or a `farshore.Network`. The module may say what it
-expects with the attributes `input_size`, `interpolation`, `mean` and `std`. A saved model never
-leads to the import of such a file: whoever loads it names the file again.
+expects with the attributes `input_size`, `interpolation`, `mean` and `std`. Neither a saved model
+nor an experiment leads to the import of such a file: whoever uses it names the file again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import importlib.util
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -26,11 +28,22 @@ from ..network import Network
 from .pretrained import SIZE, file_origin, make_backbone, need_images
 
 FORM = re.compile(r"(?P<file>.+\.py):(?P<function>[A-Za-z_]\w*)")
+_imports = ContextVar("whether files of a user's own may be imported", default=True)
 
 
 def is_own_module(name: str) -> bool:
     """Whether this is the name of a user's own backbone."""
     return FORM.fullmatch(name) is not None
+
+
+@contextmanager
+def no_imports() -> Iterator[None]:
+    """Inside, no file of a user's own is imported; its checksum can be read."""
+    before = _imports.set(False)
+    try:
+        yield
+    finally:
+        _imports.reset(before)
 
 
 def builder(name: str) -> Callable[..., Network]:
@@ -94,6 +107,12 @@ def file_digest(name: str) -> str:
 def load_factory(name: str) -> Callable[..., Any]:
     """Import the file and return the function; this runs the user's code."""
     file, function = _parts(name)
+    if not _imports.get():
+        raise FarshoreError(
+            f"it names the network {name!r}, and reading what is recorded never runs code: repeat "
+            "the command that made it (`compare`, or `sweep --network`), which records what is "
+            "needed of that file"
+        )
     if not file.is_file():
         raise FarshoreError(f"network {name!r}: there is no file {str(file)!r}: check the path")
     module = _load(str(file.resolve()), known_checksum(file))

@@ -28,7 +28,7 @@ from ...benchmarks.source import make_benchmark
 from ...errors import FarshoreError
 from ..store.identity import typed_settings
 from ..store.store import Store
-from .experiment import Experiment, Part, Search, explain_keys, make_book
+from .experiment import Experiment, Part, Search, explain_keys, make_book, with_forms
 from .plan import Plan, make_plan
 from .record import FOLDER, record_experiment, recorded_experiments
 from .select import (
@@ -89,7 +89,7 @@ def make_comparison(
             settings=dict(settings),
             **conditions,
         )
-        return Experiment(
+        experiment = Experiment(
             name=f"compare-{benchmark.title}"[:LONGEST_NAME],
             about=f"methods compared on {benchmark.title}",
             command="compare",
@@ -99,6 +99,7 @@ def make_comparison(
         )
     except ValidationError as error:
         raise FarshoreError(explain_keys(error)) from None
+    return with_forms(experiment)
 
 
 def _distinct_orders(

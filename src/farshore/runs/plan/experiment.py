@@ -13,7 +13,7 @@ Own data are listed with the benchmarks as {table: {path: heart.csv, domain: hos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -25,6 +25,7 @@ from ...benchmarks import BENCHMARKS
 from ...benchmarks.source import make_benchmark
 from ...errors import FarshoreError, unknown
 from ...networks.build import plain_network_settings
+from ...networks.pretrained.own_module import is_own_module
 from ...settings import RunSettings, divide
 from .. import catalog
 from ..search.selection import Rule
@@ -195,8 +196,12 @@ class Experiment(Spec):
 Book = Callable[[str], Experiment]
 
 
-def read_experiment(path: Path) -> Experiment:
-    """Read an experiment. Errors are reported in one line that names file and key."""
+def read_experiment(path: Path, own: Collection[str] | None = ()) -> Experiment:
+    """Read an experiment. Errors are reported in one line that names file and key.
+
+    own: the networks `module.py:factory` that it may name, because whoever reads it has named them
+        too: a file is no reason to run code. None if nothing of it will be imported.
+    """
     data = read_yaml(path)
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise FarshoreError(
@@ -205,6 +210,8 @@ def read_experiment(path: Path) -> Experiment:
     try:
         experiment = Experiment(**data)
         check(experiment)
+        if own is not None:
+            _check_own(experiment, own)
     except ValidationError as error:
         raise FarshoreError(f"{path}: {explain_keys(error)}") from None
     except FarshoreError as error:
@@ -212,16 +219,34 @@ def read_experiment(path: Path) -> Experiment:
     return experiment
 
 
-def make_book(path: Path, change: Callable[[Experiment], Experiment] = lambda same: same) -> Book:
-    """A book of the experiments next to `path`; `change` is applied to each (to scale it down)."""
+def make_book(
+    path: Path,
+    change: Callable[[Experiment], Experiment] = lambda same: same,
+    own: Collection[str] = (),
+) -> Book:
+    """A book of the experiments next to `path`; `change` is applied to each (to scale it down).
+
+    own: the networks of the user's own that they may name, as for `read_experiment`.
+    """
 
     def find(name: str) -> Experiment:
         file = path.with_name(f"{name}.yaml")
         if not file.is_file():
             raise FarshoreError(f"{path} reads the experiment {name!r}, but there is no {file}")
-        return change(read_experiment(file))
+        return change(read_experiment(file, own))
 
     return find
+
+
+def _check_own(experiment: Experiment, own: Collection[str]) -> None:
+    """Refuse a network in a Python file that only the experiment names."""
+    for index, part in enumerate(experiment.parts):
+        name = part.network
+        if name is not None and is_own_module(name) and name not in own:
+            raise FarshoreError(
+                f"parts.{index}.network: {name!r} is a Python file, and reading an experiment runs "
+                f"no code that it names: name it again if you trust it, --network {name}"
+            )
 
 
 def check(experiment: Experiment) -> None:
@@ -373,6 +398,24 @@ def start_from(experiment: Experiment, weights: str) -> Experiment:
     return experiment.model_copy(
         update={"parts": [with_weights(part) for part in experiment.parts]}
     )
+
+
+def with_forms(experiment: Experiment) -> Experiment:
+    """The same experiment, with the form of images written out where only a file of the user's own
+    says it: a report plans it without importing that file.
+    """
+
+    def written(part: Part) -> Part:
+        if part.network is None or not is_own_module(part.network):
+            return part
+        entries: list[str | dict[str, dict[str, Any]]] = []
+        for data in part.data:
+            given, kind = part.options_of(data), BENCHMARKS.get(data.benchmark)
+            options = kind.normal_network(part.network, part.network_settings, given)[2]
+            entries.append({data.benchmark: dict(data.options if options == given else options)})
+        return part.model_copy(update={"benchmarks": entries})
+
+    return experiment.model_copy(update={"parts": [written(part) for part in experiment.parts]})
 
 
 def check_search(by: str) -> SearchBy:

@@ -45,7 +45,7 @@ def recorded_experiments(
     recorded: dict[str, tuple[Experiment, Book]] = {}
     for path in sorted((runs / FOLDER).glob("*.yaml")):
         try:
-            experiment = read_experiment(path)
+            experiment = read_experiment(path, None)
             recorded[path.stem] = (
                 experiment,
                 recorded_book(runs, path.stem.removeprefix(experiment.name)),
@@ -66,7 +66,7 @@ def recorded_book(runs: Path, ending: str = "") -> Book:
             raise FarshoreError(
                 f"{runs} does not record the experiment {name!r}: sweep it into this folder first"
             )
-        return read_experiment(path)
+        return read_experiment(path, None)
 
     return find
 
