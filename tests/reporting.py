@@ -17,9 +17,8 @@ from farshore.runs.plan.plan import Plan, Planned, make_plan
 from farshore.runs.plan.record import record_experiment
 from farshore.runs.result import Result, TargetScores
 from farshore.runs.run import Run
-from farshore.runs.store.folder import RunFolder
 from farshore.runs.store.identity import name_run
-from farshore.runs.store.store import Store
+from farshore.runs.store.store import RunFolder, Store
 
 VERSIONS = {
     "farshore": "0.1.0",

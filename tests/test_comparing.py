@@ -14,7 +14,7 @@ from farshore.cli.app import main
 from farshore.cli.engine_options import EngineOptions
 from farshore.errors import FarshoreError
 from farshore.results.tidy_table import MEASURED, tidy_table
-from farshore.runs.engines.inline import InlineEngine
+from farshore.runs.engines.engine import InlineEngine
 from farshore.runs.store.store import Store
 
 QUICK = {"methods": ["finetune", "ridge"], "seeds": 1, "steps": 2, "memory": 20}

@@ -14,7 +14,7 @@ from pictured import result
 from farshore.cli.app import main
 from farshore.errors import FarshoreError
 from farshore.loggers import CSV, PACKAGES, Logger, check_logger, make_logger
-from farshore.runs.store.folder import run_folders
+from farshore.runs.store.store import run_folders
 
 
 class Remembering(Logger):

@@ -30,8 +30,7 @@ from .results.select import scored, select
 from .results.summary import Ranking, Standing, Unit, by_unit, estimate, rank, scores_of
 from .results.verdict import Verdict, judge
 from .runs.engines.carry_out import Progress, carry_out, open_runs
-from .runs.engines.engine import Engine
-from .runs.engines.inline import InlineEngine
+from .runs.engines.engine import Engine, InlineEngine
 from .runs.engines.local import LocalEngine
 from .runs.engines.work import TaskOutcome
 from .runs.plan.comparison import make_comparison, plan_comparison

@@ -11,7 +11,7 @@ import pytest
 
 import farshore
 from farshore.cli.app import main
-from farshore.runs.store.folder import run_folders
+from farshore.runs.store.store import run_folders
 
 
 def typed(

@@ -21,10 +21,10 @@ from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
 from farshore.results.experiment_table import save_table
 from farshore.runs.engines.carry_out import carry_out, open_runs
-from farshore.runs.engines.inline import InlineEngine
+from farshore.runs.engines.engine import InlineEngine
 from farshore.runs.plan.plan import plan_run
 from farshore.runs.run import Run
-from farshore.runs.store import folder as run_folders
+from farshore.runs.store import store as run_folders
 from farshore.runs.store.claim import Claim, is_stale
 from farshore.runs.store.store import Store
 

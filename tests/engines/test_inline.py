@@ -12,7 +12,7 @@ from farshore.learner.loading import load
 from farshore.observer import Observer
 from farshore.runs.engines import work
 from farshore.runs.engines.carry_out import RESULT_ONLY, Keep, carry_out, open_runs
-from farshore.runs.engines.inline import InlineEngine
+from farshore.runs.engines.engine import InlineEngine
 from farshore.runs.engines.local import LocalEngine
 from farshore.runs.plan.plan import Plan, plan_run
 from farshore.runs.result import Result

@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from scipy.stats import spearmanr
 
 from farshore.errors import FarshoreError
-from farshore.report.colours import SERIES
+from farshore.report.cells import SERIES
 from farshore.report.figures import (
     FIGURES,
     accuracy_matrix,
@@ -28,13 +28,13 @@ from farshore.report.figures import (
     sensitivity,
     step_time,
 )
-from farshore.report.figures.comparable import comparable, error_bars, estimates, finished
 from farshore.report.figures.critical_difference import diagram, svg
+from farshore.report.figures.shape import comparable, error_bars, estimates, finished
 from farshore.report.overlap import accuracy, measure, project, read_features
 from farshore.report.page import figure_data
 from farshore.results.data_sets import Significance
 from farshore.results.summary import Unit, rank
-from farshore.runs.store.folder import FEATURES
+from farshore.runs.store.store import FEATURES
 
 NOWHERE = Path("nowhere")
 BOTH = ("heart-hospitals", "rotated-digits")

@@ -344,7 +344,7 @@ def test_missing_packages_of_the_page_are_named(
 
 def test_the_files_of_the_page_exist_and_are_packaged() -> None:
     assert {path.name for path in module.FILES.iterdir()} >= {
-        *("page.html", "frame.html", "ranking.html", "table.html", "figure.html"),
+        *("page.html", "frame.html", "parts.html"),
         *(module.PLOTLY, "plotly-cartesian.LICENSE.txt", "page.css", "page.js"),
     }
     assert '"report/files/*"' in (ROOT / "pyproject.toml").read_text()

@@ -11,7 +11,7 @@ from reporting import BOTH, NUMBERS, filled
 from sweeping import EXPERIMENTS, experiment, swept
 
 from farshore.cli.app import main
-from farshore.report.figures.comparable import comparable, finished
+from farshore.report.figures.shape import comparable, finished
 from farshore.results.collect import collect
 from farshore.runs.plan.experiment import make_book
 from farshore.runs.plan.record import record_experiment

@@ -16,7 +16,7 @@ from hypothesis import strategies as some
 from scipy import stats
 from statuses import STATES
 
-from farshore.report.colours import WHITE, fill
+from farshore.report.cells import WHITE, fill
 from farshore.results.frame import method_group
 from farshore.results.measures import MEASURES, TARGET, Measure
 from farshore.results.published import Published

@@ -31,7 +31,7 @@ from farshore.results.published import read_published
 from farshore.runs.plan.experiment import make_book, read_experiment
 from farshore.runs.plan.record import record_experiment
 from farshore.runs.plan.select import select_methods
-from farshore.runs.store.folder import FEATURES
+from farshore.runs.store.store import FEATURES
 from reproduction.paper.published import PUBLISHED
 
 __all__ = ["browser"]

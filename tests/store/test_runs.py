@@ -25,9 +25,8 @@ from farshore.runs.resume import Resume
 from farshore.runs.run import Run
 from farshore.runs.store import claim as claims
 from farshore.runs.store.claim import Claim, is_stale, newest, release, take
-from farshore.runs.store.folder import RunFolder
 from farshore.runs.store.identity import NamedRun, name_run, run_name
-from farshore.runs.store.store import Store
+from farshore.runs.store.store import RunFolder, Store
 
 RUN = Run.build(benchmark="heart-hospitals", method="cl-fishr", steps=3, settings={"batch_size": 8})
 

@@ -125,7 +125,7 @@ def _temporary_folder() -> TemporaryDirectory[str]:
 def _carry_out(console: Console, plan: Plan, store: Store, keep: Keep) -> Result:
     """Carry out the plan's only run unless it is finished; show and return its result."""
     from ..runs.engines.carry_out import carry_out, open_runs
-    from ..runs.engines.inline import InlineEngine
+    from ..runs.engines.engine import InlineEngine
     from .progress import ProgressObserver
 
     folder = store.folder(plan.runs[0].name)

@@ -10,8 +10,7 @@ import unicodedata
 
 from ..results.tables import Column, Row, Table
 from .build import Report
-from .cells import NOTHING, cell_text, head, legend
-from .colours import WHITE, fill
+from .cells import NOTHING, WHITE, cell_text, fill, head, legend
 
 PACKAGES = (
     r"\usepackage[margin=1.5cm,landscape]{geometry}",

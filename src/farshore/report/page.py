@@ -17,8 +17,7 @@ from ..errors import needs
 from ..results.summary import Ranking, Standing, metrics_of, rank
 from ..results.tables import SECTIONS
 from .build import Report, Section
-from .cells import cell_text, legend, metric_label, number
-from .colours import fill
+from .cells import cell_text, fill, legend, metric_label, number
 
 if TYPE_CHECKING:
     from jinja2 import Environment

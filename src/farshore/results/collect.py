@@ -23,8 +23,7 @@ from ..runs.plan.plan import Plan, make_plan
 from ..runs.plan.record import recorded_experiments
 from ..runs.plan.select import select_methods
 from ..runs.result import Result
-from ..runs.store.folder import is_run_folder
-from ..runs.store.store import ReadingStore
+from ..runs.store.store import ReadingStore, is_run_folder
 from .frame import ALONE, frame_of_plan, frame_of_results
 from .select import select
 from .words import row_name, several

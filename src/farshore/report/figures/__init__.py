@@ -14,8 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from ...errors import FarshoreError, unknown
-from .comparable import finished
-from .shape import Drawing
+from .shape import Drawing, finished
 
 SCORES, DIAGRAM = "scores", "critical-difference"
 

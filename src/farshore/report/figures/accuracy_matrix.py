@@ -10,8 +10,7 @@ import plotly.graph_objects as go
 from ...results.describe import conditions
 from ...results.summary import rank
 from ...runs.result import Result
-from .comparable import OF_ROW, comparable, estimates
-from .shape import Drawing, View, canvas, places, text
+from .shape import OF_ROW, Drawing, View, canvas, comparable, estimates, places, text
 
 NAME = "accuracy-matrix"
 TITLE = "Scores after each domain"

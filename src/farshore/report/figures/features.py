@@ -8,10 +8,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from ...results.describe import conditions
-from ..colours import SERIES
+from ..cells import SERIES
 from ..overlap import measure, project, read_features
-from .comparable import PLACE
-from .shape import Drawing, View, canvas, places, text
+from .shape import PLACE, Drawing, View, canvas, places, text
 
 NAME = "features"
 TITLE = "Features of sources and target"

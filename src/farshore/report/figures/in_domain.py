@@ -7,9 +7,8 @@ import plotly.graph_objects as go
 
 from ...results.describe import conditions
 from ...results.summary import unit_of
-from ..colours import fill, line
-from .comparable import comparable, error_bars, estimates
-from .shape import Drawing, View, canvas, errors, text
+from ..cells import fill, line
+from .shape import Drawing, View, canvas, comparable, error_bars, errors, estimates, text
 
 NAME = "in-domain"
 TITLE = "Performance on the sources, by group"

@@ -7,8 +7,24 @@ import plotly.graph_objects as go
 
 from ...results.describe import conditions
 from ...results.summary import metric_of, unit_of
-from .comparable import CONDITIONS, OF_ROW, PLACE, comparable, error_bars, estimates, everywhere
-from .shape import Drawing, View, calm, canvas, errors, line_style, on_target, text, views
+from .shape import (
+    CONDITIONS,
+    OF_ROW,
+    PLACE,
+    Drawing,
+    View,
+    calm,
+    canvas,
+    comparable,
+    error_bars,
+    errors,
+    estimates,
+    everywhere,
+    line_style,
+    on_target,
+    text,
+    views,
+)
 
 NAME = "memory"
 TITLE = "Less memory"

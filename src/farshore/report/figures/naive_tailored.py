@@ -7,9 +7,20 @@ import plotly.graph_objects as go
 
 from ...results.describe import conditions
 from ...results.summary import estimate, metric_of, paired, scores_of, unit_of
-from ..colours import fill, line
-from .comparable import PLACE, comparable, error_bars, everywhere
-from .shape import Drawing, View, canvas, errors, on_target, places, text
+from ..cells import fill, line
+from .shape import (
+    PLACE,
+    Drawing,
+    View,
+    canvas,
+    comparable,
+    error_bars,
+    errors,
+    everywhere,
+    on_target,
+    places,
+    text,
+)
 
 NAME = "naive-tailored"
 TITLE = "Naive against tailored"

@@ -8,9 +8,19 @@ import plotly.graph_objects as go
 from ...results.describe import conditions
 from ...results.frame import SEPARATOR
 from ...results.summary import metric_of
-from ..colours import SERIES
-from .comparable import OF_ROW, PLACE, comparable, estimates
-from .shape import Drawing, canvas, errors, on_target, text, views
+from ..cells import SERIES
+from .shape import (
+    OF_ROW,
+    PLACE,
+    Drawing,
+    canvas,
+    comparable,
+    errors,
+    estimates,
+    on_target,
+    text,
+    views,
+)
 
 NAME = "orders"
 TITLE = "The order of the domains"

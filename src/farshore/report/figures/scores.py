@@ -13,9 +13,8 @@ from ...results.summary import Estimate, Ranking, Standing, Unit, guess_level, m
 from ...results.verdict import UPPER_BOUND
 from ...results.words import several
 from ...tasks.metrics import Metric
-from ..colours import line
-from .comparable import estimates
-from .shape import WHISKER, Drawing, View, canvas, on_target, text, transparent
+from ..cells import line
+from .shape import WHISKER, Drawing, View, canvas, estimates, on_target, text, transparent
 
 NAME = "scores"
 TITLE = "Scores on the unseen target"

@@ -10,9 +10,8 @@ import plotly.graph_objects as go
 
 from ...results.describe import conditions
 from ...results.summary import metric_of
-from ..colours import line
-from .comparable import OF_ROW
-from .shape import Drawing, View, canvas, on_target, places, text
+from ..cells import line
+from .shape import OF_ROW, Drawing, View, canvas, on_target, places, text
 
 NAME = "selection"
 TITLE = "Does selection by the sources work?"

@@ -7,9 +7,20 @@ import plotly.graph_objects as go
 
 from ...results.describe import conditions
 from ...results.summary import metric_of, unit_of
-from ..colours import SERIES
-from .comparable import CONDITIONS, OF_ROW, PLACE, estimates
-from .shape import Drawing, View, calm, canvas, on_target, places, text
+from ..cells import SERIES
+from .shape import (
+    CONDITIONS,
+    OF_ROW,
+    PLACE,
+    Drawing,
+    View,
+    calm,
+    canvas,
+    estimates,
+    on_target,
+    places,
+    text,
+)
 
 NAME = "sensitivity"
 TITLE = "Sensitivity to λ and β"

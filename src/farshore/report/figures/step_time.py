@@ -6,9 +6,19 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from ...results.describe import conditions
-from ..colours import line
-from .comparable import OF_ROW, comparable, estimates
-from .shape import Drawing, View, canvas, line_style, places, text, transparent
+from ..cells import line
+from .shape import (
+    OF_ROW,
+    Drawing,
+    View,
+    canvas,
+    comparable,
+    estimates,
+    line_style,
+    places,
+    text,
+    transparent,
+)
 
 NAME = "step-time"
 TITLE = "Time per step, domain after domain"

@@ -25,8 +25,8 @@ from ..resume import Resume, is_litter
 from ..run import NormalRun
 from ..search.optuna_search import promising, seen_scores
 from ..store.claim import Claim, ClaimLostError, take
-from ..store.folder import RunFolder
 from ..store.identity import NamedRun
+from ..store.store import RunFolder
 from .features import feature_saver
 
 # Domains that took less time than this in total are learned again rather than saved, because
