@@ -130,7 +130,7 @@ def pairs(line: Line, row: Row) -> Iterator[tuple[float | None, float | None]]:
         yield ours, getattr(row.difference, name) if row.difference is not None else None
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(comparisons(), st.integers(0, 2**32))
 def test_every_view_gives_the_same_answer(compared: Compared, seed: int) -> None:
     with tempfile.TemporaryDirectory() as work, chdir(work), nothing_is_trained():
