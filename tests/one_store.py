@@ -5,6 +5,7 @@ Nothing is trained: every planned run gets a result, diverges, fails or stays mi
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -202,7 +203,7 @@ def read_terminal(text: str) -> View:
         # The first column is aligned to the left, all others to the right.
         ends = [0, *(found.end() for found in re.finditer(r"\S+(?: \S+)*", lines[start]))][2:]
         starts = [0, *(end - len(name) for end, name in zip(ends, header[1:], strict=True))]
-        reference = next((name[6:] for name in header if name.startswith("minus ")), "")
+        reference = _reference(header)
         for line in lines[start + 2 :]:
             if line and not line.startswith("  "):
                 break
@@ -226,7 +227,7 @@ def _cells(
 
 def _line(cells: Mapping[str, str], reference: str) -> tuple[str, Line]:
     mean, _, error = cells["unseen target"].partition(" ± ")
-    difference, *ends = re.findall(r"[-+\u2212]\d+\.\d", cells.get(f"minus {reference}", "")) or [
+    difference, *ends = re.findall(r"[-+\u2212]?\d+\.\d", cells.get(f"minus {reference}", "")) or [
         ""
     ]
     low, high = map(number, ends) if ends else (None, None)
@@ -241,3 +242,81 @@ def _line(cells: Mapping[str, str], reference: str) -> tuple[str, Line]:
         won=cells.get("better in", ""),
         guessing=name.endswith(" !"),
     )
+
+
+def read_markdown(text: str) -> View:
+    """The table and the recommended method as a report in Markdown shows them.
+
+    A table of one ranked method has no column of ranks: its ranks are read as 0.
+    """
+    header: list[str] = []
+    rows: dict[str, Line] = {}
+    for line in text.splitlines():
+        cells = [re.sub(r"</?ins>|[*\\]", "", cell).strip() for cell in line.split("|")[1:-1]]
+        if cells and cells[0] == "Method" and not header:
+            header = cells
+        elif header and len(cells) == len(header) and number(cells[1].split(" ")[0]) is not None:
+            mean, _, rest = re.sub(r" \[.*", "", cells[1]).partition(" ")
+            by_heading = dict(zip(header, cells, strict=True))
+            by_heading |= {
+                "method": cells[0],
+                "unseen target": f"{mean} {rest}" if rest.startswith("±") else mean,
+                "rank": by_heading.get("rank", "0").replace("–", "-"),
+            }
+            rows |= dict([_line(by_heading, _reference(header))])
+        elif header and rows and not cells:
+            break
+    found = re.search(r"^- Recommended: (\S+?)[.;]?(?: |$)", text, re.MULTILINE)
+    return View(rows, _reference(header), found[1] if found else "")
+
+
+def read_page(text: str) -> View:
+    """The first ranking and the recommended method as a page shows them."""
+    rows: dict[str, Line] = {}
+    ranking = re.search(r"<table>.*?</table>", text.partition('<section class="ranking"')[2], re.S)
+    table = ranking[0] if ranking else ""
+    header = [_words(cell) for cell in re.findall(r'<th scope="col">(.*?)</th>', table)]
+    names = [name.replace("Minus ", "minus ") for name in header]
+    names[:3] = ["method", "rank", "unseen target"]
+    for row in re.findall(r'<tr class="row.*?</tr>', table, re.S):
+        cells = [_words(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S)]
+        by_heading = dict(zip(names, cells, strict=True))
+        if number(cells[2].split(" ")[0]) is None:
+            continue
+        by_heading["method"] = by_heading["method"].replace(" no better than guessing", " !")
+        by_heading["rank"] = by_heading["rank"].replace("–", "-")
+        rows |= dict([_line(by_heading, _reference(names))])
+    found = re.search(r"Recommended: (\S+?)[.;]?(?: |$)", _words(text))
+    return View(rows, _reference(names), found[1] if found else "")
+
+
+def _reference(header: Sequence[str]) -> str:
+    return next((name[6:] for name in header if name.startswith("minus ")), "")
+
+
+def _words(text: str) -> str:
+    """The words of a piece of HTML, with one space between them."""
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).split())
+
+
+def read_audit(values: Mapping[str, Any]) -> View:
+    """The ranking and the recommended method of an audit in JSON."""
+
+    def percent(each: Mapping[str, Any] | None, name: str) -> float | None:
+        return 100 * each[name] if each is not None and each[name] is not None else None
+
+    rows = {
+        each["method"]: Line(
+            rank=each["rank"],
+            mean=100 * each["mean"],
+            error=percent(each, "error"),
+            difference=percent(each["difference"], "mean"),
+            low=percent(each["difference"], "low"),
+            high=percent(each["difference"], "high"),
+            guessing=each["guessing"],
+        )
+        for each in values["methods"]
+        if each["mean"] is not None
+    }
+    recommended = values["recommendation"]
+    return View(rows, values["reference"], recommended["row"] if recommended else "")
