@@ -34,6 +34,7 @@ from slow_ranking import Answer, Row, answer
 from typer.testing import CliRunner
 
 import farshore
+import farshore.comparing  # it takes its own open_runs before that is replaced
 from farshore.auditing.findings import find_all
 from farshore.cli.app import app
 from farshore.data.tables.read_table import read_table
