@@ -278,6 +278,10 @@ GOOD = {"name": "x", "about": "y", "parts": [{"benchmarks": ["rotated-digits"], 
     ("change", "message"),
     [
         ({"searc": {}}, r"searc: unknown key 'searc': did you mean 'search'"),
+        (
+            {"beside": [{"experiment": "a", "methods": ["er"], "varian": "x"}]},
+            r"beside.0.varian: unknown key 'varian': did you mean 'variant'",
+        ),
         ({"search": {"trial": 2}}, r"search.trial: unknown key 'trial': did you mean 'trials'"),
         ({"search": {"trials": 0}}, r"search.trials = 0 is not allowed"),
         (

@@ -149,7 +149,8 @@ class Result(BaseModel):
             widths = {len(row) for row in rows}
             if len(widths) > 1 or any(not len(rows) <= n <= len(self.sources) for n in widths):
                 raise ValueError(f"one with a score per source in each row of matrices.{split}")
-        if len(rows) > 1 and self.stages not in ([], list(self.sources[: len(rows)])):
+        learned = len(self.matrices["validation"])
+        if learned > 1 and self.stages not in ([], list(self.sources[:learned])):
             raise ValueError("one with stages that are its sources")
         if not all(map(math.isfinite, self.seconds.values())):
             raise ValueError("one with finite seconds")

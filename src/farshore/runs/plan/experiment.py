@@ -451,13 +451,8 @@ def explain_keys(error: ValidationError) -> str:
     keys = [part for part in first["loc"] if not str(part).startswith(("str", "dict["))]
     path = ".".join(map(str, keys))
     if first["type"] == "extra_forbidden":
-        model = (
-            Experiment
-            if len(first["loc"]) == 1
-            else Search
-            if "search" in first["loc"][:-1]
-            else Part
-        )
+        inside: Mapping[object, type[Spec]] = {"search": Search, "beside": Beside, "parts": Part}
+        model = next((inside[key] for key in first["loc"][-2::-1] if key in inside), Experiment)
         return f"{path}: {unknown('key', str(first['loc'][-1]), model.model_fields)}"
     if first["type"] == "missing":
         return f"{path} is missing"
