@@ -1,33 +1,12 @@
-"""Models of made clinics, and commands typed at them."""
+"""Models of made clinics."""
 
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 from clinics import make_model
-
-from farshore.cli.app import main
-
-
-@pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """Type a command; returns the exit code and what was printed."""
-
-    def run(*words: object) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["farshore", *map(str, words)])
-        capsys.readouterr()
-        code = 0
-        try:
-            main()
-        except SystemExit as ended:
-            code = int(ended.code or 0)
-        printed = capsys.readouterr()
-        return code, printed.out + printed.err
-
-    return run
 
 
 @pytest.fixture(scope="session")

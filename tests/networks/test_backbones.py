@@ -155,11 +155,12 @@ def test_a_hostile_configuration_runs_no_code(vit: Path, tmp_path: Path) -> None
     huge = {**settled, "config": {**settled["config"], "num_hidden_layers": 10**9}}
     with pytest.raises(FarshoreError, match="num_hidden_layers = 1,000,000,000"):
         build_network("hf:x", (3, 16, 16), 2, huge, restored=True)
-    with pytest.raises(FarshoreError, match="the configuration of network 'hf:x/y' is not stored"):
+    with pytest.raises(FarshoreError, match="the config of network 'hf:x/y' is not stored"):
         build_network("hf:x/y", (3, 16, 16), 2, {}, restored=True)
+    form = {"mean": (0.0,) * 3, "std": (1.0,) * 3}
     with pytest.raises(FarshoreError, match="for a model of the hub use hf:NAME"):
-        build_network("timm:hf-hub:evil/model", (3, 16, 16), 2, {}, restored=True)
-    with pytest.raises(FarshoreError, match="cannot be made from its configuration"):
+        build_network("timm:hf-hub:evil/model", (3, 16, 16), 2, form, restored=True)
+    with pytest.raises(FarshoreError, match=r"is a model of the kind '\?'"):
         build_network(
             "hf:x", (3, 16, 16), 2, {**settled, "config": {"model_type": "?"}}, restored=True
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 from PIL import Image
 
 import farshore
-from farshore.cli.app import main
 from farshore.errors import FarshoreError
 from farshore.results.collect import collect
 from farshore.runs.plan.experiment import make_book, read_experiment
@@ -53,19 +51,6 @@ def work(tmp_path: Path) -> Path:
 
 def written(folder: Path) -> str:
     return PART.format(folder=folder)
-
-
-@pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    def run(*words: object) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["farshore", *map(str, words)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return int(ended.value.code or 0), printed.out + printed.err
-
-    return run
 
 
 @pytest.mark.parametrize("dry", [True, False])

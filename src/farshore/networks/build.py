@@ -6,6 +6,7 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from copy import deepcopy
 from functools import lru_cache
 from importlib import import_module
@@ -15,6 +16,7 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
+from ..base.inert import inert
 from ..data.downloads.weights import weights_origin
 from ..errors import FarshoreError, StateError, unknown
 from ..settings import explain
@@ -25,6 +27,9 @@ from .pretrained import own_module
 from .pretrained.own_module import is_own_module
 
 M = TypeVar("M")
+# Settings of a library's network that its own files decide. A saved model stores them: without
+# them, it could make this machine ask the network for a model.
+STORED = ("config", "mean", "std")
 # Parts of a network that a stored state may lack, because a method has replaced them.
 UNSTORED_BYTES = 64 << 20
 
@@ -46,11 +51,13 @@ def build_network(
     allowed = _check_names(name, settings)
     if restored and "weights" in allowed:
         settings = {**settings, "weights": "none"}
-    if restored and "config" in allowed and "config" not in settings:
-        # Without it, a file could make this machine ask the network for a model.
-        raise StateError(f"the configuration of network {name!r} is not stored")
+    stored = restored and ":" in name and not is_own_module(name)
+    absent = [key for key in STORED if stored and key in allowed and settings.get(key) is None]
+    if absent:
+        raise StateError(f"the {absent[0]} of network {name!r} is not stored")
     try:
-        network = builder(shape, classes, **settings)
+        with inert() if stored else nullcontext():
+            network = builder(shape, classes, **settings)
     except ValidationError as error:
         raise FarshoreError(f"network {name!r}: {explain(error)}") from None
     assert isinstance(network, Network)

@@ -14,9 +14,9 @@ from typing import Any
 
 import pandas as pd
 
+from ..base.inert import inert
 from ..benchmarks import BENCHMARKS
 from ..errors import FarshoreError
-from ..networks.pretrained.own_module import no_imports
 from ..runs import catalog
 from ..runs.plan.experiment import Experiment
 from ..runs.plan.plan import Plan, make_plan
@@ -157,7 +157,7 @@ def _plans(store: ReadingStore, only: str | None) -> tuple[dict[str, Plan], list
         if name not in wanted:
             continue
         try:
-            with no_imports():
+            with inert():
                 plans[name] = make_plan(experiment, store, book, available_only=False)
         except FarshoreError as error:
             problems.append(f"{name} has no table because it cannot be planned: {error}")

@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...base.inert import is_inert
 from ...errors import FarshoreError, needs, unknown
+from ..downloads.hub import hub
 from .image_folder import ImagePreprocessing, read_images
 
 LABELS = ("label", "labels", "class", "target")
+# The library reads from these which files belong to a data set; they may be anywhere.
+DESCRIPTIONS = ("README.md", ".huggingface.yaml")
 
 
 def image_bytes(dataset: Any, column: str) -> Iterator[bytes]:
@@ -42,7 +46,9 @@ def load_hf_dataset(path: str, subset: str | None, split: str) -> Any:
         if (folder / "dataset_info.json").is_file() or (folder / "dataset_dict.json").is_file():
             loaded = datasets.load_from_disk(str(folder))
         else:
-            loaded = datasets.load_dataset(path, subset, split=split)
+            _check_local(folder)
+            with hub():
+                loaded = datasets.load_dataset(path, subset, split=split)
     except Exception as error:  # the library raises many types
         reason = " ".join(str(error).split())[:200]
         raise FarshoreError(
@@ -54,6 +60,13 @@ def load_hf_dataset(path: str, subset: str | None, split: str) -> Any:
             raise unknown(f"split of {path}", split, list(loaded))
         loaded = loaded[split]
     return loaded
+
+
+def _check_local(folder: Path) -> None:
+    """Refuse a folder whose description may name addresses, while others' files are read."""
+    described = [name for name in DESCRIPTIONS if (folder / name).is_file()]
+    if described and is_inert():
+        raise FarshoreError(f"its {described[0]} may name addresses, which are not asked here")
 
 
 def image_column(dataset: Any, name: str | None) -> str:

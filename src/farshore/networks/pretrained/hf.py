@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ...base.inert import inert
+from ...data.downloads.hub import hub
 from ...errors import FarshoreError
 from ..form import IMAGENET_MEAN, IMAGENET_STD, INTERPOLATIONS, InputForm, Interpolation, Settled
 from ..network import Network
@@ -20,7 +22,6 @@ from .pretrained import (
     SIZE,
     explain_missing,
     file_origin,
-    hub,
     library,
     make_backbone,
     need_images,
@@ -31,6 +32,17 @@ PROCESSOR = "preprocessor_config.json"
 # Pillow's numbers of resampling filters, which the configurations contain.
 RESAMPLING: dict[int, Interpolation] = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}
 MOST_LAYERS, LARGEST_NUMBER = 1000, 1 << 24
+# Kinds of models that are all their own. Others take a part from another model, which their
+# configuration names and the library fetches.
+KINDS = """
+aimv2 aimv2_vision_model beit bit chinese_clip chinese_clip_vision_model clip clip_vision_model
+convnext convnextv2 data2vec-vision deit dinov2 dinov2_with_registers dinov3_convnext dinov3_vit
+efficientnet focalnet hiera ijepa levit mlcd mlcd_vision_model mobilenet_v1 mobilenet_v2
+mobilevit mobilevitv2 poolformer pvt pvt_v2 regnet resnet segformer siglip siglip_vision_model
+swiftformer swin swinv2 vit vit_msn
+"""
+# Ways to compute attention that are part of torch; any other name leads to code from elsewhere.
+ATTENTION = (None, "eager", "sdpa")
 
 
 class HFFeatures(nn.Module):
@@ -89,7 +101,10 @@ def builder(name: str) -> Callable[..., Network]:
             try:
                 with hub(), _quiet(transformers):
                     model = transformers.AutoModel.from_pretrained(
-                        _local(name), dtype=torch.float32, trust_remote_code=False
+                        _local(name),
+                        config=_published(transformers, name),
+                        dtype=torch.float32,
+                        trust_remote_code=False,
                     )
             except (OSError, ValueError, ImportError) as error:
                 raise _missing(name, error) from None
@@ -110,7 +125,7 @@ def settle(name: str, settings: Mapping[str, Any]) -> Settled:
     transformers = library("transformers", "transformers", network)
     try:
         with hub(), _quiet(transformers):
-            config = transformers.AutoConfig.from_pretrained(_local(name), trust_remote_code=False)
+            config = _published(transformers, name)
             file = transformers.utils.cached_file(
                 _local(name), PROCESSOR, _raise_exceptions_for_missing_entries=False
             )
@@ -153,20 +168,57 @@ def _origin(name: str, weights: str, config: Any) -> str:
     return f"{name}, revision {getattr(config, '_commit_hash', None) or 'unknown'}"
 
 
+def _published(transformers: Any, name: str) -> Any:
+    """The model's own configuration, if it is of a kind that needs nothing else."""
+    config = transformers.AutoConfig.from_pretrained(_local(name), trust_remote_code=False)
+    _check_kind(getattr(config, "model_type", None), PREFIX + name)
+    parts = (getattr(config, part, None) for part in ("vision_config", "text_config"))
+    for part in (config, *parts):
+        attention = getattr(part, "_attn_implementation", None)
+        if attention not in ATTENTION:
+            raise FarshoreError(
+                f"network {PREFIX + name!r} asks for the attention {attention!r}, which is code "
+                "from elsewhere: it should be eager or sdpa"
+            )
+    return config
+
+
+def _check_kind(kind: Any, network: str) -> None:
+    kinds = KINDS.split()
+    if kind not in kinds:
+        raise FarshoreError(
+            f"network {network!r} is a model of the kind {kind!r}: it should be one of "
+            f"{', '.join(kinds)}"
+        )
+
+
 def _from_config(transformers: Any, config: Mapping[str, Any], network: str) -> Any:
-    """A model with random weights; a configuration cannot name code to import."""
-    plain = {key: value for key, value in config.items() if key not in ("auto_map", "dtype")}
-    kind = plain.pop("model_type", None)
-    _check_sizes(plain, network)
+    """A model with random weights; a configuration names neither code nor another model."""
+    kind = config.get("model_type")
+    _check_kind(kind, network)
+    _check_sizes(config, network)
     try:
-        with _quiet(transformers):
-            made = transformers.AutoConfig.for_model(kind, **plain)
-            return transformers.AutoModel.from_config(made, trust_remote_code=False)
+        with inert(), hub(), _quiet(transformers):
+            known = transformers.AutoConfig.for_model(kind)
+            made = transformers.AutoConfig.for_model(kind, **_known_keys(config, known))
+            # Of a model of images and texts, only the part that reads images is made.
+            part = getattr(made, "vision_config", made)
+            return transformers.AutoModel.from_config(part, trust_remote_code=False)
     except Exception as error:  # a configuration may be wrong in any way
         reason = " ".join(str(error).split())[:160]
         raise FarshoreError(
             f"network {network!r} cannot be made from its configuration: {reason}"
         ) from None
+
+
+def _known_keys(config: Mapping[str, Any], known: Any) -> dict[str, Any]:
+    """What this kind of configuration has: the library takes any other key as an order."""
+    usual, parts = known.to_dict(), getattr(known, "sub_configs", {})
+    return {
+        key: _known_keys(value, getattr(known, key)) if key in parts and value else value
+        for key, value in config.items()
+        if key in usual and key not in ("model_type", "auto_map", "dtype", "torch_dtype")
+    }
 
 
 def _check_sizes(config: Any, network: str) -> None:

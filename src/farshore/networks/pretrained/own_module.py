@@ -12,15 +12,14 @@ import importlib.util
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
+from ...base.inert import is_inert
 from ...data.downloads.public_files import known_checksum
 from ...errors import FarshoreError, unknown
 from ..form import IMAGENET_MEAN, IMAGENET_STD, InputForm, Settled, interpolation_called
@@ -28,22 +27,11 @@ from ..network import Network
 from .pretrained import SIZE, file_origin, make_backbone, need_images
 
 FORM = re.compile(r"(?P<file>.+\.py):(?P<function>[A-Za-z_]\w*)")
-_imports = ContextVar("whether files of a user's own may be imported", default=True)
 
 
 def is_own_module(name: str) -> bool:
     """Whether this is the name of a user's own backbone."""
     return FORM.fullmatch(name) is not None
-
-
-@contextmanager
-def no_imports() -> Iterator[None]:
-    """Inside, no file of a user's own is imported; its checksum can be read."""
-    before = _imports.set(False)
-    try:
-        yield
-    finally:
-        _imports.reset(before)
 
 
 def builder(name: str) -> Callable[..., Network]:
@@ -107,7 +95,7 @@ def file_digest(name: str) -> str:
 def load_factory(name: str) -> Callable[..., Any]:
     """Import the file and return the function; this runs the user's code."""
     file, function = _parts(name)
-    if not _imports.get():
+    if is_inert():
         raise FarshoreError(
             f"it names the network {name!r}, and reading what is recorded never runs code: repeat "
             "the command that made it (`compare`, or `sweep --network`), which records what is "

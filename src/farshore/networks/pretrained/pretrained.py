@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-import socket
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from functools import lru_cache
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from urllib.parse import urlparse
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +20,6 @@ from ..network import ImageInputs, Network
 
 # Values of the setting `weights` of every backbone.
 PRETRAINED, NONE = "pretrained", "none"
-CONNECT_SECONDS = 3
 # The side of images if a network says nothing about it.
 SIZE = 224
 
@@ -155,33 +149,6 @@ def explain_missing(network: str, what: str, error: Exception) -> FarshoreError:
     """The error of weights that are neither cached nor to be had: which file goes where."""
     reason = " ".join(str(error).split()).split(". ")[0][:160]
     return FarshoreError(f"the weights of {network!r} are not available here ({reason}): {what}")
-
-
-@contextmanager
-def hub() -> Iterator[None]:
-    """Inside, the Hugging Face hub is asked only if it can be reached, and without its own lines.
-
-    Otherwise every missing file would cost half a minute of retries.
-    """
-    constants: Any = library("huggingface_hub.constants", "transformers", "hf")
-    logger = logging.getLogger("huggingface_hub")
-    before, level = constants.HF_HUB_OFFLINE, logger.level
-    constants.HF_HUB_OFFLINE = before or not _reachable(urlparse(constants.ENDPOINT).hostname)
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        constants.HF_HUB_OFFLINE = before
-        logger.setLevel(level)
-
-
-@lru_cache(maxsize=4)
-def _reachable(host: str | None) -> bool:
-    try:
-        socket.create_connection((host or "", 443), timeout=CONNECT_SECONDS).close()
-    except OSError:
-        return False
-    return True
 
 
 def file_origin(path: Path) -> str:

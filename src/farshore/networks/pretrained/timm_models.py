@@ -9,10 +9,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from ...data.downloads.hub import hub
 from ...errors import FarshoreError, unknown
 from ..form import IMAGENET_MEAN, IMAGENET_STD, InputForm, Settled, interpolation_called
 from ..network import Network
-from .pretrained import SIZE, explain_missing, hub, library, library_builder, new_form, saved_form
+from .pretrained import SIZE, explain_missing, library, library_builder, new_form, saved_form
 
 PREFIX = "timm:"
 
