@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from textwrap import fill
 from typing import Any
 
 from rich import box
@@ -84,8 +85,13 @@ def fold(
             break
         kept = [index for index in kept if header[index] != name]
     left_out = [name for index, name in enumerate(header) if index not in kept]
+    # Headings are broken here: rich would also narrow the numbers, and then cut the last column.
+    full = sum(max(widths[index], len(header[index])) + PADDING for index in kept) + PADDING
     return (
-        [header[index] for index in kept],
+        [
+            header[index] if full <= width else fill(header[index], max(widths[index], 1))
+            for index in kept
+        ],
         [[row[index] for index in kept] for row in rows],
         left_out,
     )
