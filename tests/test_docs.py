@@ -56,13 +56,3 @@ def test_the_python_of_the_readme_and_of_the_reference_runs(
     names["learner"].learn(x_a, y_a, domain="a", steps=60)
     assert {"loss/erm", "score/validation accuracy"} <= set(names["writer"].seen)
     assert names["result"].target_score is not None
-
-
-def test_the_output_in_the_readme_is_that_of_tested_pages_and_of_the_demo() -> None:
-    pages = [ROOT / "docs" / name for name in ("audit.md", "deployment.md", "images/demo.txt")]
-    known = {line.strip() for path in pages for line in path.read_text().splitlines()}
-    blocks = re.findall(r"^```console\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
-    assert len(blocks) >= 3
-    for line in "\n".join(blocks).splitlines():
-        if line != "..." and line != "$ farshore demo":
-            assert line.strip() in known, line

@@ -1,8 +1,9 @@
 """Write every generated file: `make docs`, or `python -m reproduction.pages.write`.
 
 They are the pages and figures of docs/ and the paper's numbers in reproduction/paper. A test
-compares all of them with what is committed. The notebook (`tutorial`) and the pictures of pages
-(`screenshots`) have programs of their own: they train models.
+compares all of them with what is committed. `make docs` also executes the pages that show what
+commands print (`executed`). The notebook (`tutorial`) and the pictures (`screenshots`) have
+programs of their own.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from reproduction.pages import figures, layers, methods, recommended, reproduction
+from reproduction.pages import executed, figures, layers, methods, recommended, reproduction
 from reproduction.paper import published
 
 PAGES = (methods, reproduction, recommended, layers)
@@ -33,3 +34,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    executed.main()

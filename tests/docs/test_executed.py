@@ -1,0 +1,87 @@
+"""Executed pages show what is printed today; the rules by which they are compared and written."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from reproduction import DOCS
+from reproduction.pages import executed
+from reproduction.pages.executed import agree, alike, choice, rewritten
+
+PRINTED = ["[1/2] er: done in 0.3 s", "[2/2] er: done in 0.2 s", "title", "", "er 44.9", "the end"]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("page", executed.PAGES)
+def test_a_page_shows_what_its_commands_print(page: str) -> None:
+    today, by_hand = executed.of_today(page)
+    assert not by_hand
+    assert agree(executed.path_of(page).read_text(), today), f"{page}.md: run `make docs`\n{today}"
+
+
+def test_the_readme_shows_what_the_pages_show() -> None:
+    text, by_hand = executed.readme()
+    assert not by_hand
+    assert executed.README.read_text() == text, "README.md: run `make docs`"
+
+
+def test_every_page_with_output_is_executed() -> None:
+    pages = {page.stem for page in DOCS.glob("*.md") if "\n$ farshore" in page.read_text()}
+    assert pages == set(executed.PAGES)
+    for page in pages:
+        assert executed.RECORD.search(executed.path_of(page).read_text()), page
+
+
+def test_lines_that_are_left_out_stay_left_out() -> None:
+    assert choice(["...", "er 44.8", "..."], PRINTED) == ["...", "er 44.9", "..."]
+    assert choice(["...", "title", "er 1.0", "the end"], PRINTED) == ["...", *PRINTED[2:]]
+    assert choice(["old"], PRINTED) == PRINTED
+    with pytest.raises(LookupError, match="nothing like this"):
+        choice(["...", "nothing like this", "..."], PRINTED)
+
+
+def test_the_nearest_counterpart_is_taken() -> None:
+    printed = ["a 1.0", "a 2.0", "b 3 rows", "b 4 rows", "no clear winner: er leads"]
+    assert choice(["...", "a 2.0", "..."], printed) == ["...", "a 2.0", "..."]
+    assert choice(["...", "b 9 rows", "..."], printed) == ["...", "b 3 rows", "..."]
+    assert choice(["...", "no clear winner: cl-coral leads"], printed) == ["...", printed[-1]]
+
+
+def test_what_differs_each_time_stays_as_it_was() -> None:
+    shown = ["at 2026-11-16 09:07, 2.3 s, 713.1 kB, 44.9%"]
+    later = "at 2026-12-01 10:00, 4.0 s, 713.2 kB, 44.9%"
+    assert choice(shown, [later]) == shown
+    worse = later.replace("44.9%", "44.8%")
+    assert choice(shown, [worse]) == [worse]
+
+
+def test_a_page_is_rewritten_block_by_block() -> None:
+    page = "Text.\n\n```python\nx = 1\n```\n\n```console\n$ one\nold 1.0\n$ two\n...\nz\n```\n"
+    text, by_hand = rewritten(page, iter([["new 2.0"], ["a", "b"]]))
+    assert text == page.replace("old 1.0", "new 2.0")
+    assert by_hand == ["$ two\na\nb\ndoes not print: z"]
+
+
+def test_a_changed_digit_fails_on_the_recorded_machine_only() -> None:
+    here = f"er 44.9, sha256 12ab\n<!-- executed with {executed.machine()} -->\n"
+    there = here.replace(executed.machine(), "torch 1.0, other")
+    assert agree(here, here)
+    assert not agree(here, here.replace("44.9", "44.8"))
+    assert agree(there, here.replace("44.9", "44.6").replace("12ab", "34cd"))
+    assert not agree(there, here.replace("44.9", "44.5"))
+    assert not agree(there, here.replace("er", "ridge"))
+    assert not agree(there, here + "one more line\n")
+
+
+def test_lines_of_another_machine_may_differ_in_width_and_a_little_in_scores() -> None:
+    assert alike("er  9.9 [−0.1, +0.1]", "er 10.1 [+0.1, −0.1]")
+    assert not alike("er 9 of 10", "er 8 of 10")
+
+
+@pytest.mark.parametrize("document", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)
+def test_scripts_named_in_documents_exist(document: Path) -> None:
+    for script in re.findall(r"python (bench/\w+\.py)", document.read_text()):
+        assert (DOCS.parent / script).is_file()
