@@ -121,3 +121,46 @@ def test_weight_zero_and_the_first_domain_are_finetuning(blobs):
         == []
     )
     assert differences(weights(trained("ewc", blobs)), weights(trained("finetune", blobs)))
+
+
+@pytest.mark.parametrize("kind", ["weighted", "empirical"])
+def test_linear_layers_by_their_identity_equal_gradients_of_single_rows(kind, monkeypatch):
+    torch.manual_seed(0)
+    hidden = nn.Linear(4, 5, bias=False)
+    layers = [
+        hidden,
+        nn.ReLU(inplace=True),
+        nn.Dropout(0.5),
+        nn.Linear(5, 5),
+        nn.ReLU(inplace=True),
+    ]
+    network = Network(nn.Sequential(*layers), nn.Linear(5, 3)).double()
+    network.features[3].bias.requires_grad_(False)
+    some = as_rows(*rows(9))
+    monkeypatch.setattr("farshore.methods.ewc._row_by_row", None)
+    found = fisher_information(network, some, torch.arange(9), kind)
+    monkeypatch.undo()
+    monkeypatch.setattr("farshore.methods.ewc._by_layer", lambda *_: None)
+    torch.testing.assert_close(found, fisher_information(network, some, torch.arange(9), kind))
+    assert not hidden._forward_hooks
+
+
+def test_a_layer_that_is_used_twice_gets_gradients_of_single_rows():
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+            return self.layer(self.layer(inputs).relu())
+
+    torch.manual_seed(0)
+    network = Network(Twice(), nn.Linear(4, 3), feature_dim=4).double()
+    inputs, labels = rows(6)
+    expected = 0
+    for x, y in zip(inputs, labels, strict=True):
+        log = network(x[None]).log_softmax(dim=1)[0, y]
+        gradient = flat(torch.autograd.grad(log, list(network.parameters())))
+        expected = expected + gradient.square() / 6
+    found = fisher_information(network, as_rows(inputs, labels), torch.arange(6), "empirical")
+    torch.testing.assert_close(found, expected)

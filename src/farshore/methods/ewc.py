@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -12,7 +12,7 @@ from torch.func import functional_call, grad_and_value, vmap
 from ..base.forms import Maybe
 from ..data.batch import Batch
 from ..data.domain import Rows
-from ..networks.network import Network
+from ..networks.network import EVALUATION_ROWS, Network
 from ..settings import Choice, MethodSettings, setting
 from .finetune import Finetune
 from .gradient import flat, trainable
@@ -112,27 +112,87 @@ def spring(strength: Tensor, weights: Tensor, anchor: Tensor) -> Tensor:
 def fisher_information(network: Network, rows: Rows, order: Tensor, kind: FisherKind) -> Tensor:
     """1/n Σ_n [p_n] (∇ log p_n)² over the ordered rows, as one vector over the parameters.
 
-    Only trainable parameters count; the network is in evaluation mode.
+    Only trainable parameters count; the network is in evaluation mode. If all of them belong to
+    linear layers, no gradient of a single row is computed.
     """
-    parameters = {
-        name: value.detach() for name, value in network.named_parameters() if value.requires_grad
-    }
+    network.eval()
+    parameters = {name: value for name, value in network.named_parameters() if value.requires_grad}
+    layers = [each for each in network.modules() if type(each) is nn.Linear and _trains(each)]
+    owned = {id(value) for layer in layers for value in layer.parameters()}
+    linear = all(id(value) in owned for value in parameters.values())
+    count = sum(value.numel() for value in parameters.values())
     total = {name: torch.zeros_like(value) for name, value in parameters.items()}
     device = next(iter(total.values())).device
-    block = max(1, LARGEST_BLOCK // sum(value.numel() for value in total.values()))
+    for part in order.split(EVALUATION_ROWS if linear else max(1, LARGEST_BLOCK // count)):
+        inputs, labels = (values.to(device) for values in rows.take(part))
+        sums = _by_layer(network, layers, inputs, labels, kind) if linear else None
+        if sums is None:
+            sums = _row_by_row(network, parameters, inputs, labels, kind)
+        for name, value in parameters.items():
+            total[name] += sums[value] / len(order)
+    return flat(total.values())
+
+
+def _trains(layer: nn.Linear) -> bool:
+    return any(value.requires_grad for value in layer.parameters())
+
+
+def _by_layer(
+    network: Network, layers: Sequence[nn.Linear], inputs: Tensor, labels: Tensor, kind: FisherKind
+) -> dict[Tensor, Tensor] | None:
+    """Σ_n w_n (g_no a_ni)² = (w·g²)ᵀ a² of linear layers: a their inputs, g the outputs' gradients.
+
+    Returns None if a layer is used more than once, or on something other than one vector per row.
+    """
+    seen: list[tuple[nn.Linear, Tensor, Tensor]] = []
+
+    def record(layer: nn.Linear, given: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        seen.append((layer, given[0].detach(), output))
+        return output.clone()  # a ReLU may work in place
+
+    hooks = [layer.register_forward_hook(record) for layer in layers]
+    try:
+        with torch.enable_grad():
+            logs = -nn.functional.cross_entropy(network(inputs), labels, reduction="none")
+    finally:
+        for hook in hooks:
+            hook.remove()
+    shapes = {(output.ndim, len(output)) for _, _, output in seen}
+    if len(seen) != len(layers) or shapes != {(2, len(labels))}:
+        return None
+    gradients = torch.autograd.grad(logs.sum(), [output for *_, output in seen])
+    weight = _weight(logs.detach(), kind)[:, None]
+    sums: dict[Tensor, Tensor] = {}
+    for (layer, given, _), gradient in zip(seen, gradients, strict=True):
+        squared = weight * gradient.square()
+        sums[layer.weight] = squared.T @ given.square()
+        if layer.bias is not None:
+            sums[layer.bias] = squared.sum(0)
+    return sums
+
+
+def _row_by_row(
+    network: Network,
+    parameters: Mapping[str, Tensor],
+    inputs: Tensor,
+    labels: Tensor,
+    kind: FisherKind,
+) -> dict[Tensor, Tensor]:
+    """Σ_n w_n (∇ log p_n)² from the gradient of every row."""
 
     def log_likelihood(values: dict[str, Tensor], row: Tensor, label: Tensor) -> Tensor:
         return -nn.functional.cross_entropy(
             functional_call(network, values, (row[None],)), label[None]
         )
 
-    network.eval()
-    for part in order.split(block):
-        inputs, labels = rows.take(part)
-        gradients, logs = vmap(grad_and_value(log_likelihood), (None, 0, 0))(
-            parameters, inputs.to(device), labels.to(device)
-        )
-        weight = logs.exp() if kind == "weighted" else torch.ones_like(logs)
-        for name, gradient in gradients.items():
-            total[name] += torch.tensordot(weight, gradient.square(), dims=1) / len(order)
-    return flat(total.values())
+    values = {name: value.detach() for name, value in parameters.items()}
+    gradients, logs = vmap(grad_and_value(log_likelihood), (None, 0, 0))(values, inputs, labels)
+    weight = _weight(logs, kind)
+    return {
+        parameters[name]: torch.tensordot(weight, gradient.square(), dims=1)
+        for name, gradient in gradients.items()
+    }
+
+
+def _weight(logs: Tensor, kind: FisherKind) -> Tensor:
+    return logs.exp() if kind == "weighted" else torch.ones_like(logs)
