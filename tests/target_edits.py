@@ -117,7 +117,7 @@ def edited_tables(draw: st.DrawFn) -> list[Row]:
         if column == "outcome":
             fitting = st.sampled_from(["yes", "no"])
         row[COLUMNS.index(column)] = draw(st.one_of(fitting, fitting, fitting, words))
-    name = draw(st.one_of(st.just(TARGET), st.sampled_from(["3.5", "x", "003", "1.0", "2.0"])))
+    name = draw(st.one_of(st.just(TARGET), st.sampled_from(["3.5", "x", "003", "01", "2.5"])))
     for row in target:
         row[0] = name
     target = draw(st.permutations(target))[: draw(st.integers(4, len(target)))]

@@ -21,7 +21,7 @@ QUICK = {"methods": ["finetune", "ridge"], "seeds": 1, "steps": 2, "memory": 20}
 
 
 def heart_frame() -> pd.DataFrame:
-    """A few columns of three hospitals; `thal` is text that looks like numbers."""
+    """A few columns of three hospitals; `thal` is text that looks like numbers, with gaps."""
     frame = read_heart().groupby("hospital").sample(40, random_state=0)
     frame = frame[frame["hospital"] != "switzerland"]
     sick = (frame["num"] > 0).map({True: "yes", False: "no"})
@@ -41,7 +41,7 @@ def test_a_frame_gives_the_numbers_of_the_command_line(
     assert made.failures == []
     assert {result.target.name for result in made.results} == {"cleveland", "hungarian", "va"}
     line = (
-        "farshore compare table.csv --domain hospital --label disease --categories thal --methods "
+        "farshore compare table.csv --domain hospital --label disease --methods "
         "finetune,ridge --seeds 1 --steps 2 --memory 20 --target each --runs there --workers 1"
     )
     heart_frame().to_csv("table.csv", index=False)

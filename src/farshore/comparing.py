@@ -6,6 +6,7 @@ other's runs, and both give the same numbers for the same data.
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import os
 import sys
@@ -21,6 +22,7 @@ from .base.files import write_output
 from .benchmarks import BENCHMARKS
 from .benchmarks.own.image_folder import ImageFolder
 from .benchmarks.own.table import OwnTable
+from .data.tables.frames import as_table
 from .errors import FarshoreError, unknown
 from .methods.optimization import choose_device
 from .report.write import write_report
@@ -132,7 +134,7 @@ class Comparison:
 
 
 def compare(
-    data: pd.DataFrame | str | os.PathLike[str],
+    data: Any,
     *,
     domain: str | None = None,
     label: str | None = None,
@@ -157,8 +159,9 @@ def compare(
 
     Runs that are already in the folder `runs` are not repeated, so a call that was stopped resumes.
 
-    data: a data frame, the path of a table or of a folder of images, or the name of a benchmark. A
-        frame is written as a table into the folder `runs`, under `name` and a hash of its contents.
+    data: a data frame (pandas, Polars or Arrow), the path of a table or of a folder of images, or
+        the name of a benchmark. A frame is written as a table into the folder `runs`, under `name`
+        and a hash of its contents, and then read like any other file.
     domain, label: the columns of a table with the domain and with the class.
     methods: names of methods and groups.
     target: the domain that stays unseen, or `each`: every domain in turn. The default is the
@@ -203,11 +206,14 @@ def compare(
 
 
 def find_data(
-    data: pd.DataFrame | str | os.PathLike[str], options: dict[str, Any], runs: Path, name: str
+    data: Any, options: dict[str, Any], runs: Path, name: str
 ) -> tuple[str, dict[str, Any]]:
     """The benchmark that `data` stands for, and its options."""
-    if isinstance(data, pd.DataFrame):
-        return OwnTable.name, {**_text_columns(data, options), "path": str(_save(data, runs, name))}
+    if not isinstance(data, str | os.PathLike):
+        frame = as_table(data)
+        if frame is None:
+            raise FarshoreError("the data are not a table: give a frame, a path or a benchmark")
+        return OwnTable.name, {**options, "path": str(_save(frame, options, runs, name))}
     path = Path(data).expanduser()
     if isinstance(data, str) and data in BENCHMARKS.names():
         return data, options
@@ -219,30 +225,13 @@ def find_data(
     return kind.name, {**options, "path": str(data)}
 
 
-def _text_columns(frame: pd.DataFrame, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options, with every column of text among the `categories`.
+def _save(frame: pd.DataFrame, options: Mapping[str, Any], runs: Path, name: str) -> Path:
+    """Write a frame as a table of texts and numbers; from here on it is a file like any other.
 
-    A file does not distinguish the text "1" from the number 1; a frame does.
+    Frames with equal contents share one file in the folder of runs.
     """
-    roles = {options.get(key) for key in ("domain", "label", "time", "group")}
-    dropped, declared = (_names(options.get(key, ())) for key in ("drop", "categories"))
-    texts = [
-        str(column)
-        for column in frame.columns
-        if not pd.api.types.is_numeric_dtype(frame[column])
-        and not pd.api.types.is_datetime64_any_dtype(frame[column])
-        and str(column) not in {*roles, *dropped, *declared}
-    ]
-    return {**options, "categories": (*declared, *texts)} if texts else dict(options)
-
-
-def _names(value: str | Sequence[str]) -> tuple[str, ...]:
-    return tuple(value.split(",")) if isinstance(value, str) else tuple(value)
-
-
-def _save(frame: pd.DataFrame, runs: Path, name: str) -> Path:
-    """Write a frame into the folder of runs; frames with equal contents share one file."""
-    contents = frame.to_csv(index=False).encode()
+    table = OwnTable({**options, "path": name}).in_one_form(frame)
+    contents = table.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC).encode()
     path = runs / "data" / f"{name}-{hashlib.sha256(contents).hexdigest()[:12]}.csv"
     if not path.is_file():
         write_output(path, contents)

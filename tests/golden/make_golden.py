@@ -3,9 +3,10 @@
 `python tests/golden/make_golden.py` writes the folder expected/ again, from the runs in stores/. Do
 it after a change of what is shown, and read the difference before you commit it.
 
-`python tests/golden/make_golden.py --stores` carries out all runs again first, which changes all
-numbers. It is needed only if runs get other names (a raised `results_version`) or another form; if
-test_golden.py says that files of a store have changed, this is the reason.
+`python tests/golden/make_golden.py --stores own` carries out all runs of the store own/ again
+first, which changes all its numbers; without a name, those of all stores. It is needed only if runs
+get other names (a raised `results_version`) or another form; if test_golden.py says that files of a
+store have changed, this is the reason.
 
 Every path is relative: a copy of stores/ is the working folder. Only the public surface is used, so
 that modules may move: the command line, and `farshore.Result`.
@@ -188,17 +189,18 @@ def diverge(store: Path) -> None:
     raise AssertionError(f"{store} contains no run of er with seed 1 in the listed order")
 
 
-def make_stores() -> None:
+def make_stores(names: list[str]) -> None:
     """Carry out all runs, and delete what the commands write on top of them."""
-    for name, command in COMMANDS.items():
-        store = STORES / name
+    for name in names:
+        store, command = STORES / name, COMMANDS[name]
         shutil.rmtree(store, ignore_errors=True)
         with chdir(STORES):
             invoke(f"{command} --device cpu --workers 1")
         for path in (*store.glob("*.html"), *store.glob("*.json"), store / "experiments" / ".lock"):
             path.unlink(missing_ok=True)
         shutil.rmtree(store / "tables", ignore_errors=True)
-    diverge(STORES / "own")
+        if name == "own":
+            diverge(store)
 
 
 def texts(name: str) -> dict[str, str]:
@@ -225,8 +227,11 @@ def write_expected() -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--stores", action="store_true", help="carry out all runs again first")
+    parser.add_argument(
+        "--stores", nargs="*", choices=COMMANDS, help="carry out all runs of these again first"
+    )
     os.environ["OMP_NUM_THREADS"] = "1"
-    if parser.parse_args().stores:
-        make_stores()
+    named = parser.parse_args().stores
+    if named is not None:
+        make_stores(named or list(COMMANDS))
     write_expected()

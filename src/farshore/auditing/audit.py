@@ -76,7 +76,7 @@ class Audit:
 
 
 def audit(
-    data: pd.DataFrame | str | os.PathLike[str],
+    data: Any,
     *,
     domain: str | None = None,
     label: str | None = None,
@@ -99,7 +99,8 @@ def audit(
 
     Every domain is left out in turn. Runs that are already in the folder `runs` are not repeated.
 
-    data: a data frame, the path of a table or of a folder of images, or the name of a benchmark.
+    data: a data frame (pandas, Polars or Arrow), the path of a table or of a folder of images, or
+        the name of a benchmark.
     domain, label: the columns of a table with the site and with the class.
     methods: candidates; majority and joint are added for reference. By default `finetune`, `er`,
         two tailored methods, `ridge`, `trees` and `best`; for images on a frozen network also

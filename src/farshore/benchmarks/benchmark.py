@@ -54,7 +54,8 @@ class Benchmark(ABC):
     stand_in: ClassVar[str] = "rotated-digits"
     # Whether this is a format of users' own files instead of a specific data set.
     own_data: ClassVar[bool] = False
-    # Options that are paths on the disk: the contents decide the numbers, not the location.
+    # Options that say where the data are and how a file is written: what it holds decides the
+    # numbers.
     path_options: ClassVar[frozenset[str]] = frozenset()
     # Whether another scenario seed gives other data, even if only another split into training and
     # validation rows.

@@ -16,7 +16,7 @@ from ...data.tables.columns import need_texts
 from ...errors import FarshoreError, unknown
 from ..options import BenchmarkOptions
 from .own_images import OwnImageOptions, OwnImages
-from .table import OwnTable, TableOptions
+from .table import OwnTable, TableOptions, facts_digest
 
 # Listed in one message.
 LISTED = 5
@@ -37,16 +37,18 @@ class ImageTable(OwnImages, OwnTable):
     summary = "a table with a column of image paths, one for the domain and one for the class"
     Options: ClassVar[type[BenchmarkOptions]] = ImageTableOptions
     options: ImageTableOptions
+    results_version = 5
     stand_in = "rotated-digits"
 
     def data_digest(self) -> str:
-        """Return a sha256 of the table and of the contents of the images."""
+        """Return a sha256 of the facts and of the contents of the images."""
         return self._contents
 
     @cached_property
     def _contents(self) -> str:
-        digest = hashlib.sha256(known_checksum(self.path).encode())
-        for file in self.list_all()[1]:
+        facts, files, *_ = self.list_all()
+        digest = hashlib.sha256(facts_digest(facts).encode())
+        for file in files:
             digest.update(known_checksum(Path(str(file))).encode())
         return digest.hexdigest()
 

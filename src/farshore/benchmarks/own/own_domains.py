@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ...data.domain import Domain
 from ...data.splits import divide_rows, split_seed
-from ...data.tables.cells import as_numbers, as_texts, is_number
+from ...data.tables.cells import as_texts, is_number, parse_numbers
 from ...errors import FarshoreError, unknown
 from ..options import FittedTo
 from .boundaries import By, construct, join_small
@@ -150,11 +150,11 @@ def _select_target(rows: OwnRows, target: str | None) -> tuple[np.ndarray, str]:
     named = facts[["domain"]] if "domain" in facts else pd.DataFrame()
     if column not in (known := [*named.columns, *inputs.columns]):
         raise unknown("column in --target", column, known)
-    values = named[column] if column in named else inputs[column]
-    if is_number(value) and pd.api.types.is_numeric_dtype(values):
-        in_target = as_numbers(values) == float(value)
-    else:
-        in_target = as_texts(values) == value
+    # Each row by itself: whether a row of the sources is in the target depends on no other row.
+    texts = as_texts(named[column] if column in named else inputs[column])
+    in_target = texts == value
+    if is_number(value):
+        in_target |= parse_numbers(texts) == float(value)
     if not in_target.any():
         raise FarshoreError(
             f"--target {target}: no row has {value!r} in column {column!r}: check the value"

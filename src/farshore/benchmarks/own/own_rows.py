@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ...data.domain import Array
 from ...data.images.image_folder import ImagePreprocessing, ImageSource, read_images
+from ...data.tables.canonical import typed
 from ...data.tables.columns import column_notes, plan_columns
 from ...data.tables.table import TablePreprocessing
 
@@ -116,7 +117,11 @@ class TableRows(OwnRows):
 
     def keys(self) -> np.ndarray:
         """Return a hash of the cells of each row."""
-        return pd.util.hash_pandas_object(self.table, index=False).to_numpy()
+        cells = {
+            column: typed(values, column in self.categories, self.time_format)
+            for column, values in self.table.items()
+        }
+        return pd.util.hash_pandas_object(pd.DataFrame(cells), index=False).to_numpy()
 
     def rearrange(self, order: np.ndarray) -> None:
         """Bring all rows into another order."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,6 +11,7 @@ import pandas as pd
 from pydantic import Field, field_validator
 
 from ...data.downloads.public_files import known_checksum
+from ...data.tables.canonical import canonical, table_digest
 from ...data.tables.columns import check_class_labels, need_texts, need_times, need_weights
 from ...data.tables.read_table import TextForm, read_table
 from ...errors import FarshoreError, unknown
@@ -59,12 +62,18 @@ class TableOptions(OwnOptions, TextForm):
 
 
 class OwnTable(OwnBenchmark):
-    """A table; its columns become inputs by a preprocessing learned on the first domain."""
+    """A table; its columns become inputs by a preprocessing learned on the first domain.
+
+    Runs are named by the cells, not by the file: a data frame, a text file and a binary file with
+    the same cells are the same data.
+    """
 
     name = "table"
     summary = "a table (CSV, Parquet, ...) with a column for the domain and one for the class"
     Options: ClassVar[type[BenchmarkOptions]] = TableOptions
     options: TableOptions
+    results_version = 4
+    path_options = frozenset({"path", *TextForm.model_fields})
     network = "mlp"
     stand_in = "heart-hospitals"
 
@@ -78,8 +87,8 @@ class OwnTable(OwnBenchmark):
         return self.options.time is not None
 
     def data_digest(self) -> str:
-        """Return the sha256 of the file."""
-        return known_checksum(self.path)
+        """Return a checksum of the cells that count: facts and inputs."""
+        return _digest(self.options, known_checksum(self.path))
 
     def read_facts(self) -> pd.DataFrame:
         """Return the columns domain, label, time and group, as strings and numbers."""
@@ -87,16 +96,21 @@ class OwnTable(OwnBenchmark):
 
     def read(self) -> OwnRows:
         """Read all rows; columns without another role are the inputs."""
+        rows = self.rows()
+        rows.notes.append(
+            f"{self.title}: {len(rows.table)} rows, {len(rows.table.columns)} input columns, "
+            f"sha256 {self.data_digest()[:16]}"
+        )
+        return rows
+
+    def rows(self) -> TableRows:
+        """All rows, without notes."""
         frame, options = self._read(), self.options
         facts = self._facts(frame)
         not_inputs = {options.label, options.domain, options.time, options.group, *options.drop}
         not_inputs.add(options.weight)
         inputs = frame[[column for column in frame.columns if column not in not_inputs]]
-        note = (
-            f"{self.title}: {len(frame)} rows, {len(inputs.columns)} input columns, sha256 "
-            f"{self.data_digest()[:16]}"
-        )
-        return TableRows(facts, [note], inputs, options.categories, options.time_format)
+        return TableRows(facts, [], inputs, options.categories, options.time_format)
 
     def check_labels(self, labels: np.ndarray) -> None:
         """Refuse labels that look like a quantity or a name."""
@@ -106,9 +120,19 @@ class OwnTable(OwnBenchmark):
         if self.path.is_dir():
             raise FarshoreError(f"{self.path} is a folder, not a table: use image-folder")
         options = self.options
-        roles = (options.label, options.domain, options.time, options.group)
-        texts = {*filter(None, roles), *options.categories, *options.drop}
-        return read_table(self.path, texts, options.form)
+        texts = {*self._texts, *options.drop, *([options.time] if options.time else ())}
+        return self.in_one_form(read_table(self.path, texts, options.form))
+
+    def in_one_form(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return a table as it is read from every kind of file."""
+        return canonical(frame, self._texts, self.options.drop, self.options.time_format)
+
+    @property
+    def _texts(self) -> set[str]:
+        """Columns of names: their cells are texts, also if they look like numbers."""
+        options = self.options
+        roles = (options.label, options.domain, options.group)
+        return {*filter(None, roles), *options.categories}
 
     def _facts(self, frame: pd.DataFrame) -> pd.DataFrame:
         options = self.options
@@ -136,3 +160,16 @@ class OwnTable(OwnBenchmark):
                 if column not in frame.columns:
                     raise unknown(f"column in --{flag}", column, frame.columns)
         return pd.DataFrame(facts)
+
+
+@lru_cache(maxsize=64)
+def _digest(options: TableOptions, file: str) -> str:
+    """The checksum of the cells that count in a file with this checksum."""
+    rows = OwnTable(options).rows()
+    inputs = table_digest(rows.table, options.categories, options.time_format)
+    return hashlib.sha256(f"{facts_digest(rows.facts)} {inputs}".encode()).hexdigest()
+
+
+def facts_digest(facts: pd.DataFrame) -> str:
+    """A checksum of domains, labels, times, groups and weights."""
+    return table_digest(facts, ("label", "domain", "group"))

@@ -11,6 +11,7 @@ import decimal
 import math
 import numbers
 import re
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,9 @@ MISSING = frozenset(
 # In a column of numbers these are missing values too; elsewhere `None` may be a word.
 MISSING_NUMBER = MISSING | {"None", "none", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN"}
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCII | re.IGNORECASE)
+_LONGER = re.compile(
+    r"(?P<whole>-?(0|[1-9]\d*))\.0|(?P<date>\d{4}-\d\d-\d\d)[ T]00:00:00", re.ASCII
+)
 # Whole floats from here on are not written as integers: they are not exact.
 _LARGEST_WHOLE = 2.0**53
 
@@ -63,10 +67,10 @@ def as_numbers(values: pd.Series, advice: str = "fix it") -> np.ndarray:
 
 
 def parse_numbers(texts: np.ndarray) -> np.ndarray:
-    """Return texts as floats, NaN where a text is missing or not a number."""
+    """Return texts as floats, NaN where a text is missing or not a number; -0 is 0."""
     codes, distinct = pd.factorize(texts)
     parsed = [
-        float(text) if isinstance(text, str) and _NUMBER.fullmatch(text) else math.nan
+        float(text) + 0.0 if isinstance(text, str) and _NUMBER.fullmatch(text) else math.nan
         for text in distinct
     ]
     return np.array([*parsed, math.nan], dtype=np.float64)[codes]
@@ -80,6 +84,27 @@ def is_missing_number(texts: np.ndarray) -> np.ndarray:
 def is_number(text: str) -> bool:
     """Whether a text is written as a number."""
     return _NUMBER.fullmatch(text) is not None
+
+
+def plain_name(text: str) -> str:
+    """Return `1.0` as `1`, a date at midnight as the date, and every other text as it is.
+
+    Other rows decide whether a file has the longer form: another one has a fraction, or a time.
+    """
+    found = _LONGER.fullmatch(text)
+    if found is None:
+        return text
+    return found["date"] or str(int(found["whole"]))
+
+
+def as_known(texts: np.ndarray, known: Collection[str]) -> np.ndarray:
+    """Return texts; one that is not known, but whose plain name is, becomes that name."""
+    place, distinct = pd.factorize(texts)
+    names = [
+        name if text not in known and (name := plain_name(text)) in known else text
+        for text in distinct
+    ]
+    return np.array([*names, None], dtype=object)[place]
 
 
 def _hashable(cells: np.ndarray, column: object) -> np.ndarray:
@@ -113,7 +138,7 @@ def _text(cell: Any, column: object) -> str | None:
     if isinstance(cell, np.datetime64):
         cell = pd.Timestamp(cell)
     if isinstance(cell, datetime.date):
-        return cell.isoformat()
+        return cell.isoformat().replace("T", " ").removesuffix(" 00:00:00")
     if isinstance(cell, numbers.Integral):
         return str(int(cell))
     if isinstance(cell, decimal.Decimal):

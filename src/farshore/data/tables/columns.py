@@ -12,7 +12,7 @@ import pandas as pd
 from ...errors import FarshoreError, unknown
 from .cells import as_numbers, as_texts, is_missing_number, is_number, parse_numbers
 from .convert import MOST_FRACTIONS
-from .dates import ISO, date_form, parse, part_names
+from .dates import ISO, date_form, parse, part_names, seconds
 from .read_table import UNNAMED, read_table, table_suffix
 from .table import TablePreprocessing, listed
 
@@ -58,21 +58,29 @@ def need_times(
 ) -> np.ndarray:
     """Return the times of a column as increasing numbers.
 
-    The whole column has one form: numbers, ISO dates, or `time_format`. Nothing is guessed.
+    The whole column has one form: numbers, ISO dates, or `time_format`. Nothing is guessed, and a
+    column with two forms is refused: no row, perhaps of the target, decides how others are read.
     """
     values = _need(frame, column, option)
-    if pd.api.types.is_datetime64_any_dtype(values):
-        stamps = pd.to_datetime(values, utc=True)
-        return _as_seconds(stamps, need_texts(frame, column, option), column)
     texts = need_texts(frame, column, option)
+    if pd.api.types.is_datetime64_any_dtype(values):
+        return _as_seconds(values, ISO, texts, column)
     if time_format is not None:
-        return _as_seconds(parse(_series(texts), time_format), texts, column, time_format)
-    if all(map(is_number, texts)):
-        times = parse_numbers(texts)
-        if not np.isfinite(times).all():
-            raise FarshoreError(f"{option} {column} has an infinite time: fix or drop that row")
-        return times
-    return _as_seconds(parse(_series(texts), ISO), texts, column)
+        return _as_seconds(_series(texts), time_format, texts, column)
+    numeric = np.array([is_number(text) for text in texts])
+    if not numeric.any():
+        return _as_seconds(_series(texts), ISO, texts, column)
+    if not numeric.all():
+        _as_seconds(_series(texts).mask(numeric, "2000-01-01"), ISO, texts, column)
+        number, date = texts[numeric.argmax()], texts[numeric.argmin()]
+        raise FarshoreError(
+            f"{option} {column} has numbers such as {number!r} and dates such as {date!r}: write "
+            "all of them in one way"
+        )
+    times = parse_numbers(texts)
+    if not np.isfinite(times).all():
+        raise FarshoreError(f"{option} {column} has an infinite time: fix or drop that row")
+    return times
 
 
 def need_weights(frame: pd.DataFrame, column: str) -> np.ndarray:
@@ -90,17 +98,15 @@ def _series(texts: np.ndarray) -> pd.Series:
     return pd.Series(texts, dtype=object)
 
 
-def _as_seconds(
-    times: pd.Series, texts: np.ndarray, column: str, time_format: str | None = None
-) -> np.ndarray:
-    bad = np.flatnonzero(times.isna().to_numpy())
+def _as_seconds(values: pd.Series, form: str, texts: np.ndarray, column: str) -> np.ndarray:
+    times = seconds(values, form)
+    bad = np.flatnonzero(np.isnan(times))
     if not len(bad):
-        since = times - pd.Timestamp("1970-01-01", tz="UTC")
-        return since.dt.total_seconds().to_numpy(dtype=float)
+        return times
     row = int(bad[0])
     start = f"--time {column}, row {row}: {texts[row]!r}"
-    if time_format is not None:
-        raise FarshoreError(f"{start} does not have the form {time_format}: fix or drop that row")
+    if form != ISO:
+        raise FarshoreError(f"{start} does not have the form {form}: fix or drop that row")
     fitting = [
         candidate for candidate in _KNOWN_FORMATS if parse(_series(texts), candidate).notna().all()
     ]

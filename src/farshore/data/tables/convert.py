@@ -19,6 +19,7 @@ from torch.utils.data import DataLoader, Dataset, RandomSampler, Subset
 
 from ...errors import FarshoreError, unknown
 from ..progress import followed
+from .cells import plain_name
 
 Label = int | float | str | bool
 # More different labels than this that are not all whole numbers are taken for a quantity.
@@ -250,14 +251,20 @@ def check_classes(classes: Sequence[Label]) -> list[Label]:
 
 
 def encode_labels(labels: Sequence[Label], classes: Sequence[Label], *, domain: str) -> Tensor:
-    """Return labels as class numbers; a label outside `classes` is refused."""
+    """Return labels as class numbers; a label outside `classes` is refused.
+
+    The text `1.0` is the class `1` if that is what there is: see `plain_name`.
+    """
     numbers = {label: number for number, label in enumerate(classes)}
+    encoded = []
     for row, label in enumerate(labels):
-        if label not in numbers:
+        known = label if label in numbers or not isinstance(label, str) else plain_name(label)
+        if known not in numbers:
             error = unknown("label", str(label), [str(known) for known in classes])
             raise FarshoreError(
                 f"domain {domain!r}, row {row}: {error}. The classes are fixed by the first "
                 "domain; to allow more, create the learner with classes=[...] naming all of them "
                 "(--classes), or add new ones with grow_classes=True (--new-classes)"
             )
-    return torch.tensor([numbers[label] for label in labels], dtype=torch.long)
+        encoded.append(numbers[known])
+    return torch.tensor(encoded, dtype=torch.long)

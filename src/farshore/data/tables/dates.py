@@ -45,6 +45,12 @@ def parse(texts: pd.Series, form: str) -> pd.Series:
             ) from None
 
 
+def seconds(texts: pd.Series, form: str) -> np.ndarray:
+    """Return times as seconds since 1970, NaN where a text is missing or has another form."""
+    since = parse(texts, form) - pd.Timestamp("1970-01-01", tz="UTC")
+    return since.dt.total_seconds().to_numpy(dtype=float)
+
+
 def expand(values: pd.Series, form: str) -> dict[str, pd.Series]:
     """Return year, month (1 to 12) and weekday (0 is Monday) of dates, NaN where one is missing."""
     if pd.api.types.is_datetime64_any_dtype(values):

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from ...errors import FarshoreError, nearest
-from .cells import as_numbers, as_texts
+from .cells import as_known, as_numbers, as_texts
 from .dates import expand, part_names
 
 # Values are clipped at this many scales: one absurd value at a new site must not dominate a row.
@@ -105,7 +105,7 @@ class TablePreprocessing:
                 )
             parts += [scaled, missing.astype(float)] if self.indicators else [scaled]
         for column, known in self.categories.items():
-            texts = as_texts(frame[column])
+            texts = as_known(as_texts(frame[column]), known or [])
             seen = [(texts == category).astype(float) for category in known or []]
             missing = pd.isna(texts)
             other = 1.0 - missing - sum(seen)
@@ -117,7 +117,7 @@ class TablePreprocessing:
         frame = self._named(frame)
         unknown = np.full(len(frame), "", dtype=object)
         for column, known in self.categories.items():
-            texts = as_texts(frame[column])
+            texts = as_known(as_texts(frame[column]), known or [])
             is_unknown = ~pd.isna(texts) & ~_is_in(texts, known or [])
             unknown[is_unknown] += column + "=" + texts[is_unknown] + " "
         return [text.strip() for text in unknown]
@@ -133,7 +133,7 @@ class TablePreprocessing:
             sentence = _shift(as_numbers(frame[column]), fixed)
             sentences += [f"column {column!r}: {sentence}"] if sentence else []
         for column, known in self.categories.items():
-            sentence = _news(as_texts(frame[column]), known or [])
+            sentence = _news(as_known(as_texts(frame[column]), known or []), known or [])
             sentences += [f"column {column!r}: {sentence}"] if sentence else []
         return sentences
 
