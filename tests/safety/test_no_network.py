@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 from pathlib import Path
@@ -11,11 +10,12 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from stored_networks import VIT, changed_model, make_images, make_vit
 from torch import nn
 
 import farshore
 from farshore.base.inert import inert
+from farshore.data.downloads import hub
 from farshore.data.images.hf_columns import load_hf_dataset
 from farshore.deployment.changes import learn
 from farshore.deployment.new_model import NewModel
@@ -49,16 +49,6 @@ configs:
   data_files: https://evil.example/data.parquet
 ---
 """
-
-
-def make_images(folder: Path) -> Path:
-    draws = np.random.default_rng(0)
-    for domain in "abc":
-        for number in range(6):
-            file = folder / domain / "yn"[number % 2] / f"{number}.png"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            Image.fromarray(draws.integers(0, 256, (8, 8, 3)).astype(np.uint8)).save(file)
-    return folder
 
 
 def make_site(folder: Path) -> Path:
@@ -146,24 +136,15 @@ def test_a_data_set_is_read_from_the_disk_alone_while_others_files_are_read(
         with pytest.raises(FarshoreError, match=r"its README\.md may name addresses"):
             load_hf_dataset(str(tmp_path / "plain"), None, "train")
     assert connections == []
-    # Otherwise, the test above would pass because the library never asks.
-    datasets.config.HF_HUB_OFFLINE = False
+    hub._reachable.cache_clear()
     with pytest.raises(FarshoreError, match="cannot be loaded"):
         load_hf_dataset("evil/data", None, "train")
-    assert connections != []
+    assert connections != []  # the library asks, if it may
+    hub._reachable.cache_clear()
 
 
 # ---- models of transformers ---------------------------------------------------------------------
 
-VIT = {
-    "model_type": "vit",
-    "hidden_size": 12,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 16,
-    "image_size": 8,
-    "patch_size": 4,
-}
 BACKBONE = {"backbone": "evil/backbone", "use_pretrained_backbone": True}
 # Kinds of models whose library fetches a part of them that the configuration names.
 FETCHING = """
@@ -175,36 +156,9 @@ tvp upernet vitmatte vitpose zoedepth
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model on a small ViT, made from a configuration."""
+    """A folder with images and a model of them on a small ViT."""
     pytest.importorskip("transformers")
-    folder = tmp_path_factory.mktemp("hf")
-    settings = {"weights": "none", "config": VIT, "mean": [0.5] * 3, "std": [0.5] * 3}
-    learn(
-        folder / "model",
-        make_images(folder / "images") / "a",
-        name="a",
-        columns=Columns(),
-        new=NewModel(network="hf:some/vit", network_settings=settings, settings={"train": "all"}),
-        steps=2,
-        size=8,
-    )
-    return folder
-
-
-def with_settings(model: Path, folder: Path, change) -> Path:
-    """A copy of the model whose network has other settings, with fitting checksums."""
-    folder.mkdir()
-    for file in (model / "model").iterdir():
-        (folder / file.name).write_bytes(file.read_bytes())
-    manifest = json.loads((folder / "manifest.json").read_text())
-    name = manifest["parts"]["learner"]["tree"]
-    tree = json.loads((folder / name).read_text())
-    change(tree["config"]["network_settings"])
-    data = json.dumps(tree).encode()
-    (folder / name).write_bytes(data)
-    manifest["files"][name] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    return folder
+    return make_vit(tmp_path_factory.mktemp("hf"))
 
 
 @pytest.mark.soak
@@ -226,10 +180,10 @@ def test_a_model_of_transformers_opens_without_a_connection(
 def test_a_stored_configuration_that_names_another_model_is_refused(
     model: Path, tmp_path: Path, typed, connections: list, kind: str
 ) -> None:
-    def change(settings: dict) -> None:
-        settings["config"] = {**VIT, **BACKBONE, "model_type": kind}
+    def change(tree: dict) -> None:
+        tree["config"]["network_settings"]["config"] = {**VIT, **BACKBONE, "model_type": kind}
 
-    changed = with_settings(model, tmp_path / "model", change)
+    changed = changed_model(model, tmp_path / "model", change)
     for words in (["show", changed], ["predict", changed, model / "images" / "b"]):
         code, out = typed(*words)
         assert code == 2, out
@@ -243,12 +197,13 @@ def test_a_stored_configuration_that_names_another_model_is_refused(
 def test_a_stored_network_that_would_have_to_be_looked_up_is_refused(
     model: Path, tmp_path: Path, typed, connections: list, absent: str, how: str
 ) -> None:
-    def change(settings: dict) -> None:
+    def change(tree: dict) -> None:
+        settings = tree["config"]["network_settings"]
         settings[absent] = None
         if how == "deleted":
             del settings[absent]
 
-    code, out = typed("show", with_settings(model, tmp_path / "model", change))
+    code, out = typed("show", changed_model(model, tmp_path / "model", change))
     assert code == 2, out
     assert connections == []
 
@@ -260,10 +215,15 @@ def test_what_a_kind_of_model_does_not_have_is_no_order_to_its_library(
 ) -> None:
     """The library would load a kernel of that name, which is compiled code."""
 
-    def change(settings: dict) -> None:
-        settings["config"] = {**VIT, **BACKBONE, where: "evil/kernel", "use_kernels": True}
+    def change(tree: dict) -> None:
+        tree["config"]["network_settings"]["config"] = {
+            **VIT,
+            **BACKBONE,
+            where: "evil/kernel",
+            "use_kernels": True,
+        }
 
-    loaded = farshore.load(with_settings(model, tmp_path / "model", change))
+    loaded = farshore.load(changed_model(model, tmp_path / "model", change))
     module = loaded.system.method.network.features.model
     assert module.config._attn_implementation in ("eager", "sdpa")
     assert not any(hasattr(module.config, key) for key in BACKBONE)

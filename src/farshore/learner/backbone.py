@@ -17,7 +17,13 @@ from torch import Tensor
 from ..base.forms import FormError, Like, check_form
 from ..base.randomness import generator, seeded
 from ..data.domain import Domain, RowForm, check_row_form, row_form
-from ..networks.build import build_network, is_pretrained, on_meta, settle_network
+from ..networks.build import (
+    build_network,
+    check_unstored,
+    is_pretrained,
+    on_meta,
+    settle_network,
+)
 from ..networks.form import Settled
 from ..networks.freezing import Frozen, Parts, Train, divide, frozen_shape
 from ..networks.network import Network
@@ -142,6 +148,7 @@ class Backbone:
             for name, value in expected.state_dict().items()
         }
         check_form(stored, forms, FROZEN)
+        check_unstored(expected, stored)
         self.frozen = self._divided(form[0], 2, restored=True).frozen
         assert self.frozen is not None
         self.frozen.load_state_dict(stored)

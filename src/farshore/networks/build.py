@@ -14,7 +14,7 @@ from typing import Any, TypeVar, get_type_hints
 
 import torch
 from pydantic import TypeAdapter, ValidationError
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..base.inert import inert
 from ..data.downloads.weights import weights_origin
@@ -194,6 +194,19 @@ def on_meta(make: Callable[[], M]) -> M:
         return make()
 
 
+def check_unstored(made: nn.Module, stored: Mapping[str, Tensor]) -> None:
+    """Raise an error if a module, made without values, is much larger than what is stored of it.
+
+    A method may replace parts of the network, but not by much larger or smaller ones.
+    """
+    parts = [*made.parameters(), *made.buffers()]  # some buffers are never stored
+    size = sum(part.nbytes for part in parts)
+    if size > 2 * sum(part.nbytes for part in stored.values()) + UNSTORED_BYTES:
+        raise StateError(
+            f"the network's settings describe {size:,} bytes of weights, far more than are stored"
+        )
+
+
 def check_sizes(
     network: str,
     shape: tuple[int, ...],
@@ -202,16 +215,9 @@ def check_sizes(
     stored: Mapping[str, Tensor],
 ) -> None:
     """Raise an error if stored weights do not fit the network, before allocating the network."""
-    expected = on_meta(
-        lambda: build_network(network, shape, classes, settings, restored=True)
-    ).state_dict()
-    # A method may replace parts of the network, but not by much larger or smaller ones.
-    size = sum(value.nbytes for value in expected.values())
-    if size > 2 * sum(value.nbytes for value in stored.values()) + UNSTORED_BYTES:
-        raise StateError(
-            f"the network's settings describe {size:,} bytes of weights, far more than are stored"
-        )
-    for name, value in expected.items():
+    made = on_meta(lambda: build_network(network, shape, classes, settings, restored=True))
+    check_unstored(made, stored)
+    for name, value in made.state_dict().items():
         if name in stored and stored[name].shape != value.shape:
             raise StateError(
                 f"the stored weights {name!r} have shape {list(stored[name].shape)}, but the "

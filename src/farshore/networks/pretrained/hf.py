@@ -110,7 +110,13 @@ def builder(name: str) -> Callable[..., Network]:
                 raise _missing(name, error) from None
         else:
             model = _from_config(transformers, config, network)
-        return make_backbone(HFFeatures(_image_tower(model)), shape, classes, form)
+        features = HFFeatures(_image_tower(model))
+        try:
+            return make_backbone(features, shape, classes, form, by_shapes=True)
+        except FarshoreError as error:
+            raise FarshoreError(f"network {network!r}: {error}") from None
+        except Exception as error:  # a configuration may be wrong in any way
+            raise _unfit(network, error) from None
 
     return hf
 
@@ -205,10 +211,12 @@ def _from_config(transformers: Any, config: Mapping[str, Any], network: str) -> 
             part = getattr(made, "vision_config", made)
             return transformers.AutoModel.from_config(part, trust_remote_code=False)
     except Exception as error:  # a configuration may be wrong in any way
-        reason = " ".join(str(error).split())[:160]
-        raise FarshoreError(
-            f"network {network!r} cannot be made from its configuration: {reason}"
-        ) from None
+        raise _unfit(network, error) from None
+
+
+def _unfit(network: str, error: Exception) -> FarshoreError:
+    reason = " ".join(str(error).split())[:160]
+    return FarshoreError(f"network {network!r} cannot be made from its configuration: {reason}")
 
 
 def _known_keys(config: Mapping[str, Any], known: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -10,6 +11,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
+from torch.overrides import TorchFunctionMode
 
 from ...data.downloads.public_files import known_checksum
 from ...data.downloads.weights import find_weights, read_weights
@@ -22,6 +25,8 @@ from ..network import ImageInputs, Network
 PRETRAINED, NONE = "pretrained", "none"
 # The side of images if a network says nothing about it.
 SIZE = 224
+# The largest intermediate result for one image, 512 MiB: attention over 4,096 tokens in 8 heads.
+MOST_VALUES = 1 << 27
 
 
 def library(module: str, extra: str, network: str) -> ModuleType:
@@ -119,30 +124,73 @@ def make_backbone(
     classes: int,
     form: InputForm,
     kind: type[Network] = Network,
+    *,
+    by_shapes: bool = False,
+    most: int = MOST_VALUES,
 ) -> Network:
     """A Network on these features, whose number one image tells.
 
     Parameters that no feature depends on become buffers: a gradient of them does not exist.
+
+    by_shapes: that image has no values, so that it takes no memory, whatever the network is.
+    most: the most values that an intermediate result of one image may have.
     """
     inputs = ImageInputs(form.mean, form.std)
     features.eval()
-    with torch.enable_grad(), torch.random.fork_rng(devices=[]):
-        parameters = [value for value in features.parameters() if value.requires_grad]
-        outputs = features(inputs(torch.zeros(1, *shape)))
+    whole = nn.Sequential(inputs, features)
+    parts = dict([*whole.named_parameters(), *whole.named_buffers()])
+    if by_shapes:
+        parts = {name: _shape_of(part) for name, part in parts.items()}
+    trained = {name: part for name, part in parts.items() if part.requires_grad}
+    with (
+        torch.device("meta") if by_shapes else nullcontext(),
+        torch.enable_grad(),
+        torch.random.fork_rng(devices=[]),
+        _AtMost(most),
+    ):
+        image = torch.zeros(1, *shape)
+        outputs = functional_call(whole, parts, (image,)) if by_shapes else whole(image)
         if outputs.ndim != 2:
             raise FarshoreError(
                 f"the backbone gives outputs of shape {list(outputs.shape[1:])} per image: it must "
                 "give a vector of features"
             )
         used = (
-            torch.autograd.grad(outputs.sum(), parameters, allow_unused=True)
-            if parameters and outputs.requires_grad
-            else [None] * len(parameters)
+            torch.autograd.grad(outputs.sum(), list(trained.values()), allow_unused=True)
+            if trained and outputs.requires_grad
+            else [None] * len(trained)
         )
-    unused = {id(value) for value, grad in zip(parameters, used, strict=True) if grad is None}
-    freeze(features, lambda parameter: id(parameter) in unused)
+    unused = {name for name, grad in zip(trained, used, strict=True) if grad is None}
+    without = {id(part) for name, part in whole.named_parameters() if name in unused}
+    freeze(features, lambda parameter: id(parameter) in without)
     features.train()
     return kind(features, nn.Linear(outputs.shape[1], classes), inputs=inputs)
+
+
+def _shape_of(part: Tensor) -> Tensor:
+    return torch.empty_like(part, device="meta").requires_grad_(part.requires_grad)
+
+
+class _AtMost(TorchFunctionMode):
+    """Refuses an intermediate result with more values than `most`."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Call the function, and look at the sizes of what it returns."""
+        made = func(*args, **(kwargs or {}))
+        for each in made if isinstance(made, tuple | list) else (made,):
+            if isinstance(each, Tensor) and each.numel() > self.most:
+                raise FarshoreError(
+                    f"the network makes {each.numel():,} values of one image ({each.dtype}, "
+                    f"{list(each.shape)}), and at most {self.most:,} are allowed: use smaller "
+                    "images or larger patches"
+                )
+        return made
 
 
 def explain_missing(network: str, what: str, error: Exception) -> FarshoreError:
