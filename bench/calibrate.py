@@ -20,7 +20,7 @@ import numpy as np
 
 import farshore
 from farshore.base.randomness import derive
-from farshore.benchmarks.source import make_benchmark
+from farshore.benchmarks import make_benchmark
 from farshore.data.domain import Domain
 from farshore.data.scenario import Scenario
 from farshore.deployment.calibrate import fit_labelled

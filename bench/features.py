@@ -30,7 +30,7 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
-from farshore.benchmarks.source import make_benchmark
+from farshore.benchmarks import make_benchmark
 from farshore.networks.build import build_network
 from farshore.runs.protocol import execute
 from farshore.runs.result import Result

@@ -28,7 +28,7 @@ from scipy import stats
 from torch import Tensor
 
 import farshore
-from farshore.benchmarks.covertype_zones import CovertypeZones
+from farshore.benchmarks.covertype import CovertypeZones
 from farshore.benchmarks.rotated_digits import RotatedDigits, RotatedDigitsStream
 from farshore.data.seal import FrozenModel
 from farshore.data.tables import columns

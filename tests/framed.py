@@ -7,8 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from farshore.results.frame import COLUMNS, SEPARATOR, method_group
-from farshore.results.words import row_name
+from farshore.results.frame import COLUMNS, SEPARATOR, method_group, row_name
 
 # Scores of one method: by order of the sources, one number per seed; None is a diverged run.
 ByOrder = Mapping[str, Sequence[float | None]]

@@ -164,7 +164,7 @@ def _import_all(main: Callable[[], None]) -> None:
     import io
 
     import farshore.deployment.changes
-    import farshore.report.write  # noqa: F401
+    import farshore.report.build  # noqa: F401
 
     reader, writer = os.pipe()
     if os.fork() == 0:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sweeping import EXPERIMENTS
 
-from farshore.benchmarks.source import make_benchmark
+from farshore.benchmarks import make_benchmark
 from farshore.report.build import Report
 from farshore.results.tables import Row, Table
 from farshore.runs import catalog

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scenarios import make_scenario
 
 import farshore
 from farshore import Learner
-from farshore.benchmarks.source import make_scenario
 from farshore.cli.app import main
 from farshore.data.tables.columns import named_classes
 from farshore.deployment.model import Model

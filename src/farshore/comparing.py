@@ -25,7 +25,7 @@ from .benchmarks.own.table import OwnTable
 from .data.tables.frames import as_table
 from .errors import FarshoreError, unknown
 from .methods.optimization import choose_device
-from .report.write import write_report
+from .report.build import write_report
 from .results.frame import frame_of_plan
 from .results.measures import mean_numbers
 from .results.select import scored, select

@@ -5,6 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+# The command that installs an extra from a checkout. It never names a package on an index: nothing
+# is released there, and the name may belong to somebody else.
+INSTALL = "pip install '.[{}]'"
+
 
 class FarshoreError(Exception):
     """An error in the request. The command line prints it as one line and exits with code 2."""
@@ -23,29 +27,13 @@ class DivergedError(FarshoreError):
 
 
 class FarshoreDeprecationWarning(FutureWarning):
-    """Something that still works but will be removed.
-
-    It is a FutureWarning because Python hides DeprecationWarning from the users of a library.
-    """
-
-
-def install(extra: str) -> str:
-    """The command that installs an extra from a checkout.
-
-    It never names a package on an index: nothing is released there, and the name may belong to
-    somebody else.
-    """
-    return f"pip install '.[{extra}]'"
+    """What works but will be removed; Python hides DeprecationWarning from users of libraries."""
 
 
 def needs(extra: str, what: str, *, otherwise: str = "") -> FarshoreError:
-    """The error for packages that are not installed.
-
-    what: what needs which package.
-    otherwise: an alternative without the package.
-    """
+    """The error that `what` needs packages of an extra; `otherwise` is an alternative."""
     alternative = f", or {otherwise}" if otherwise else ""
-    return FarshoreError(f"{what}: from a checkout, {install(extra)}{alternative}")
+    return FarshoreError(f"{what}: from a checkout, {INSTALL.format(extra)}{alternative}")
 
 
 def nearest(word: str, allowed: Iterable[str]) -> str | None:

@@ -76,10 +76,7 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.device = device
 
     def fit(self, X: Any, y: Any, domain: Any = None) -> FarshoreClassifier:
-        """Learn from scratch.
-
-        `domain` is the domain name of each row; without it, all rows belong to one domain.
-        """
+        """Learn from scratch; `domain` is each row's domain name, without it all belong to one."""
         X, y = self._validated(X, y)
         check_classification_targets(y)
         names = (

@@ -111,10 +111,7 @@ class Profile:
     )
 
     def find(self, method: str, setting: str, *, inherited: bool) -> Searched | None:
-        """Return this profile's override of a method's setting, if it has one.
-
-        `inherited`: the method does not define its own default for the setting.
-        """
+        """This profile's override of a setting; `inherited`: the method has no own default."""
         method_overrides = self.overrides.get(method, {})
         if setting in method_overrides:
             return Searched(*method_overrides[setting])
@@ -136,10 +133,7 @@ def setting(
 
 
 class Settings(BaseModel):
-    """Frozen, validated settings.
-
-    Unknown names and values out of range raise an error that says what is allowed.
-    """
+    """Frozen, validated settings: errors say what is allowed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -173,10 +167,7 @@ class Settings(BaseModel):
     def build(
         cls: type[S], values: Mapping[str, Any], profile: Profile = DEFAULT, method: str = ""
     ) -> S:
-        """Build settings from the profile's defaults, overridden by `values`.
-
-        An unknown name or an invalid value raises a FarshoreError.
-        """
+        """Settings from the profile's defaults and `values`; what is wrong is refused."""
         for name in values:
             if name not in cls.model_fields:
                 raise unknown("setting", name, cls.model_fields)
@@ -187,10 +178,7 @@ class Settings(BaseModel):
 
     @classmethod
     def plain(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Normalise these values, so that `0.01` and the text "0.01" are the same.
-
-        The result contains only the names in `values`.
-        """
+        """Only these values, typed: `0.01` and the text "0.01" are the same."""
         built = cls.build(values).model_dump(mode="json")
         return {name: built[name] for name in values}
 
@@ -377,10 +365,7 @@ def parse_assignments(
 def divide(
     values: Mapping[str, Any], method: type[MethodSettings]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split settings by name into those of the method and those of the run.
-
-    The error for an unknown name suggests the closest one of either.
-    """
+    """Divide settings between method and run; unknown names get the closest of either."""
     method_values = {name: value for name, value in values.items() if name in method.model_fields}
     run_values = {name: value for name, value in values.items() if name in RunSettings.model_fields}
     for name in values:

@@ -16,8 +16,7 @@ from farshore.auditing.answers import verdict
 from farshore.auditing.findings import Findings, find_all
 from farshore.deployment.unlike import SiteRows
 from farshore.errors import FarshoreError
-from farshore.report.build import Section, build_report
-from farshore.report.write import write_report
+from farshore.report.build import Section, build_report, write_report
 from farshore.results.frame import frame_of_results
 from farshore.results.select import select
 from farshore.results.verdict import Verdict, judge

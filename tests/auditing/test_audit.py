@@ -14,7 +14,7 @@ from PIL import Image
 import farshore
 from farshore.auditing.candidates import CANDIDATES, usual_methods
 from farshore.auditing.findings import Findings
-from farshore.benchmarks.source import make_benchmark
+from farshore.benchmarks import make_benchmark
 from farshore.errors import FarshoreError
 
 QUICK = {"methods": ["slda", "ncm"], "steps": 2}

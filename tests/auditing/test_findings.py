@@ -12,9 +12,8 @@ import pytest
 from framed import made_frame
 
 from farshore.auditing.choice import early_scores, make_choice
-from farshore.auditing.curve import Point, fit_curve
+from farshore.auditing.curve import Point, fit_curve, gain_of_rows
 from farshore.auditing.findings import check_enough
-from farshore.auditing.more_rows import gain_of_rows
 from farshore.deployment.unlike import SiteRows, compare_sites
 from farshore.results.expectation import expect
 from farshore.results.summary import rank

@@ -10,19 +10,21 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scenarios import make_scenario
 
 from farshore import Run, execute
 from farshore.base.randomness import generator
 from farshore.benchmarks import covertype
 from farshore.benchmarks.covertype import (
+    LAND_TYPES,
+    ZONES,
     Covertype,
     CovertypeNatural,
+    CovertypeZones,
     balance,
     read_covertype,
     validation_rows,
 )
-from farshore.benchmarks.covertype_zones import LAND_TYPES, ZONES, CovertypeZones
-from farshore.benchmarks.source import make_scenario
 from farshore.data.seal import FrozenModel
 from farshore.errors import FarshoreError
 from farshore.testing import check_benchmark

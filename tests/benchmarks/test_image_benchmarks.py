@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from official import old_pickle, use_made_frost, wafers, write_hospitals
+from scenarios import make_scenario
 from sweeping import experiment, planned, swept
 
 from farshore import Run, execute
@@ -14,7 +15,6 @@ from farshore.benchmarks import BENCHMARKS
 from farshore.benchmarks.camelyon17 import Camelyon17, Camelyon17Extended
 from farshore.benchmarks.cifar10_c import BATCHES, CIFAR10C, TARGET, TEST, TRAIN
 from farshore.benchmarks.corrupted import CLEAN, GENERATED, PAIRS
-from farshore.benchmarks.source import make_scenario
 from farshore.benchmarks.tinyimagenet_c import TinyImageNetC
 from farshore.benchmarks.wm811k import WM811K, WM811KExtended, cut_lots, resize
 from farshore.data.downloads.inert_pickle import read_inert

@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 import torch
 from PIL import Image
+from scenarios import make_scenario
 
 from farshore import Run, execute
-from farshore.benchmarks.source import make_benchmark, make_scenario
+from farshore.benchmarks import make_benchmark
 from farshore.data.scenario import Scenario
 from farshore.data.seal import FrozenModel
 from farshore.errors import FarshoreError

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from scenarios import make_scenario
 
 from farshore import Run, execute
 from farshore.benchmarks.rotated_mnist import RotatedMNIST, RotatedMNISTExtended, read_idx
-from farshore.benchmarks.source import make_scenario
 from farshore.data.images.images import rotate
 from farshore.data.seal import FrozenModel
 from farshore.errors import FarshoreError

@@ -61,7 +61,7 @@ def test_the_demo_has_no_sentences_about_what_has_not_run() -> None:
 
 
 def test_several_targets_are_named_or_refused() -> None:
-    from farshore.benchmarks.source import make_benchmark
+    from farshore.benchmarks import make_benchmark
 
     digits = make_benchmark("rotated-digits", {})
     assert [aim.target for aim in select_targets(digits, "each:75/0")] == ["75", "0"]

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scenarios import make_scenario
 
 from farshore import Result
-from farshore.benchmarks.source import make_benchmark, make_scenario
+from farshore.benchmarks import make_benchmark
 from farshore.cli.app import main
 
 

@@ -60,7 +60,7 @@ def test_the_list_of_methods_is_true() -> None:
 
 def test_the_list_of_benchmarks_is_true() -> None:
     kinds = {name: BENCHMARKS.get(name) for name in BENCHMARKS.listed}
-    assert {name: (kind.needs_preparation(), kind.own_data) for name, kind in kinds.items()} == {
+    assert {name: (kind.set_name, kind.own_data) for name, kind in kinds.items()} == {
         name: (each.files or None, each.group == OWN_DATA)
         for name, each in BENCHMARKS.listed.items()
     }

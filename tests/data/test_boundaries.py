@@ -5,10 +5,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scenarios import make_scenario
 
 from farshore.benchmarks.own.boundaries import Constructed, construct, join_small
 from farshore.benchmarks.rotated_digits import RotatedDigits
-from farshore.benchmarks.source import make_scenario
 from farshore.errors import FarshoreError
 
 

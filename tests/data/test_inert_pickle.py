@@ -54,7 +54,7 @@ def test_an_array_of_objects_from_bytes_is_refused() -> None:
             "characters that do not exist",
         ),
         (b"\x80\x02" + b"]r\xff\xff\xff\xff.", "larger than the file"),
-        (b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\x7f.", "beyond the end"),
+        (b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\x7f.", "but only 1 remain"),
         (b"\x80\x02}" + b")" + b"\x85" * 3000 + b"K\x01s.", "keys are not plain"),
         (b"\x80\x02h\x07.", "never stored"),
         (b"\x80\x02}b.", "empty stack|without its object"),

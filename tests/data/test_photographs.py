@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
+from scenarios import make_scenario
 from torch import nn
 
 import farshore
-from farshore.benchmarks.source import make_scenario
 from farshore.data.images.image_folder import find_broken, read_images
 from farshore.data.progress import following
 from farshore.data.seal import FrozenModel

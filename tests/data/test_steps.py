@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scenarios import make_scenario
 
 import farshore
 from farshore import Run, execute
-from farshore.benchmarks.source import make_benchmark, make_scenario
+from farshore.benchmarks import make_benchmark
 from farshore.data.steps import FEWEST_STEPS, MOST_STEPS, usual_steps
 from farshore.errors import FarshoreError
 from farshore.runs.store.identity import run_name

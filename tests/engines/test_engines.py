@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -21,6 +22,7 @@ from farshore.cli.app import main
 from farshore.runs.engines.local import LocalEngine, without_interrupts
 from farshore.runs.engines.ray_engine import RayEngine
 from farshore.runs.engines.work import Task
+from farshore.runs.plan.plan import plan_run
 from farshore.runs.store.identity import NamedRun
 
 HEART = Path(farshore.__file__).parent / "benchmarks" / "files" / "heart.csv"
@@ -148,7 +150,9 @@ def test_a_killed_worker_costs_no_run(tmp_path: Path) -> None:
 def test_an_idle_worker_ends_by_itself_and_tidies_up(tmp_path: Path) -> None:
     run = Run.build(benchmark="rotated-digits", method="finetune", steps=1)
     with LocalEngine(1) as engine:
-        engine.submit(Task(NamedRun(run, "one", {}), str(tmp_path)))
+        engine.submit(
+            Task(replace(plan_run(run).runs[0], named=NamedRun(run, "one", {})), str(tmp_path))
+        )
         while engine.next(1.0) is None:
             pass
         process = engine.workers[0].process

@@ -13,8 +13,7 @@ from torch.nn.functional import normalize
 
 from farshore.learner.learner import Learner
 from farshore.learner.loading import load
-from farshore.methods.cope import CoPESettings, moved, pseudo_prototype_loss
-from farshore.networks.prototypes import PrototypeHead
+from farshore.methods.cope import CoPESettings, PrototypeHead, moved, pseudo_prototype_loss
 from farshore.settings import Choice, Uniform
 
 AXES = torch.eye(2, dtype=torch.float64)

@@ -9,9 +9,8 @@ import torch
 from attached import attached, drawing, gradients, rows, small_network, trained, weights
 
 from farshore.learner.loading import load
-from farshore.methods.er_ace import mask_absent
+from farshore.methods.er_ace import CosineHead, mask_absent
 from farshore.methods.method import empirical_risk
-from farshore.networks.cosine import CosineHead
 from farshore.testing import differences
 
 LOGITS = torch.tensor([[1.0, 2.0, 0.5, -1.0]], dtype=torch.float64)

@@ -12,7 +12,7 @@ from torch.nn.functional import normalize
 import farshore
 from farshore.learner.learner import Learner
 from farshore.learner.loading import load
-from farshore.methods.class_sums import class_sums
+from farshore.methods.priors import class_sums
 from farshore.methods.sarl import SARL, SARLSettings, semantic_ratio
 from farshore.networks.winners import KWinners
 from farshore.settings import Choice, UniformInt

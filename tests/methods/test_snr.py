@@ -9,8 +9,7 @@ import torch
 from attached import attached, drawing, small_network, trained, weights
 from torch import nn
 
-from farshore.methods.snr import Clocks
-from farshore.methods.units import firing, outgoing, resettable, restart
+from farshore.methods.snr import Clocks, firing, outgoing, resettable, restart
 from farshore.networks.cnn import cnn
 from farshore.networks.network import HiddenUnits, Network
 from farshore.testing import differences

@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 from sweeping import experiment, planned, summary, swept
 
-from farshore.benchmarks.source import make_benchmark
+from farshore.benchmarks import make_benchmark
 from farshore.errors import FarshoreError
 from farshore.runs.plan.comparison import make_comparison, record_comparison
+from farshore.runs.plan.narrow import tiny
 from farshore.runs.plan.plan import Plan, make_plan
 from farshore.runs.plan.select import arrange_sources, select_targets
-from farshore.runs.plan.tiny import tiny
 from farshore.runs.store.store import Store
 
 HOSPITALS = ("cleveland", "hungarian", "switzerland", "va")

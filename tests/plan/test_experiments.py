@@ -14,10 +14,9 @@ from farshore.errors import FarshoreError
 from farshore.results.experiment_table import derived_table
 from farshore.runs.engines.carry_out import carry_out, open_runs
 from farshore.runs.plan.experiment import Experiment, check, make_book, read_experiment, start_from
-from farshore.runs.plan.narrow import narrow
+from farshore.runs.plan.narrow import narrow, tiny
 from farshore.runs.plan.plan import Missing, WaitingMethod, make_plan, select_all
 from farshore.runs.plan.select import select_methods
-from farshore.runs.plan.tiny import tiny
 from farshore.runs.store.store import Store
 
 FILES = sorted(EXPERIMENTS.glob("*.yaml"))

@@ -6,8 +6,7 @@ from collections import Counter
 
 import pytest
 
-from farshore.benchmarks import BENCHMARKS
-from farshore.benchmarks.source import make_benchmark
+from farshore.benchmarks import BENCHMARKS, make_benchmark
 from farshore.cli.method_groups import method_groups
 from farshore.errors import FarshoreError
 from farshore.runs import catalog

@@ -47,7 +47,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_defaults_then_the_papers_draws_then_steered_ones(whole: Path) -> None:
-    from farshore.benchmarks.source import make_benchmark
+    from farshore.benchmarks import make_benchmark
 
     found = [each for each in planned(study(), whole).runs if each.condition.method == "cl-coral"]
     assert [each.trial for each in found] == list(range(TRIALS))

@@ -11,9 +11,9 @@ from sweeping import EXPERIMENTS, experiment, planned, summary, swept
 
 from farshore.report.build import build_report
 from farshore.runs.plan.experiment import make_book, read_experiment
+from farshore.runs.plan.narrow import tiny
 from farshore.runs.plan.plan import make_plan
 from farshore.runs.plan.record import TINY, record_experiment
-from farshore.runs.plan.tiny import tiny
 from farshore.runs.store.store import Store
 
 NONE = make_book(EXPERIMENTS / "none.yaml")

@@ -18,10 +18,7 @@ from scipy.stats import spearmanr
 from farshore.errors import FarshoreError
 from farshore.report.cells import SERIES
 from farshore.report.figures import (
-    FIGURES,
     accuracy_matrix,
-    draw_all,
-    draw_one,
     in_domain,
     scores,
     selection,
@@ -29,8 +26,16 @@ from farshore.report.figures import (
     step_time,
 )
 from farshore.report.figures.critical_difference import diagram, svg
-from farshore.report.figures.shape import comparable, error_bars, estimates, finished
-from farshore.report.overlap import accuracy, measure, project, read_features
+from farshore.report.figures.features import accuracy, measure, project, read_features
+from farshore.report.figures.shape import (
+    FIGURES,
+    comparable,
+    draw_all,
+    draw_one,
+    error_bars,
+    estimates,
+    finished,
+)
 from farshore.report.page import figure_data
 from farshore.results.data_sets import Significance
 from farshore.results.summary import Unit, rank

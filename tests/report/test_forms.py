@@ -20,14 +20,13 @@ from sections import PUBLISHED, RESULT, SCORES, main_section, section
 from statuses import STATES
 
 from farshore.report import latex_form, markdown_form
-from farshore.report.build import Report, Section
+from farshore.report.build import TEXT_FORMS, Report, Section
 from farshore.report.cells import head, legend, number
 from farshore.report.csv_form import as_csv
 from farshore.report.latex_form import as_latex
 from farshore.report.markdown_form import as_markdown
 from farshore.report.page import page
 from farshore.report.provenance import Provenance
-from farshore.report.write import TEXT_FORMS
 from farshore.results.tables import (
     Cell,
     CellStatus,

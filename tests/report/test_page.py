@@ -20,10 +20,11 @@ from sections import PUBLISHED, RESULT, SCORES, main_section, section
 from farshore.errors import FarshoreError
 from farshore.report import page as module
 from farshore.report.build import Report, Section
-from farshore.report.figures import draw_all
+from farshore.report.cells import letter_of
+from farshore.report.figures.shape import draw_all
 from farshore.report.markdown_form import as_markdown
 from farshore.report.markdown_form import escape as markdown_escape
-from farshore.report.page import Notes, page
+from farshore.report.page import page
 from farshore.report.provenance import Provenance
 from farshore.results.tables import Cell, Column, Row, Table
 
@@ -328,10 +329,10 @@ def test_a_report_without_scores_has_no_verdict() -> None:
 
 
 def test_letters_continue_after_z() -> None:
-    notes = Notes()
-    letters = [notes.letter(str(index)) for index in range(54)]
+    known: dict[str, str] = {}
+    letters = [letter_of(str(index), known) for index in range(54)]
     assert [letters[index] for index in (0, 25, 26, 27, 52)] == ["a", "z", "aa", "ab", "ba"]
-    assert notes.letter("0") == "a"
+    assert letter_of("0", known) == "a"
 
 
 def test_missing_packages_of_the_page_are_named(

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
+from farshore.benchmarks import make_benchmark
 from farshore.benchmarks.benchmark import Benchmark
-from farshore.benchmarks.source import make_benchmark
 from farshore.errors import FarshoreError
 from farshore.runs import catalog
 from farshore.runs.search import space

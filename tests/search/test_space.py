@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from farshore.base.randomness import derive
-from farshore.benchmarks.source import make_benchmark
+from farshore.benchmarks import make_benchmark
 from farshore.errors import FarshoreError
 from farshore.runs.search.space import capped, distributions, grid, run_seed, trial_settings
 from farshore.settings import Choice, Power, Uniform, UniformInt

@@ -22,12 +22,11 @@ from sweeping import EXPERIMENTS, experiment, swept
 
 import farshore
 from farshore.cli.demo import demo, plan_demo
-from farshore.report.build import build_report
-from farshore.report.figures import FIGURES, draw_all
-from farshore.report.overlap import project
+from farshore.report.build import build_report, write_report
+from farshore.report.figures.features import project
+from farshore.report.figures.shape import FIGURES, draw_all
 from farshore.report.page import page
 from farshore.report.provenance import Provenance
-from farshore.report.write import write_report
 from farshore.runs.plan.experiment import make_book, read_experiment
 from farshore.runs.plan.record import record_experiment
 from farshore.runs.plan.select import select_methods

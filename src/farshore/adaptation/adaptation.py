@@ -102,10 +102,7 @@ def entropy(logits: Tensor) -> Tensor:
 
 
 def note_collapse(logits: Tensor) -> list[str]:
-    """Return a note if every row was assigned the same class.
-
-    This is a known failure of adaptation by a model's own predictions.
-    """
+    """A note if all rows got the same class, a known failure of learning from own predictions."""
     predicted = logits.argmax(dim=1)
     collapsed = len(predicted) > 1 and bool((predicted == predicted[0]).all())
     return (

@@ -16,10 +16,7 @@ GREY = (0.299, 0.587, 0.114)
 
 
 def as_unit(inputs: Tensor) -> Tensor:
-    """Convert uint8 images to floats in [0, 1], as a network's own scaling does.
-
-    Other inputs are returned unchanged.
-    """
+    """uint8 images as floats in [0, 1], as a network scales them; other inputs are unchanged."""
     return inputs.float() / 255 if inputs.dtype == torch.uint8 else inputs
 
 
@@ -64,10 +61,7 @@ class _Draws:
 
 
 def jitter(images: Tensor, draw: _Draws) -> Tensor:
-    """Change brightness, contrast, saturation, hue and gamma in random order.
-
-    Saturation and hue change only images with three channels.
-    """
+    """Change light and colour in random order; saturation and hue only of three channels."""
     brightness, contrast, saturation = (
         draw.between(0.6, 1.4),
         draw.between(0.7, 1.3),

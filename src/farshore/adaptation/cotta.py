@@ -153,10 +153,7 @@ class CoTTA(Adaptation):
         return lesson.float()
 
     def lesson(self, inputs: Tensor, generator: torch.Generator) -> Tensor:
-        """The teacher's logits of this batch.
-
-        They are averaged over augmented copies where the source model is not confident.
-        """
+        """The teacher's logits, over augmented copies where the source model is not confident."""
         with batch_statistics(self.anchor, len(inputs)):
             confidence = self.anchor(inputs).softmax(dim=1).amax(dim=1)
         if self.settings.averaged == "batch":

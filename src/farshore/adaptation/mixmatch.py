@@ -31,10 +31,7 @@ def sharpen(probabilities: Tensor, temperature: float) -> Tensor:
 
 
 def mix(inputs: Tensor, targets: Tensor, share: float, order: Tensor) -> tuple[Tensor, Tensor]:
-    """Mix each row with the one that `order` gives: share · own + (1 - share) · other.
-
-    Inputs and targets are mixed in the same way.
-    """
+    """Mix inputs and targets with those that `order` gives: share · own + (1 - share) · other."""
     return share * inputs + (1 - share) * inputs[order], share * targets + (1 - share) * targets[
         order
     ]

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from ..results.summary import Difference
 from ..results.verdict import interval
-from ..results.words import listed, percent, several
-from ..tasks.metrics import METRICS
+from ..tasks.metrics import METRICS, listed, percent, several
 from .findings import Findings, TooFew
 
 # Below these, a difference is not worth a warning.

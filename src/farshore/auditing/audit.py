@@ -17,8 +17,8 @@ from typing import Any
 import pandas as pd
 
 from ..base.files import write_output
+from ..benchmarks import make_benchmark
 from ..benchmarks.own.own import OwnBenchmark
-from ..benchmarks.source import make_benchmark
 from ..comparing import carry_out_quietly, find_data
 from ..deployment.unlike import read_sites
 from ..errors import FarshoreError
@@ -153,10 +153,7 @@ def carry_out_audit(
     device: str,
     **conditions: Any,
 ) -> Audit:
-    """Plan the runs of an audit, have `perform` carry them out, and compute the findings.
-
-    data: the fields of a run that choose benchmark, options and network.
-    """
+    """Plan an audit's runs, have `perform` carry them out, and compute the findings."""
     name, options = str(data["benchmark"]), data["options"]
     benchmark = make_benchmark(name, options)
     absent = benchmark.missing()

@@ -23,10 +23,7 @@ ON_FEATURES = "slda"
 def usual_methods(
     data: Mapping[str, Any], benchmark: Benchmark, settings: Mapping[str, Any]
 ) -> list[str]:
-    """All candidates that can learn from these data.
-
-    data: the fields of a run that choose benchmark, options and network.
-    """
+    """All candidates that can learn from these data; `data` are a run's fields that choose them."""
     network, given = data.get("network"), dict(data.get("network_settings", {}))
     if network is None:
         network, given = benchmark.usual_network(), {**benchmark.network_settings, **given}

@@ -66,10 +66,7 @@ def make_choice(frame: pd.DataFrame, ranking: Ranking, method: str) -> MethodCho
 
 
 def early_scores(frame: pd.DataFrame) -> dict[str, dict[str, dict[Place, float]]]:
-    """For each left-out site and row: scores of unfinished models at sites not yet learned.
-
-    All of them come from runs that never saw the site.
-    """
+    """For each left-out site and row: scores of unfinished models at sites not yet learned."""
     early: dict[str, dict[str, dict[Place, float]]] = {}
     for row, target, order, result in zip(
         frame["row"], frame["target"], frame["order"], frame["result"], strict=True

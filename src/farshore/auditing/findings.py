@@ -26,12 +26,10 @@ from ..results.summary import (
     scores_of,
 )
 from ..results.verdict import Recommendation, recommend
-from ..results.words import listed
-from ..tasks.metrics import MIXED
+from ..tasks.metrics import MIXED, listed
 from .candidates import JOINT, MAJORITY, UNPROTECTED
 from .choice import MethodChoice, make_choice
-from .curve import Curve, fit_curve, points
-from .more_rows import gain_of_rows
+from .curve import Curve, fit_curve, gain_of_rows, points
 
 # A score at a site with fewer rows is mostly chance.
 FEWEST_ROWS = 20
@@ -108,10 +106,7 @@ class Findings:
 
     @property
     def outlier(self) -> str | None:
-        """The site where the score is far below the others, if there is one.
-
-        Far means below the interval that the other sites predict for a new one.
-        """
+        """The site, if any, with a score below the interval that the other sites predict."""
         for site, score in sorted(self.scores.items(), key=lambda item: item[1]):
             others = {name: [value] for name, value in self.scores.items() if name != site}
             interval = expect(others, level=0.98)

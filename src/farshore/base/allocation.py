@@ -43,10 +43,7 @@ def usable_bytes() -> int:
 
 
 def check_fits(size: int, what: str, remedy: str) -> None:
-    """Raise an error if `size` bytes are more than this process can ever have.
-
-    what: what would be allocated; remedy: what to give instead.
-    """
+    """Refuse `what` if its `size` bytes are more than this process can ever have."""
     usable = usable_bytes()
     if size > usable:
         raise FarshoreError(

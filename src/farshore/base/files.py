@@ -75,10 +75,7 @@ def write_output(path: Path, data: bytes) -> None:
 
 
 def print_output(text: str) -> None:
-    """Write text to the standard output; a full disk is an error of one line.
-
-    A reader that closes the pipe early, as `head` does, is not an error.
-    """
+    """Write to the standard output; a full disk is an error of one line, a closed pipe is none."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()

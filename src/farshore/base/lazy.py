@@ -14,10 +14,7 @@ from importlib import import_module
 def lazy_exports(
     package: str, modules: Mapping[str, str]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package.
-
-    modules: the module that defines each public name, relative to the package.
-    """
+    """`__getattr__` and `__dir__` of a package, from the module that defines each public name."""
 
     def get(name: str) -> object:
         if name not in modules:

@@ -22,10 +22,7 @@ def natural_key(name: str) -> tuple[list[tuple[int, int, str]], str]:
 
 
 def check_name(name: str, what: str) -> str:
-    """Return the name if it is one; refuse paths, control characters and overly long texts.
-
-    what: the option or key that gave it, for the message.
-    """
+    """The name, unless it is a path, too long or has control characters; `what` gave it."""
     problem = find_problem(name)
     if problem is not None:
         shown = ascii(name[:40])[1:-1] + ("..." if len(name) > 40 else "")

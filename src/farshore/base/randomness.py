@@ -31,10 +31,7 @@ def generator(seed: int, *names: str | int, device: torch.device | str = "cpu") 
 
 @contextmanager
 def seeded(source: torch.Generator) -> Iterator[None]:
-    """Seed PyTorch's global generator, which layer initialisers use, by one draw from `source`.
-
-    Its previous state is restored on exit, so that no other draws are affected.
-    """
+    """Seed PyTorch's global generator by one draw from `source`; restore its state on exit."""
     seed = int(torch.randint(2**62, (1,), generator=source, device=source.device).item())
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

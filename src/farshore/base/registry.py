@@ -30,10 +30,7 @@ class Listed(NamedTuple):
 
 
 class Registry(Generic[T]):
-    """Objects of one kind by name. Other packages add theirs to the entry-point group `group`.
-
-    builtin: what `package` has by name, or only where it is.
-    """
+    """Objects by name: `builtin` ones of `package`, and those of the entry-point group `group`."""
 
     def __init__(
         self, kind: str, group: str, builtin: Mapping[str, str | Listed], package: str

@@ -236,10 +236,7 @@ def remove_orphans(folder: Path, *, kind: str) -> None:
 
 
 def remove_obsolete(folder: Path, *, kind: str) -> None:
-    """Delete what the last save or undo made obsolete, if it was killed before it could.
-
-    Safe at any time: no process writes or needs these files.
-    """
+    """Delete what the last save or undo, if it was killed, left as obsolete; safe at any time."""
     _delete(_obsolete(folder, _read_manifest(folder, kind)))
 
 
@@ -259,10 +256,7 @@ def _delete(files: Iterable[Path]) -> None:
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Whether a folder has no manifest and contains nothing but the files of a killed first save.
-
-    Hidden files of others do not count: they are never touched.
-    """
+    """Whether there is no manifest, and nothing but our files of a killed first save."""
     return not (folder / MANIFEST).exists() and all(
         path.name.startswith(".") or (OWN.fullmatch(path.name) and path.is_file())
         for path in folder.iterdir()
@@ -275,10 +269,7 @@ def load_state(folder: str | Path, *, kind: str) -> dict[str, Any]:
 
 
 def load_parts(folder: str | Path, *, kind: str) -> dict[str, dict[str, Any]]:
-    """The state, under the name of its kind, and the records saved with it.
-
-    Every file is checked against its checksum before it is read.
-    """
+    """The state, under the name of its kind, and its records; every checksum is verified."""
     folder = Path(folder)
     manifest = _read_manifest(folder, kind)
     try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ..base.lazy import lazy_exports
 from ..base.registry import Listed, Registry
@@ -49,7 +50,7 @@ BUILTIN = {
         files="covertype-natural",
     ),
     "covertype-zones": Listed(
-        ".covertype_zones:CovertypeZones",
+        ".covertype:CovertypeZones",
         "22,279 forest patches in seven climatic zones",
         files="covertype-zones",
     ),
@@ -93,3 +94,8 @@ BUILTIN = {
 BENCHMARKS: Registry[type[Benchmark]] = Registry(
     "benchmark", "farshore.benchmarks", BUILTIN, __name__
 )
+
+
+def make_benchmark(benchmark: str, options: Mapping[str, Any] | None = None) -> Benchmark:
+    """Return the benchmark of this name with these options, validated."""
+    return BENCHMARKS.get(benchmark)(options)

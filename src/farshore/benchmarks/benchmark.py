@@ -52,6 +52,8 @@ class Benchmark(ABC):
     settings: ClassVar[Mapping[str, Any]] = {}
     # The embedded benchmark with the same kind of inputs, used to run an experiment at tiny scale.
     stand_in: ClassVar[str] = "rotated-digits"
+    # The name of its files for `farshore prepare`; None if it needs no preparation.
+    set_name: ClassVar[str | None] = None
     # Whether this is a format of users' own files instead of a specific data set.
     own_data: ClassVar[bool] = False
     # Options that say where the data are and how a file is written: what it holds decides the
@@ -86,10 +88,7 @@ class Benchmark(ABC):
     def normal_network(
         cls, network: str | None, settings: Mapping[str, Any], options: Mapping[str, Any]
     ) -> tuple[str | None, dict[str, Any], dict[str, Any]]:
-        """Return network, its settings and the options as a run in its normal form has them.
-
-        `network` is None if the benchmark's own is used.
-        """
+        """Network (None: the benchmark's own), settings and options as a normal run has them."""
         plain = plain_network_settings(network or cls.usual_network(), settings)
         return network, plain, dict(options)
 
@@ -203,15 +202,7 @@ class Benchmark(ABC):
         return ""
 
     def missing(self, seed: int = 0, *, plan_only: bool = False) -> str | None:
-        """Return why this benchmark cannot be run and how to get its data; None if it can.
-
-        With `plan_only`, return why its runs cannot be named.
-        """
-        return None
-
-    @classmethod
-    def needs_preparation(cls) -> str | None:
-        """Return the name of its files for `farshore prepare`; None if it needs no preparation."""
+        """Why its data are not here and how to get them (`plan_only`: why runs cannot be named)."""
         return None
 
     def prepare(
@@ -232,7 +223,7 @@ class Benchmark(ABC):
         settings = ", ".join(
             f"{key} {value}" for key, value in {**cls.network_settings, **cls.settings}.items()
         )
-        prepared = cls.needs_preparation()
+        prepared = cls.set_name
         return [
             ("what", cls.summary),
             ("domains", ", ".join(cls.domains)),

@@ -103,10 +103,7 @@ class CIFAR10C(CorruptedImages):
 
 
 def read_batches(raw: Path, names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Read images and labels from the official binary files.
-
-    A row is the label followed by 1,024 red, green and blue values each.
-    """
+    """Images and labels of the official files: rows of a label and 1,024 values per channel."""
 
     def read(folder: Path) -> np.ndarray:
         return np.concatenate([np.fromfile(folder / BATCHES / name, np.uint8) for name in names])

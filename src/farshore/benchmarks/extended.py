@@ -21,10 +21,7 @@ def repeated(sources: Sequence[str], target: str) -> tuple[str, ...]:
 
 
 class Extended(PreparedBenchmark):
-    """Each round repeats the same rows under new names.
-
-    Only the default target is allowed, because every other domain is one of the sources.
-    """
+    """Rounds repeat the same rows under new names; only the default target is unseen."""
 
     def each_target(self) -> dict[str, tuple[str, ...]]:
         """Refuse: no domain but the default target is unseen."""

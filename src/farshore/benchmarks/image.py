@@ -40,10 +40,7 @@ class ImageBenchmark(PreparedBenchmark):
     def fetch_weights(
         self, root: str | Path | None = None, *, bar: Bar | None = None
     ) -> str | None:
-        """Download and check the ImageNet weights; return an error message if that fails.
-
-        The error is not raised, because the domains can be prepared without the weights.
-        """
+        """Download the ImageNet weights; an error is returned: the domains do not need them."""
         root_flag = f" --root {root}" if root is not None else ""
         try:
             fetch(

@@ -17,10 +17,7 @@ AUTO = "auto"
 
 
 class BenchmarkOptions(BaseModel):
-    """Options of every benchmark; a benchmark with more options inherits from this.
-
-    All options are plain values. All have defaults except those that a benchmark requires.
-    """
+    """Options of every benchmark, plain values; all but the required ones have defaults."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 

@@ -74,11 +74,6 @@ class PreparedBenchmark(Benchmark):
         self.about = {}
         return build(folder, self._facts(seed), self.build_domains(raw, seed), self.about)
 
-    @classmethod
-    def needs_preparation(cls) -> str | None:
-        """Return the name of the set that this benchmark reads."""
-        return cls.set_name
-
     def missing(self, seed: int = 0, *, plan_only: bool = False) -> str | None:
         """Return the command to get the data; None if they are prepared or their files exist."""
         if plan_only:
@@ -89,10 +84,7 @@ class PreparedBenchmark(Benchmark):
         return None if available else f"type `farshore prepare {self.set_name}` first"
 
     def open(self, seed: int) -> Prepared:
-        """Return the prepared set; build it now if only the raw files exist.
-
-        Without the files, the error names the command to get them.
-        """
+        """Return the prepared set; build it now from raw files, or name the command to get them."""
         prepared = find(self._folder(None, seed), self._facts(seed))
         if prepared is not None:
             return prepared

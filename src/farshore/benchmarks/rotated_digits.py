@@ -16,10 +16,7 @@ from .benchmark import Benchmark, Made
 
 
 class RotatedDigits(Benchmark):
-    """1,797 handwritten digits in five disjoint parts, rotated counter-clockwise.
-
-    The angles are 0, 15, 30, 45 and 75 degrees. No download is needed.
-    """
+    """1,797 digits in five disjoint parts, rotated counter-clockwise by 0 to 75 degrees."""
 
     name = "rotated-digits"
     summary = "1,797 8x8 digits in five disjoint parts, rotated by 0, 15, 30, 45 -> 75 degrees"

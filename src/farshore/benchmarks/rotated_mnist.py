@@ -110,10 +110,7 @@ class RotatedMNISTExtended(Extended, RotatedMNIST):
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """Read an array in the idx format of MNIST.
-
-    The format is 0, 0, type 8 (bytes), the number of axes, their lengths, and the bytes.
-    """
+    """Read MNIST's idx format: 0, 0, type 8 (bytes), the number of axes, lengths, and bytes."""
     data = read_gzip(path, limit=LARGEST)
     if len(data) < 4 or data[:3] != b"\0\0\x08":
         raise FarshoreError(f"{path} is not an idx file of bytes: delete it and prepare again")

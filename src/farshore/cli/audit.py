@@ -51,7 +51,7 @@ def audit(
     """
     from ..auditing.audit import carry_out_audit
     from ..base.files import check_writable
-    from ..benchmarks.source import make_benchmark
+    from ..benchmarks import make_benchmark
     from ..runs.plan.plan import Plan
     from ..runs.plan.select import select_methods
     from ..runs.store.store import Store

@@ -57,7 +57,7 @@ def _list(console: Console) -> None:
         else:  # from another package
             kind = BENCHMARKS.get(name)
             group, what = OWN_DATA if kind.own_data else "", kind.summary
-            files = kind.needs_preparation() or ""
+            files = kind.set_name or ""
         if group == OWN_DATA:
             own.append([name, what])
             continue

@@ -55,10 +55,10 @@ def compare(
     """
     from ..results.frame import frame_of_plan
     from ..results.select import select
-    from ..results.words import several
     from ..runs.plan.comparison import make_comparison, plan_comparison
     from ..runs.plan.select import select_methods
     from ..runs.store.store import ReadingStore, Store
+    from ..tasks.metrics import several
     from .method_groups import method_groups
     from .ranking import print_results, write_page
     from .tables import make_console

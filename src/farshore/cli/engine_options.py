@@ -123,7 +123,8 @@ def carry_out_plan(
 
     Ctrl-C prints how many runs are done and exits with code 130.
     """
-    from ..runs.engines.carry_out import Keep, carry_out, open_runs
+    from ..runs.engines.carry_out import carry_out, open_runs
+    from ..runs.engines.work import Keep
     from .plan_progress import PlanProgress
 
     keep = keep or KeepOptions()

@@ -10,10 +10,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from ..results.words import several
 from ..runs.engines.carry_out import Progress
 from ..runs.engines.work import TaskOutcome
 from ..runs.plan.plan import Plan, Planned
+from ..tasks.metrics import several
 from .tables import printable
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ def prepare(
 
     kind = BENCHMARKS.get(benchmark)
     console = make_console()
-    if kind.needs_preparation() is None:
+    if kind.set_name is None:
         where = "your own data" if kind.own_data else "shipped with farshore"
         console.print(f"{benchmark} is {where}: nothing to prepare")
         return

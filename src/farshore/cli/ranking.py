@@ -77,7 +77,7 @@ def title_of(frame: pd.DataFrame, experiment: Experiment | None) -> str:
 
 def write_page(runs: Path, name: str) -> str:
     """Write an experiment's page to the store; return where it is, or why there is none."""
-    from ..report.write import write_report
+    from ..report.build import write_report
 
     path = runs / f"{name}.html"
     try:

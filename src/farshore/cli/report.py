@@ -31,7 +31,7 @@ def report(
 
     Example: farshore report runs -o report.html
     """
-    from ..report.write import write_figure, write_report
+    from ..report.build import write_figure, write_report
     from .tables import make_console
 
     console = make_console()

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from ..runs.engines.carry_out import Keep, Progress
-    from ..runs.engines.work import TaskOutcome
+    from ..runs.engines.carry_out import Progress
+    from ..runs.engines.work import Keep, TaskOutcome
     from ..runs.plan.plan import Plan, Planned
     from ..runs.result import Result
     from ..runs.store.store import Store
@@ -69,7 +69,7 @@ def run(
 
     Example: farshore run heart.csv er --domain hospital --label num --target va
     """
-    from ..runs.engines.carry_out import Keep
+    from ..runs.engines.work import Keep
     from ..runs.plan.plan import plan_run
     from ..runs.plan.select import in_turn
     from ..runs.run import Run

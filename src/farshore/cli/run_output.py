@@ -82,10 +82,7 @@ def show_matrix(result: Result, console: Console) -> None:
 
 
 def summary(row: Sequence[float], index: int | None) -> list[str]:
-    """Cells about the scores after a source: on itself, on the ones so far, on later ones.
-
-    index: the source's place; None if all sources were learned at once.
-    """
+    """Cells about scores after the source at `index` (None: all at once): itself, past, later."""
     learned = row if index is None else row[: index + 1]
     later = row[len(learned) :]
     return [

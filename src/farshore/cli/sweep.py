@@ -63,7 +63,7 @@ class ChangeOptions:
     def change(self, experiment: Experiment) -> Experiment:
         """The experiment with another search, other weights or at another scale."""
         from ..runs.plan.experiment import check_search, search_by, start_from, with_forms
-        from ..runs.plan.tiny import tiny
+        from ..runs.plan.narrow import tiny
 
         if self.search is not None:
             experiment = search_by(experiment, check_search(self.search))

@@ -53,10 +53,7 @@ def make_console(*, stderr: bool = False) -> Console:
 def plain_table(
     title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, text: bool = False
 ) -> Table:
-    """A table with text in the first column and numbers (or `text`) in the others.
-
-    A number never breaks over lines; a heading may, and so may a name that is too long.
-    """
+    """Text in the first column, numbers (or `text`) in the others; a number never breaks."""
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
     for index, name in enumerate(header):
         table.add_column(
@@ -74,10 +71,7 @@ def plain_table(
 def fold(
     header: Sequence[str], rows: Sequence[Sequence[str]], secondary: Sequence[str], width: int
 ) -> tuple[list[str], list[list[str]], list[str]]:
-    """The table without the secondary columns that do not fit; the last of them go first.
-
-    Returns header, rows, and the names of the columns that are left out.
-    """
+    """Header and rows without secondary columns that do not fit, and what those are called."""
     widths = [_width(name, rows, index) for index, name in enumerate(header)]
     kept = list(range(len(header)))
     for name in reversed(secondary):

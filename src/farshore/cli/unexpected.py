@@ -45,10 +45,7 @@ def _details(error: BaseException) -> str:
 
 
 def _write(text: str) -> Path:
-    """Create a file in the working folder, or else in the folder for temporary files.
-
-    It never opens a file that exists, and so never follows a link.
-    """
+    """Create a new file in the working folder, or else in that for temporary files."""
     name = f"farshore-error-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}.txt"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     for folder in (Path.cwd, lambda: Path(tempfile.gettempdir())):

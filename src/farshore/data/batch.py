@@ -74,10 +74,7 @@ class Batch:
         return [self.current(flat)[0], *(self.replay(flat).unbind(0) if self.replayed else ())]
 
     def views(self, flat: Tensor) -> list[Tensor]:
-        """View the current and the replayed part as [k, n, ...] each.
-
-        If both have the same number of rows per domain, one view covers both.
-        """
+        """Current and replayed part as [k, n, ...] each; one view if both have as many rows."""
         if self.replayed and self.rows == self.replay_rows:
             return [flat.reshape(1 + self.replayed, self.rows, *flat.shape[1:])]
         return [self.current(flat), *([self.replay(flat)] if self.replayed else [])]

@@ -34,9 +34,6 @@ class Inputs:
         return self._rows.take(positions)[0].to(self.device)
 
     def batches(self, size: int) -> Iterator[Tensor]:
-        """Yield all rows in batches of at most `size`, whose sizes differ by at most one.
-
-        This avoids a last batch of a single row.
-        """
+        """Yield all rows in batches of at most `size`, whose sizes differ by at most one."""
         for inputs, _ in self._rows.batches(size):
             yield inputs.to(self.device)

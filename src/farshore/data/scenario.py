@@ -16,10 +16,7 @@ MetricName = Literal["accuracy", "macro_f1"]
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """The data of a run.
-
-    They depend only on the scenario's seed and settings, never on the method or the run seed.
-    """
+    """The data of a run; they depend on the scenario's seed and settings alone."""
 
     name: str
     sources: tuple[Domain, ...]

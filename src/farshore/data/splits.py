@@ -21,10 +21,7 @@ SHARE = 0.2
 
 
 def split_seed(seed: int, domain: str) -> int:
-    """Return the seed that divides a domain's rows, whichever way they come in.
-
-    It depends on the domain's name, so that the order of the domains does not change the split.
-    """
+    """The seed that divides a domain's rows, from its name: the order of domains has no say."""
     return derive(seed, "own data", domain)
 
 
@@ -38,10 +35,7 @@ def divide_rows(
     sides: MutableMapping[str, bool] | None = None,
     share: float = SHARE,
 ) -> tuple[Tensor, Tensor]:
-    """Return training and validation row numbers.
-
-    `sides` records across domains whether each group is held out; it is updated in place.
-    """
+    """Training and validation row numbers; `sides` records the side of each group, in place."""
     held_out = min(max(1, round(share * rows)), rows - 1)
     if groups is not None:
         mask = _by_group(name, groups, held_out, seed, times, {} if sides is None else sides)

@@ -54,10 +54,7 @@ class Signals:
 
 @dataclass(frozen=True)
 class Arrival:
-    """A site before it was learned: its signals, and the accuracy that its labels then showed.
-
-    known: how many sites the model knew.
-    """
+    """A site before it was learned by a model of `known` sites: signals, and accuracy found."""
 
     signals: Signals
     accuracy: float

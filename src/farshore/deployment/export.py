@@ -105,10 +105,7 @@ class Exported(nn.Module):
 def export_model(
     learner: Learner, file: str | Path, calibration: Calibration | None = None
 ) -> dict[str, Any]:
-    """Write `file` (.onnx or .pt2) and check its outputs against the learner's.
-
-    `calibration` is applied to the logits. Returns the file's metadata.
-    """
+    """Write a .onnx or .pt2 file, calibrated if given, check its outputs; return its metadata."""
     file = Path(file)
     if file.suffix not in (".onnx", ".pt2"):
         raise FarshoreError(
@@ -196,10 +193,7 @@ def encode(preprocessing: TablePreprocessing, frame: pd.DataFrame) -> dict[str, 
 
 
 def trial_inputs(learner: Learner) -> dict[str, Tensor]:
-    """A few random rows to trace and check the model with, including gaps and unknown categories.
-
-    The keys are the names of the inputs.
-    """
+    """A few random rows by input, with gaps and unknown categories, to trace and check with."""
     generator = torch.Generator().manual_seed(0)
     if isinstance(learner.preprocessing, TablePreprocessing):
         table = learner.preprocessing

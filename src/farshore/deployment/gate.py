@@ -114,10 +114,7 @@ def looks_shuffled(new: Agreement, known: float) -> bool:
 
 
 def quick_agreement(inputs: np.ndarray, labels: np.ndarray, seed: int) -> Agreement | None:
-    """The agreement of a random forest's out-of-bag predictions with the labels of a table.
-
-    A second look at small sites: all rows count, not only the few that were held out.
-    """
+    """The same of a forest's out-of-bag predictions: at small sites all rows count."""
     from sklearn.ensemble import RandomForestClassifier
 
     if not _tells(labels):

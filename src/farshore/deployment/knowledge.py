@@ -15,9 +15,8 @@ from ..data.domain import Rows
 from ..learner.learner import Learner
 from ..tasks.calibration import confidences, probabilities
 from .estimate import AccuracyEstimate, Arrival, NoEstimate, Signals, estimate, read_signals
-from .familiarity import Moments, known_sites, nearest_distance, past_rows, strangeness
+from .familiarity import Moments, Neighbours, known_sites, nearest_distance, past_rows, strangeness
 from .held_out import Outputs, Reliability, common_temperature, outputs_of
-from .neighbours import Neighbours
 from .unlike import as_numbers
 from .verdict import (
     FEWEST_ROWS,

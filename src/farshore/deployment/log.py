@@ -99,10 +99,7 @@ def as_json(entries: list[LogEntry]) -> str:
 
 
 def rows_of_log(entries: list[LogEntry]) -> list[list[str]]:
-    """One line per change: when, by whom, what, rows, scores, and every kept site's before/after.
-
-    The first line has the names of the columns.
-    """
+    """The names of the columns, then a line per change: when, who, what, rows, scores."""
     header = ["when (UTC)", "by", "change", "rows", "scores, %", "kept sites, %"]
     return [header, *map(_line, entries)]
 

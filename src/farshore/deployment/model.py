@@ -169,10 +169,7 @@ class Model:
         self.forgotten.append(mark)
 
     def empty_mixed_memory(self) -> bool:
-        """Empty a memory that does not tell sites apart; whether it was one.
-
-        Rows of one site cannot be deleted from it, so all of them are.
-        """
+        """Empty a memory that mixes sites, whose rows cannot be told apart; whether it was one."""
         if not self.started or not self.learner.system.mixes_domains:
             return False
         self.learner.system.empty_memory()
@@ -337,10 +334,7 @@ class Model:
 
     @property
     def promised(self) -> float | None:
-        """The accuracy that the last `learn` was held to (--min-score).
-
-        Without it: the mean over the held-out rows of every site.
-        """
+        """The accuracy asked for by the last --min-score, else the mean over held-out rows."""
         last = self.sites.get(self.order[-1], {}) if self.order else {}
         if last.get("promised") is not None and self.learner.metric == "accuracy":
             return float(last["promised"])
@@ -375,10 +369,7 @@ class Model:
         new_classes: bool = False,
         checkpoints: Checkpoints | None = None,
     ) -> tuple[Domain, dict[str, float]]:
-        """Train on a site's rows; return them, divided, and their scores.
-
-        Writes nothing but checkpoints.
-        """
+        """Train on a site and return its rows, divided, and scores; writes only checkpoints."""
         learner = self.learner
         assert site.labels is not None
         if new_classes and learner.classes is not None:
@@ -449,10 +440,7 @@ class Model:
         scores: Mapping[str, float],
         before: Mapping[str, Outputs],
     ) -> str | None:
-        """Why a model that has just learned a domain may not replace the old one; None if it may.
-
-        before: what the old model said about the held-out rows.
-        """
+        """Why a new model may not replace the old one, which said `before`; None if it may."""
         return (
             gate.check_past(self.learner.metric, before, self.knowledge.outputs)
             or gate.check_score(self.learner.metric, scores.get("validation"))
@@ -476,10 +464,7 @@ class Model:
         return gate.check_agreement(own, usual)
 
     def _split(self, site: Site, name: str, labels: Tensor, share: float) -> tuple[Tensor, Tensor]:
-        """Split into training and validation rows, at random or by time and groups.
-
-        Groups are stored as checksums, not by name.
-        """
+        """Divide rows at random, or by time and groups, which are stored as checksums."""
         if not 0 <= share < 1:
             raise FarshoreError(
                 f"--validation {share} is not allowed: give a share of the rows from 0 to below 1"

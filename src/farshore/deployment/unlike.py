@@ -17,7 +17,7 @@ import numpy as np
 from scipy import stats
 
 from ..base.randomness import derive
-from ..benchmarks.source import make_benchmark
+from ..benchmarks import make_benchmark
 from ..data.domain import Domain
 from ..data.tables.table import TablePreprocessing
 
@@ -34,10 +34,7 @@ MOST_COLUMNS = 5
 
 @dataclass(frozen=True)
 class SiteRows:
-    """Rows of all sites as numbers (a sample if a site is large), with the names of the columns.
-
-    counts: how many rows each site really has.
-    """
+    """Rows of all sites as numbers, perhaps samples, column names, and real `counts`."""
 
     inputs: dict[str, np.ndarray]
     labels: dict[str, np.ndarray]

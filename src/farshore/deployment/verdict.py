@@ -227,10 +227,7 @@ def judge_strangeness(values: np.ndarray, between: Sequence[float]) -> Sign | No
 def influences(
     predict: Callable[[np.ndarray], np.ndarray], inputs: np.ndarray, seed: int
 ) -> np.ndarray:
-    """Which columns of the inputs count: shuffling them changes the predicted probabilities.
-
-    If none does, for a model that always predicts the same, all of them count.
-    """
+    """Which columns change the predictions when they are shuffled; all, if none does."""
     draws = np.random.default_rng(derive(seed, "verdict", "influence"))
     before = predict(inputs)
     changes = np.zeros(inputs.shape[1])

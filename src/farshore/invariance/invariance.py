@@ -123,20 +123,14 @@ class Invariance(ABC):
         return statistic
 
     def fit(self, features: Tensor, generator: torch.Generator) -> None:
-        """Fit the notion's own state, if it has any, to the features of the first domain.
-
-        Called once, at the end of the first domain.
-        """
+        """Fit the notion's own state, if any, to features, once at the end of the first domain."""
 
     def fitted_form(self, width: int) -> Any:
         """The form of the state that `fit` determines for features of this width."""
         return {}
 
     def forms(self, width: int, classes: int, device: torch.device) -> StatisticForms:
-        """What priors [1, ...] and running states look like: those of a few rows of zeros.
-
-        A fitted notion must have been restored.
-        """
+        """The form of priors [1, ...] and running states: those of zeros, by a fitted notion."""
         rows = max(2, self.least_rows)
         zeros = torch.zeros(1, rows, width, device=device)
         logits = torch.zeros(1, rows, classes, device=device)

@@ -89,10 +89,7 @@ class Backbone:
     # ---- rows ------------------------------------------------------------------------------------
 
     def prepared(self, domain: Domain, cache: FeatureCache | None = None) -> Domain:
-        """The domain with the frozen part's features as inputs; unchanged if nothing is frozen.
-
-        The first domain determines the form of the inputs.
-        """
+        """The domain with the frozen part's features as inputs; the first one sets their form."""
         if self.train == "all":
             return domain
         form = row_form(domain)

@@ -33,10 +33,7 @@ from ..observer import Observer, follow
 
 @dataclass(frozen=True)
 class Converted:
-    """A user's rows as a divided domain, with their preprocessing and classes.
-
-    classes: all classes; those that no earlier domain had (`new_classes`) come last.
-    """
+    """A user's rows as a divided domain, with preprocessing and classes, new ones last."""
 
     domain: Domain
     preprocessing: Preprocessing | None

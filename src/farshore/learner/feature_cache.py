@@ -194,10 +194,7 @@ class FeatureCache:
 
 
 def with_features(domain: Domain, extraction: Extraction, cache: FeatureCache | None) -> Domain:
-    """The same domain with features as inputs, and augmented copies of its training rows.
-
-    Features of a usual size are read into memory; others stay on the disk.
-    """
+    """The domain with features, in memory if small, and augmented copies of training rows."""
     inputs = _features(domain.name, domain.inputs, extraction, cache)
     if not isinstance(inputs, Tensor) and inputs.nbytes <= LARGEST_READ:
         inputs = _as_tensor(inputs)

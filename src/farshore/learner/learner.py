@@ -241,10 +241,7 @@ class Learner:
         self.domains.append({"name": domain.name, "rows": len(domain), "steps": steps})
 
     def learn_jointly(self, domains: Sequence[Domain], *, steps: int) -> int:
-        """Learn all domains at once, for upper bounds and source models.
-
-        `steps` is per domain. Returns the total number of steps.
-        """
+        """Learn all domains at once, `steps` for each; return the total number of steps."""
         if self.domains or not domains:
             raise FarshoreError("learn_jointly takes all domains in one call, and only once")
         weighted = any(domain.weights is not None for domain in domains)

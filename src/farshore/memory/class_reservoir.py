@@ -71,10 +71,7 @@ class ClassReservoirMemory(ReservoirMemory):
         self.offered += members.sum(dim=0)
 
     def draw(self, rows: int, generator: torch.Generator, *, domains: int | None = None) -> Draw:
-        """Draw the same number of rows per class, as far as each class has enough.
-
-        Rows are distinct until all have been drawn; then they repeat in the same order.
-        """
+        """Equally many rows per class as far as there are; distinct ones until all were drawn."""
         grid, device = (self.reservoirs, self.slots), generator.device
         filled = torch.arange(self.slots, device=device) < self._stored[:, None]
         keys = torch.rand(grid, generator=generator, device=device).masked_fill_(~filled, 2.0)

@@ -117,10 +117,7 @@ class Memory(ABC):
 
     @abstractmethod
     def kept(self) -> dict[str, Fields]:
-        """The stored rows per domain, in learning order; under `MIXED` if domains are mixed.
-
-        Views if possible: writing to one changes the memory.
-        """
+        """The rows per domain in learning order, or under `MIXED`; views where possible."""
 
     @property
     @abstractmethod
@@ -183,10 +180,7 @@ def row_bytes(rows: Mapping[str, Tensor]) -> int:
 
 
 def share(capacity: int, parts: int, number: int) -> int:
-    """Rows of part `number` when `parts` parts share `capacity`.
-
-    Parts differ by at most one row, and a part never grows as others are added.
-    """
+    """Rows of part `number` of `parts`: they differ by at most one, and never grow."""
     return -(-(capacity - number) // parts)
 
 

@@ -123,10 +123,7 @@ class PartitionedMemory(Memory):
         return share(limit, count, count - 1)
 
     def choose(self, labels: Tensor, rows: int, generator: torch.Generator) -> Tensor:
-        """Choose which rows of a domain to keep, without replacement and in random order.
-
-        Balanced by class if the memory is set up that way.
-        """
+        """Which rows of a domain to keep, in random order, balanced by class if asked for."""
         if self.class_balanced:
             return balanced_order(labels, generator)[:rows]
         return torch.randperm(len(labels), generator=generator, device=labels.device)[:rows]

@@ -104,10 +104,7 @@ class NaiveCLANDMask(Method):
         return {"erm": self.risk(logits, batch.labels)}
 
     def gradients(self, batch: Batch) -> Terms:
-        """The current gradient, masked by its agreement with the stored ones.
-
-        With one domain this is plain ERM.
-        """
+        """The current gradient, masked by its agreement with stored ones; with none, plain ERM."""
         terms = super().gradients(batch)
         if self.stored:
             own = flat(own_gradient(parameter) for parameter in self.parameters)

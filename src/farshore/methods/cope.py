@@ -6,15 +6,14 @@ import math
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import normalize, softplus
 
 from ..data.batch import Batch
 from ..networks.network import Network
-from ..networks.prototypes import PrototypeHead
 from ..settings import Choice, MethodSettings, Uniform, setting
-from .class_sums import class_sums
 from .method import Method, Replay, Terms
+from .priors import class_sums
 
 # D, the dimension of the embedding that is compared with the prototypes: CoPE's value for MNIST.
 EMBEDDING_DIM = 100
@@ -104,10 +103,7 @@ class CoPE(Method):
         return self.network.classifier
 
     def update(self, batch: Batch) -> Terms:
-        """Take several steps on the current rows, then update the prototypes.
-
-        Each step uses different replayed rows.
-        """
+        """Steps on the current rows, each with other replayed rows, then new prototypes."""
         head, repeats = self.head, self.settings.repeats
         avalanche = self.settings.reading == "avalanche"
         sums, counts = (
@@ -151,10 +147,7 @@ class CoPE(Method):
 def moved(
     prototypes: Tensor, sums: Tensor, counts: Tensor, momentum: float, *, unit: bool
 ) -> Tensor:
-    """γ π + (1 - γ) mean for classes that have rows.
-
-    With `unit`, both the mean and the result are normalised to unit length.
-    """
+    """γ π + (1 - γ) mean for classes with rows; with `unit`, both have unit length."""
     means = sums / counts.clamp(min=1)[:, None]
     mixed = momentum * prototypes + (1 - momentum) * (normalize(means, dim=1) if unit else means)
     return torch.where(counts[:, None] > 0, normalize(mixed, dim=1) if unit else mixed, prototypes)
@@ -163,10 +156,7 @@ def moved(
 def pseudo_prototype_loss(
     directions: Tensor, labels: Tensor, prototypes: Tensor, temperature: float, *, repel_both: bool
 ) -> Tensor:
-    """CoPE's loss over a batch of unit vectors [n, D].
-
-    Prototypes are constants, and so are the rows used as pseudo-prototypes.
-    """
+    """CoPE's loss over unit vectors [n, D]; prototypes and pseudo-prototypes are constants."""
     constant = directions.detach()
     same = labels[:, None] == labels
     to_prototypes = directions @ prototypes.T / temperature
@@ -193,11 +183,47 @@ def pseudo_prototype_loss(
 
 
 def _without_own(scores: Tensor) -> Tensor:
-    """For each column, the logsumexp of all other columns.
-
-    It is computed by running sums from both sides, so that no cancellation occurs.
-    """
+    """The logsumexp of all other columns, by running sums from both sides: nothing cancels."""
     edge = torch.full_like(scores[:, :1], -torch.inf)
     before = torch.cat([edge, scores.logcumsumexp(dim=1)[:, :-1]], dim=1)
     after = torch.cat([edge, scores.flip(1).logcumsumexp(dim=1)[:, :-1]], dim=1).flip(1)
     return torch.logaddexp(before, after)
+
+
+class PrototypeHead(nn.Module):
+    """Maps features to a direction f in R^D, and to logits π_c · f / T.
+
+    dimension: D, the outputs of a linear layer; None: the features are the embedding.
+
+    The prototypes are updated by the method, not by gradients.
+    """
+
+    prototypes: Tensor
+
+    def __init__(
+        self,
+        feature_dim: int,
+        classes: int,
+        *,
+        dimension: int | None,
+        temperature: float,
+        positive: bool,
+    ) -> None:
+        super().__init__()
+        self.in_features, self.out_features = feature_dim, classes
+        self.embedding: nn.Module = (
+            nn.Identity() if dimension is None else nn.Linear(feature_dim, dimension)
+        )
+        self.temperature = temperature
+        drawn = torch.rand(classes, dimension or feature_dim)
+        self.register_buffer(
+            "prototypes", nn.functional.normalize(drawn if positive else 2 * drawn - 1, dim=1)
+        )
+
+    def direction(self, features: Tensor) -> Tensor:
+        """f: the embedding, normalised to unit length."""
+        return nn.functional.normalize(self.embedding(features), dim=1)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """One logit per class."""
+        return self.direction(features) @ self.prototypes.T / self.temperature

@@ -14,12 +14,12 @@ from ..base.forms import Like, Maybe
 from ..data.batch import Batch
 from ..data.domain import Rows
 from ..errors import FarshoreError
+from ..networks.freezing import frozen_copy
 from ..networks.network import Network
 from ..settings import MethodSettings, Uniform, setting
 from .gaussians import Gaussians
 from .method import Method, Terms
 from .priors import domain_features
-from .snapshot import frozen_copy
 
 
 class EFCSettings(MethodSettings):
@@ -112,10 +112,7 @@ class EFC(Method):
                 layer.requires_grad_(False)
 
     def terms(self, batch: Batch) -> Terms:
-        """`erm`, and from the second domain on `prototypes` and `drift`.
-
-        A term of weight 0 is not computed.
-        """
+        """`erm`, and later `prototypes` and `drift`; a term of weight 0 is not computed."""
         settings, rows = self.settings, batch.rows
         if self.old is None:
             _, logits = self.forward(batch)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..data.batch import Batch
-from ..networks.cosine import CosineHead
 from ..networks.network import Network
 from ..settings import MethodSettings, setting
 from .finetune import Finetune
@@ -97,3 +96,20 @@ def mask_absent(logits: Tensor, labels: Tensor, spared_from: Tensor | None = Non
         kept |= torch.arange(classes, device=logits.device) >= spared_from
     # A finite value, to avoid NaN; its softmax is 0 anyway.
     return logits.masked_fill(~kept, torch.finfo(logits.dtype).min)
+
+
+class CosineHead(nn.Module):
+    """Maps features f to logits s · cos(f, w_c), without bias: lengths have no influence."""
+
+    def __init__(self, feature_dim: int, classes: int, *, scale: float) -> None:
+        super().__init__()
+        self.in_features, self.out_features = feature_dim, classes
+        self.scale = scale
+        # Drawn as the weights of a linear layer.
+        self.weight = nn.Parameter(nn.Linear(feature_dim, classes, bias=False).weight.detach())
+
+    def forward(self, features: Tensor) -> Tensor:
+        """One logit per class."""
+        directions = nn.functional.normalize(features, dim=1)
+        logits: Tensor = directions @ nn.functional.normalize(self.weight, dim=1).T
+        return self.scale * logits

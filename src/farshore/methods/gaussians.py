@@ -16,10 +16,7 @@ JITTER = 1e-5
 
 
 class Gaussians:
-    """Label, mean and covariance factor of each Gaussian, in learning order.
-
-    The factor is a Cholesky factor, or standard deviations.
-    """
+    """Label, mean and covariance factor, or deviations, of each Gaussian, in learning order."""
 
     def __init__(self, *, full: bool) -> None:
         self.full = full
@@ -86,10 +83,7 @@ class Gaussians:
 
 @torch.no_grad()
 def fit(features: Tensor, labels: Tensor, *, full: bool) -> dict[str, Tensor]:
-    """Mean and factor of the unbiased covariance of each class that has rows.
-
-    A class with one row has only the jitter as its covariance.
-    """
+    """Mean and covariance's factor per class with rows; of a single row, only the jitter."""
     classes = labels.unique()
     means, factors = [], []
     for label in classes:

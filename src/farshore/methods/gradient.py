@@ -125,10 +125,7 @@ def flat(tensors: Iterable[Tensor]) -> Tensor:
 
 
 def write_gradients(parameters: Sequence[nn.Parameter], gradient: Tensor) -> None:
-    """Set the gradient of each parameter to its part of one vector [P].
-
-    Each gradient has the memory layout of its parameter, as fused optimisers require.
-    """
+    """Set each parameter's gradient from one vector [P], in the memory layout of the parameter."""
     for parameter, part in zip(
         parameters, gradient.split([parameter.numel() for parameter in parameters]), strict=True
     ):
@@ -146,10 +143,7 @@ def own_gradient(parameter: nn.Parameter) -> Tensor:
 def gradients_of(
     loss: Tensor, parameters: Sequence[nn.Parameter], *, keep: bool = False
 ) -> tuple[Tensor, ...]:
-    """The gradient of a loss in each parameter; zeros if the loss does not depend on it.
-
-    `keep`: retain the graph for another backward pass.
-    """
+    """The gradient of a loss in each parameter, or zeros; `keep` retains the graph."""
     gradients = torch.autograd.grad(loss, list(parameters), retain_graph=keep, allow_unused=True)
     return tuple(
         gradient if gradient is not None else torch.zeros_like(parameter)

@@ -22,10 +22,7 @@ class Naive(InvariantMethod):
     _spread: Tensor
 
     def terms(self, batch: Batch) -> Terms:
-        """`erm` on the current rows, and `penalty` once a domain has ended.
-
-        A term of weight 0 is not computed.
-        """
+        """`erm`, and `penalty` once a domain has ended; a term of weight 0 is not computed."""
         features, logits = self.forward(batch)
         terms = {"erm": self.risk(logits, batch.labels, batch.weights)}
         if len(self.priors) and self.penalty_weight:

@@ -66,3 +66,9 @@ def _outputs(
         inputs, labels = rows.take(part)
         features = network.extract(inputs.to(device))
         yield features, network.classifier(features), labels.to(device)
+
+
+def class_sums(vectors: Tensor, labels: Tensor, classes: int) -> tuple[Tensor, Tensor]:
+    """Sum of the vectors [classes, D] and number of rows [classes] per class."""
+    members = (labels[:, None] == torch.arange(classes, device=labels.device)).to(vectors.dtype)
+    return members.T @ vectors, members.sum(dim=0)

@@ -12,13 +12,12 @@ from torch.nn.functional import mse_loss, normalize
 from ..base.forms import Maybe
 from ..data.batch import Batch, Draw
 from ..data.domain import Rows
+from ..networks.freezing import frozen_copy
 from ..networks.network import Network
 from ..networks.winners import sparse
 from ..settings import Choice, MethodSettings, UniformInt, setting
-from .class_sums import class_sums
 from .method import Method, Replay, Terms
-from .priors import domain_features
-from .snapshot import frozen_copy
+from .priors import class_sums, domain_features
 
 
 class SARLSettings(MethodSettings):
@@ -126,10 +125,7 @@ class SARL(Method):
         return int(self.since_warmup > 0) - int(self.since_warmup < 0)
 
     def terms(self, batch: Batch) -> Terms:
-        """`erm`; with replay also `replay`, `logits` and `prototypes`.
-
-        After the warm-up also `stable` and `semantics`.
-        """
+        """`erm`; with replay three more, and after the warm-up `stable` and `semantics`."""
         terms = self._anchored(batch.draws["replay"]) if batch.draws else {}
         features, logits = self.forward(batch)
         terms = {"erm": self.risk(logits, batch.labels)} | terms

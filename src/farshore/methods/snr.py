@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from ..data.batch import Batch
+from ..networks.network import HiddenUnits
 from ..settings import Choice, MethodSettings, setting
 from .finetune import Finetune
 from .method import Terms
-from .units import firing, resettable, restart
 
 # In batches: longer silences are counted as this one; it is also the largest threshold.
 LONGEST_SILENCE = 512
@@ -106,10 +109,7 @@ class SNR(Finetune):
 
 
 class Clocks:
-    """The current silence, the threshold and a histogram of ended silences, per unit of a layer.
-
-    The histogram covers the silences that ended since the last `adapt`.
-    """
+    """Silence, threshold and histogram of silences since the last `adapt`, per unit of a layer."""
 
     def __init__(self, units: int, threshold: int, longest: int, device: torch.device) -> None:
         self.silence = torch.zeros(units, dtype=torch.long, device=device)
@@ -117,10 +117,7 @@ class Clocks:
         self.ended = torch.zeros(units, longest + 1, dtype=torch.int32, device=device)
 
     def tick(self, fired: Tensor) -> Tensor:
-        """Count a batch and return which units are overdue.
-
-        The silence of an overdue unit is recorded as ended and starts again from 0.
-        """
+        """Count a batch and return the overdue units, whose silence ends and starts again."""
         self._record(fired)
         self.silence.add_(1).masked_fill_(fired, 0)
         overdue = self.silence >= self.threshold
@@ -133,10 +130,7 @@ class Clocks:
         self.ended.scatter_add_(1, length[:, None], units[:, None].to(self.ended.dtype))
 
     def adapt(self, rejection: float) -> None:
-        """Set τ to the (1 - η) quantile of the recorded silences, or double it if that is not less.
-
-        Without recorded silences τ does not change.
-        """
+        """Set τ to the (1 - η) quantile of recorded silences, or double it if that is not less."""
         counts = self.ended[:, 1:].cumsum(dim=1).double()
         total = counts[:, -1:]
         quantile = 1 + (counts >= (1 - rejection) * total - 1e-9 * total).long().argmax(dim=1)
@@ -155,3 +149,96 @@ class Clocks:
         self.silence.copy_(state["silence"])
         self.threshold.copy_(state["threshold"])
         self.ended.copy_(state["ended"])
+
+
+@contextmanager
+def firing(layers: list[HiddenUnits]) -> Iterator[list[Tensor]]:
+    """Record which units of each layer fire: positive anywhere in the batch before the ReLU."""
+    fired = [torch.empty(0)] * len(layers)
+
+    def record(index: int, axis: int, output: Tensor) -> None:
+        fired[index] = (output.detach() > 0).movedim(axis, 0).flatten(1).any(dim=1)
+
+    handles = []
+    for index, layer in enumerate(layers):
+        axis = -1 if isinstance(layer.writer, nn.Linear) else 1
+        handles.append(
+            layer.preactivation.register_forward_hook(
+                lambda m, i, out, index=index, axis=axis: record(index, axis, out)
+            )
+        )
+    try:
+        yield fired
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@torch.no_grad()
+def restart(
+    layer: HiddenUnits, units: Tensor, optimizers: Sequence[Optimizer], generator: torch.Generator
+) -> None:
+    """Reset the units where `units` is true.
+
+    Incoming weights are redrawn as PyTorch initialises them, bias and outgoing weights become 0,
+    and a normalisation's entries get their initial values. The optimisers' moments of exactly these
+    entries become 0; all other entries stay unchanged. Nothing waits for the device: numbers are
+    drawn for all units, and written in place for the selected ones.
+    """
+
+    def overwrite(tensor: Tensor | None, entries: Tensor, value: Tensor | float) -> None:
+        if tensor is None:
+            return
+        tensor.copy_(torch.where(entries, value, tensor))
+        for optimizer in optimizers:
+            for moment in optimizer.state.get(tensor, {}).values():
+                if isinstance(moment, Tensor) and moment.shape == tensor.shape:
+                    moment.copy_(torch.where(entries, 0.0, moment))
+
+    weight = layer.writer.weight
+    bound = 1 / math.sqrt(weight[0].numel())
+    fresh = torch.empty_like(weight).uniform_(-bound, bound, generator=generator)
+    overwrite(weight, units.view(-1, *[1] * (weight.ndim - 1)), fresh)
+    overwrite(layer.writer.bias, units, 0.0)
+    for name, value in {
+        "weight": 1.0,
+        "bias": 0.0,
+        "running_mean": 0.0,
+        "running_var": 1.0,
+    }.items():
+        overwrite(getattr(layer.normalisation, name, None), units, value)
+    for reader in layer.readers:
+        overwrite(reader.weight, outgoing(reader, units), 0.0)
+
+
+def outgoing(reader: nn.Linear | nn.Conv2d, units: Tensor) -> Tensor:
+    """Which entries of a reader's weight belong to these units.
+
+    A linear layer after a flattened map has a block of several columns per channel; a grouped
+    convolution numbers its inputs within each group.
+    """
+    linear = isinstance(reader, nn.Linear)
+    inputs, groups = (
+        (reader.in_features, 1)
+        if isinstance(reader, nn.Linear)
+        else (reader.in_channels, reader.groups)
+    )
+    columns = units.repeat_interleave(inputs // len(units)).view(groups, inputs // groups)
+    entries = columns.repeat_interleave(len(reader.weight) // groups, dim=0)
+    return entries if linear else entries[:, :, None, None]
+
+
+def resettable(layer: HiddenUnits) -> bool:
+    """Whether a layer's units can be reset: it is trained, and its readers see units apart."""
+    units = len(layer.writer.weight)
+    norm = getattr(layer.normalisation, "weight", None)
+    inputs = [
+        reader.in_features if isinstance(reader, nn.Linear) else reader.in_channels
+        for reader in layer.readers
+    ]
+    trained = all(module.weight.requires_grad for module in (layer.writer, *layer.readers))
+    return (
+        trained
+        and all(count % units == 0 for count in inputs)
+        and (norm is None or len(norm) == units)
+    )

@@ -154,10 +154,7 @@ class STAR(Method):
 
 
 def divergence(logits: Tensor, anchor: Tensor, correct: Tensor) -> Tensor:
-    """Mean of KL(anchor || softmax(logits)) over the rows in `correct`.
-
-    `anchor` are log-probabilities. The result is 0 with fewer than two such rows.
-    """
+    """Mean KL(anchor || softmax(logits)) over `correct` rows; 0 with fewer than two."""
     per_row = nn.functional.kl_div(
         logits.log_softmax(dim=1), anchor, reduction="none", log_target=True
     ).sum(dim=1)

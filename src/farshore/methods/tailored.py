@@ -92,10 +92,7 @@ class Tailored(InvariantMethod):
         return features, logits
 
     def terms(self, batch: Batch) -> Terms:
-        """`erm`, and with replayed domains `distillation`, `penalty` and `alignment`.
-
-        A term of weight 0 is not computed.
-        """
+        """`erm`, and with replay the other terms; one of weight 0 is not computed."""
         features, logits = self.forward(batch)
         terms = {"erm": self._risk(batch, logits)}
         weights = self.weights()

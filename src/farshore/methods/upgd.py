@@ -101,10 +101,7 @@ class UPGD(Finetune):
 
 
 class UtilityGatedDescent(Optimizer):
-    """The update of UPGD.
-
-    A parameter without gradient is not changed and does not count for the maximum.
-    """
+    """The update of UPGD; parameters without gradient stay and do not count for the maximum."""
 
     # What it keeps per parameter, for the check of saved states.
     moments = ("steps", "utility")
@@ -166,10 +163,7 @@ class UtilityGatedDescent(Optimizer):
 def scaled_utilities(
     utilities: list[Tensor], normalisation: Literal["global", "local"], maximum_of: list[Tensor]
 ) -> list[Tensor]:
-    """s in (0, 1) for each weight: the sigmoid of its relative utility.
-
-    The utility is relative to the maximum over all weights, or to the norm of its own row.
-    """
+    """The sigmoid of each weight's utility, relative to the maximum or to its row's norm."""
     if normalisation == "local":
         return [nn.functional.normalize(utility, dim=-1).sigmoid() for utility in utilities]
     maximum = torch.stack([utility.max() for utility in maximum_of]).max()

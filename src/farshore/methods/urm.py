@@ -77,10 +77,7 @@ class URM(Method):
         return steps if self.settings.joint_steps == "total" else steps * domains
 
     def prepare(self, network: Network) -> Network:
-        """Append the activation to the features and create the critic.
-
-        The critic is created after the network, so that it does not affect the initial weights.
-        """
+        """Append the activation, then create the critic, so that initial weights are unaffected."""
         network.features = nn.Sequential(
             network.features, ACTIVATIONS[self.settings.feature_activation]()
         )

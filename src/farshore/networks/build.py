@@ -79,10 +79,7 @@ def builder_of(name: str) -> Callable[..., Network]:
 
 
 def settle_network(name: str, settings: Mapping[str, Any]) -> Settled:
-    """Fill in what the network's own configuration decides: architecture, inputs, weights.
-
-    A user's own backbone is made for this, which runs its code.
-    """
+    """Fill in what the network's configuration decides; a user's own backbone is made for it."""
     plain = _typed(name, settings)
     return _settled(name, json.dumps(plain, sort_keys=True))
 
@@ -136,10 +133,7 @@ def plain_network_settings(name: str, settings: Mapping[str, Any]) -> dict[str, 
 
 
 def network_origin(name: str, settings: Mapping[str, Any]) -> str | None:
-    """Which weights a network starts from, where the name and the settings do not say it.
-
-    None if they do, as for the official weights.
-    """
+    """Which weights a network starts from; None where name and settings say it."""
     if is_own_module(name):
         return own_module.file_digest(name)
     if ":" in name or settings.get("weights") not in (None, "none", "imagenet"):
@@ -183,10 +177,7 @@ def _check_names(name: str, settings: Mapping[str, Any]) -> list[str]:
 
 
 def on_meta(make: Callable[[], M]) -> M:
-    """Make a module without allocating its weights.
-
-    Some models of other libraries compute with tensors while they are made, which needs real ones.
-    """
+    """A module without allocated weights, unless it computes with them while it is made."""
     try:
         with torch.device("meta"):
             return make()

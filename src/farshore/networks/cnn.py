@@ -17,10 +17,7 @@ from .network import ImageInputs, Network
 
 
 class CNNFeatures(nn.Sequential):
-    """Four blocks of convolution, ReLU and GroupNorm, then the mean over the feature map.
-
-    Runs as fewer, fused kernels if possible.
-    """
+    """Four blocks of convolution, ReLU and GroupNorm, then the mean; fused if possible."""
 
     @property
     def by_channels(self) -> bool:

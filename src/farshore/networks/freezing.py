@@ -1,8 +1,9 @@
-"""Dividing a network into a part that stays as it is and a part that is trained."""
+"""Dividing a network into a part that stays as it is and a part that is trained; frozen copies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import copy
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
@@ -49,10 +50,7 @@ class Parts:
 
 
 def divide(network: Network, train: Train, *, augmented: bool = False) -> Parts:
-    """Divide a network: with `head` the rest is the classifier alone.
-
-    augmented: with `last-block` the images change in every step, so nothing can run just once.
-    """
+    """Divide a network; with `augmented` images and `last-block`, nothing can run just once."""
     if train == "all":
         return Parts(None, network)
     if train == "head":
@@ -139,3 +137,12 @@ def frozen_shape(frozen: Frozen, shape: tuple[int, ...], dtype: torch.dtype) -> 
     device = next((value.device for value in tensors), torch.device("cpu"))
     with torch.inference_mode():
         return tuple(frozen(torch.zeros(1, *shape, dtype=dtype, device=device)).shape[1:])
+
+
+def frozen_copy(network: Network, state: Mapping[str, Tensor] | None = None) -> Network:
+    """Copy the network, in evaluation mode and without gradients; `state` replaces its weights."""
+    copied = copy.deepcopy(network)
+    if state is not None:
+        copied.load_state_dict(state)
+    copied.zero_grad(set_to_none=True)
+    return copied.eval().requires_grad_(False)

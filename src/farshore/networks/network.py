@@ -18,10 +18,7 @@ BatchNormMode = Literal["train", "frozen", "no_update"]
 
 
 class ImageInputs(nn.Module):
-    """Convert uint8 images to floats in [0, 1], then apply (x - mean) / std per channel.
-
-    This is part of the model, so it is exported with it.
-    """
+    """uint8 images as floats in [0, 1], then (x - mean) / std; exported with the model."""
 
     mean: Tensor
     std: Tensor
@@ -107,10 +104,7 @@ class Network(nn.Module):
         return self.plain_features(inputs) if self.extractor is None else self.extractor(inputs)
 
     def stages(self) -> tuple[nn.Module, nn.Module] | None:
-        """The features in two modules that run one after the other: all blocks but the last one.
-
-        None if they cannot be divided; then freezing the first blocks saves no forward pass.
-        """
+        """The features as all blocks but the last, and the last; None if they cannot be divided."""
         return None
 
     def plain_features(self, inputs: Tensor) -> Tensor:

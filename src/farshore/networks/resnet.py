@@ -18,10 +18,7 @@ WIDTH = 64
 
 
 class BasicBlock(nn.Module):
-    """x + norm(conv(relu(norm(conv(x))))), then ReLU.
-
-    The shortcut is a 1x1 convolution if the size changes.
-    """
+    """relu(x + norm(conv(relu(norm(conv(x)))))); a 1x1 convolution where the size changes."""
 
     def __init__(self, before: int, after: int, stride: int) -> None:
         super().__init__()
@@ -90,10 +87,7 @@ class ResNet18(Network):
         return before, nn.Sequential(features.layer4, features.avgpool, nn.Flatten())
 
     def hidden_units(self) -> list[HiddenUnits]:
-        """The inner convolution of each block, whose units have one reader.
-
-        A unit on the shortcut cannot be reset on its own.
-        """
+        """The inner convolution of each block: units on the shortcut cannot be reset alone."""
         blocks = [
             (name, block)
             for name, block in self.features.named_modules()

@@ -30,10 +30,7 @@ class KWinners(nn.Module):
 
 
 def kth_largest(values: Tensor, k: int) -> Tensor:
-    """The k-th largest value along axis 1, which is kept with length 1.
-
-    Whichever is fewer are searched: the largest or the smallest.
-    """
+    """The k-th largest value along axis 1, kept with length 1; the shorter side is searched."""
     smallest = values.shape[1] - k + 1
     if smallest < k:
         return values.topk(smallest, dim=1, largest=False, sorted=False).values.amax(1, True)
@@ -41,10 +38,7 @@ def kth_largest(values: Tensor, k: int) -> Tensor:
 
 
 def sparse(module: nn.Module, share: float) -> None:
-    """Replace the ReLUs in `module` by k-winners.
-
-    If there are several, the first one (the stem) is not replaced.
-    """
+    """Replace the ReLUs in `module` by k-winners, of several all but the first one (the stem)."""
     kinds = nn.ReLU | KWinners  # KWinners: the network may have been made sparse before
     activations = [
         (parent, name)

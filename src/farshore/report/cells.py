@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from string import ascii_lowercase
 
 from ..results.tables import Cell, Column, Table
 from ..runs import catalog
@@ -76,6 +77,17 @@ def head(column: Column) -> str:
     metric = "" if column.metric == "accuracy" else metric_label(column)
     details = [text for text in (metric, "generated data" if column.generated else "") if text]
     return f"{column.label} ({', '.join(details)})" if details else column.label
+
+
+def letter_of(note: str, letters: dict[str, str]) -> str:
+    """The letter of a note in a table: a to z, then aa, ab, ...; a new note gets the next one."""
+    if note not in letters:
+        index, letter = len(letters), ""
+        while index >= 0:
+            letter = ascii_lowercase[index % 26] + letter
+            index = index // 26 - 1
+        letters[note] = letter
+    return letters[note]
 
 
 def legend(table: Table) -> str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..data.tables.spreadsheet import plain_cell
 from ..results.tables import Cell, Column, Row, Table
-from .build import Report
+
+if TYPE_CHECKING:
+    from .build import Report
 
 COLUMNS = (
     *("table", "title", "whole", "row", "method", "variant", "group", "kind", "column"),
@@ -20,6 +22,7 @@ COLUMNS = (
     *("at", "status", "runs", "planned", "diverged", "pruned", "undefined", "trials"),
     *("trials_planned", "generated", "part_of_the_data", "place", "values", "notes"),
 )
+COUNTS = ("planned", "diverged", "pruned", "undefined", "trials", "trials_planned")
 PUBLISHED = ("published", "published_error", "difference")
 
 
@@ -44,38 +47,26 @@ def _line(table: Table, row: Row, column: Column, cell: Cell) -> dict[str, Any]:
         "table": table.name,
         "title": table.title,
         "whole": table.whole,
-        "row": row.row,
-        "method": row.method,
-        "variant": row.variant,
-        "group": row.group,
-        "kind": row.kind,
+        **{name: getattr(row, name) for name in ("row", "method", "variant", "group", "kind")},
         "column": column.key,
         "column_label": column.label,
         "column_kind": column.kind,
         "metric": column.metric,
         "unit": "rank" if column.kind == "rank" else table.unit,
-        "mean": _exact(cell.mean),
-        "error": _exact(cell.error),
-        "low": _exact(cell.low),
-        "high": _exact(cell.high),
+        **{
+            name: _exact(getattr(cell, name))
+            for name in ("mean", "error", "low", "high", *PUBLISHED)
+        },
         "over": cell.unit,
         "at": cell.at,
         "status": cell.status.value,
         "runs": counts.done or "",
-        "planned": counts.planned or "",
-        "diverged": counts.diverged or "",
-        "pruned": counts.pruned or "",
-        "undefined": counts.undefined or "",
-        "trials": counts.trials or "",
-        "trials_planned": counts.trials_planned or "",
+        **{name: getattr(counts, name) or "" for name in COUNTS},
         "generated": cell.generated,
         "part_of_the_data": cell.part,
         "place": cell.place or "",
         "values": json.dumps(dict(cell.values), ensure_ascii=False) if cell.values else "",
         "notes": "; ".join(cell.notes),
-        "published": _exact(cell.published),
-        "published_error": _exact(cell.published_error),
-        "difference": _exact(cell.difference),
     }
 
 

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import TYPE_CHECKING
 
 from ..results.tables import Column, Row, Table
-from .build import Report
-from .cells import NOTHING, WHITE, cell_text, fill, head, legend
+from .cells import NOTHING, WHITE, cell_text, fill, head, legend, letter_of
+
+if TYPE_CHECKING:
+    from .build import Report
 
 PACKAGES = (
     r"\usepackage[margin=1.5cm,landscape]{geometry}",
@@ -140,10 +143,7 @@ def latex_table(table: Table) -> str:
 
 
 def _lines(table: Table) -> tuple[dict[str, str], list[str]]:
-    """The notes with their letters, and the lines of the rows.
-
-    There is a rule between sections and a heading above each named one.
-    """
+    """The notes with their letters, and the rows, with a rule and a heading per section."""
     notes: dict[str, str] = {}
     lines: list[str] = []
     width = len(table.columns) + 1
@@ -171,18 +171,8 @@ def _cell(row: Row, column: Column, table: Table, notes: dict[str, str]) -> str:
     if shown.published:
         text += rf" {{\scriptsize ({escape(shown.published)})}}"
     for note in shown.notes:
-        letter = notes.setdefault(note, _letter(len(notes)))
-        text += f"$^{{{letter}}}$"
+        text += f"$^{{{letter_of(note, notes)}}}$"
     return text
-
-
-def _letter(index: int) -> str:
-    """The letters of a note by its index: a to z, then aa, ab, ..."""
-    letters = ""
-    while index >= 0:
-        letters = chr(ord("a") + index % 26) + letters
-        index = index // 26 - 1
-    return letters
 
 
 def _items(title: str, texts: tuple[str, ...] | list[str]) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..results.tables import Cell, Column, Table
-from .build import Report, Section
 from .cells import cell_text, head, legend
+
+if TYPE_CHECKING:
+    from .build import Report, Section
 
 MARKED = " **Best**, <ins>second</ins> and *third* of each column among the ranked methods."
 PUBLISHED = " In round brackets: the published number, and our difference from it."
@@ -46,10 +49,7 @@ def _opening(report: Report) -> list[str]:
 
 
 def markdown_table(section: Section, *, concluded: bool = False) -> str:
-    """One table with its legend and notes.
-
-    concluded: whether its conclusions stand elsewhere, below the verdict.
-    """
+    """One table with its legend and notes, and its conclusions unless they stand elsewhere."""
     table = section.table
     text = escape(legend(table)) + (MARKED if table.has_marks else "")
     text += PUBLISHED if table.has_published else ""

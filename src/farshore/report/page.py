@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import string
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +15,7 @@ from ..errors import needs
 from ..results.summary import Ranking, Standing, metrics_of, rank
 from ..results.tables import SECTIONS
 from .build import Report, Section
-from .cells import cell_text, fill, legend, metric_label, number
+from .cells import cell_text, fill, legend, letter_of, metric_label, number
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -38,54 +36,41 @@ def needed() -> None:
         raise needs("report", "the page needs plotly and Jinja2") from None
 
 
-@dataclass(frozen=True)
-class PageDrawing:
-    """A figure as the template shows it; `choices` are the views by their heading."""
-
-    name: str
-    title: str
-    says: str
-    views: Sequence[str]
-    choices: list[tuple[str, list[tuple[int, str]]]]
-    command: str
-    height: int
-    shows: str
-
-
-@dataclass(frozen=True)
-class Opening:
-    """The first screen: the section of the verdict, the main figure, and a ranking per metric."""
-
-    section: Section
-    drawing: Drawing
-    rankings: list[Ranking]
-
-
 def page(report: Report, drawings: Sequence[Drawing] = (), *, source: str = "") -> str:
-    """The whole page as text.
+    """The whole page; `source` names the runs in the commands below figures, quoted."""
+    first = main_figure(report)
+    opening = report.main if first is not None else None
+    sections, rankings = list(report.sections), []
+    if opening is not None and first is not None:  # the verdict's table and figure come first
+        sections.sort(key=lambda section: section is not opening)
+        drawings = [first, *drawings]
+        rankings = [rank(opening.frame, name) for name in metrics_of(opening.frame)]
+    return rendered(
+        "page.html",
+        drawings,
+        report=report,
+        problems=report.problems,
+        opening=opening,
+        rankings=rankings,
+        first_figure=int(opening is not None),
+        sections=sections,
+        diagrams=[_diagram(section) for section in sections],
+        source=source,
+        contents=_contents(sections, drawings, report),
+    )
 
-    `source` names the runs in the commands below the figures, quoted for the shell.
-    """
+
+def rendered(template: str, drawings: Sequence[Drawing], **values: Any) -> str:
+    """A page by its template, with the figures, the style and the script inside."""
     needed()
     from markupsafe import Markup
 
-    opening = _opening(report)
-    sections = list(report.sections)
-    if opening is not None:  # the verdict's table comes first
-        sections.sort(key=lambda section: section is not opening.section)
-        drawings = [opening.drawing, *drawings]
     return (
         page_templates()
-        .get_template("page.html")
+        .get_template(template)
         .render(
-            report=report,
-            problems=report.problems,
-            opening=opening,
-            first_figure=int(opening is not None),
-            sections=sections,
-            diagrams=[_diagram(section, Markup) for section in sections],
-            drawings=[drawn(drawing, source) for drawing in drawings],
-            contents=_contents(sections, drawings, report),
+            **values,
+            drawings=drawings,
             version=__version__,
             css=Markup(page_file("page.css")),
             js=Markup(page_file("page.js")),
@@ -93,15 +78,6 @@ def page(report: Report, drawings: Sequence[Drawing] = (), *, source: str = "") 
             data=Markup(figure_data(drawings)) if drawings else "",
         )
     )
-
-
-def _opening(report: Report) -> Opening | None:
-    """The first screen; None if no table is about scores on the target."""
-    main = report.main
-    drawing = main_figure(report)
-    if main is None or drawing is None:
-        return None
-    return Opening(main, drawing, [rank(main.frame, name) for name in metrics_of(main.frame)])
 
 
 def main_figure(report: Report) -> Drawing | None:
@@ -114,12 +90,11 @@ def main_figure(report: Report) -> Drawing | None:
     return drawing(main.frame, main.verdict.ranking, main.conditions)
 
 
-def _diagram(section: Section, markup: Any) -> Any:
+def _diagram(section: Section) -> str | None:
     from .figures.critical_difference import svg
 
     significance = section.verdict.significance if section.verdict is not None else None
-    drawn = svg(significance) if significance is not None else None
-    return markup(drawn) if drawn is not None else None
+    return svg(significance) if significance is not None else None
 
 
 def ranked_sections(ranking: Ranking) -> list[tuple[str, list[Standing]]]:
@@ -131,23 +106,6 @@ def ranked_sections(ranking: Ranking) -> list[tuple[str, list[Standing]]]:
             heading = "Not ranked because some scores are missing"
         sections.setdefault(heading, []).append(each)
     return list(sections.items())
-
-
-class Notes:
-    """Letters for the texts of notes: a, b, ..., z, aa, ab, ..."""
-
-    def __init__(self) -> None:
-        self.letters: dict[str, str] = {}
-
-    def letter(self, text: str) -> str:
-        """The letter of a text; a new text gets the next one."""
-        if text not in self.letters:
-            index, letters = len(self.letters), ""
-            while index >= 0:
-                letters = string.ascii_lowercase[index % 26] + letters
-                index = index // 26 - 1
-            self.letters[text] = letters
-        return self.letters[text]
 
 
 def page_templates() -> Environment:
@@ -164,8 +122,8 @@ def page_templates() -> Environment:
     templates.globals |= {
         "fill": fill,
         "legend": legend,
+        "letter_of": letter_of,
         "metric_label": metric_label,
-        "notes": Notes,
         "number": number,
         "ranked_sections": ranked_sections,
         "text_of": cell_text,
@@ -209,10 +167,7 @@ def _finite(value: Any) -> Any:
 
 @cache
 def plotly_script() -> str:
-    """Plotly's script for cartesian figures, compressed; the page unpacks it.
-
-    It is a third of the whole library, which the Python package contains, and compressed a tenth.
-    """
+    """Plotly's script for cartesian figures, a third of the whole, compressed for the page."""
     return b64encode((FILES / PLOTLY).read_bytes()).decode()
 
 
@@ -222,35 +177,10 @@ def page_file(name: str) -> str:
     return (FILES / name).read_text(encoding="utf-8")
 
 
-def drawn(drawing: Drawing, source: str) -> PageDrawing:
-    """A figure for the template; `source` names the runs in the command below it, if any."""
-    choices: dict[str, list[tuple[int, str]]] = {}
-    for index, view in enumerate(drawing.views):
-        choices.setdefault(view.of, []).append((index, view.label))
-    command = (
-        f"farshore report {source} --figure {drawing.name} -o {drawing.name}.csv" if source else ""
-    )
-    views = [view.label for view in drawing.views]
-    height = int(drawing.views[0].figure.layout.height or 0)
-    return PageDrawing(
-        drawing.name,
-        drawing.title,
-        drawing.says,
-        views,
-        list(choices.items()),
-        command,
-        height,
-        drawing.shows,
-    )
-
-
 def _contents(
     sections: Sequence[Section], drawings: Sequence[Drawing], report: Report
 ) -> list[tuple[str, str]]:
     entries = [(f"table-{each.table.name}", each.table.title) for each in sections]
     entries += [(f"figure-{drawing.name}", drawing.title) for drawing in drawings]
-    return (
-        [*entries, ("provenance", "Where the numbers come from")]
-        if report.provenance.facts
-        else entries
-    )
+    facts = [("provenance", "Where the numbers come from")] if report.provenance.facts else []
+    return [*entries, *facts]

@@ -4,24 +4,38 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from shlex import quote
 from typing import Any
 
 import pandas as pd
 
 from ..benchmarks import BENCHMARKS
-from ..errors import install
+from ..errors import INSTALL
 from ..results.frame import ALONE
-from ..results.words import several
 from ..runs.plan.bounded_yaml import write_yaml
 from ..runs.plan.commands import compare_commands, run_words
 from ..runs.plan.experiment import Experiment
 from ..runs.result import Result
 from ..runs.run import Run
+from ..tasks.metrics import several
 
 SHOWN = 8
+UNKNOWN = "not recorded"
+# What each run says of itself: the name of the fact, and how it is read from result and config.
+FACTS: dict[str, Callable[[Result, Mapping[str, Any]], str]] = {
+    "version of farshore": lambda result, _: result.versions.get("farshore", UNKNOWN),
+    "PyTorch": lambda result, _: result.versions.get("torch", UNKNOWN),
+    "Python": lambda result, _: result.versions.get("python", UNKNOWN),
+    "machine": lambda result, _: result.versions.get("machine", UNKNOWN),
+    "commit": lambda _, config: str(config.get("commit") or UNKNOWN),
+    "processor": lambda result, _: result.hardware.get("processor", UNKNOWN),
+    "GPU": lambda result, _: result.hardware.get("gpu", ""),
+    "device": lambda result, _: result.run.device,
+    "threads per run": lambda result, _: result.versions.get("threads", UNKNOWN),
+}
 
 
 @dataclass(frozen=True)
@@ -32,59 +46,23 @@ class Provenance:
     commands: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Used:
-    """A result that a table shows, and the config of its run. `alone`: it has no experiment."""
-
-    result: Result
-    config: Mapping[str, Any]
-    alone: bool = False
-
-
-def used_in(frame: pd.DataFrame) -> list[Used]:
+def finished_runs(frame: pd.DataFrame) -> pd.DataFrame:
     """Every run of a frame that has a result, once."""
-    runs = frame[frame["result"].notna()].drop_duplicates("run")
-    columns = zip(runs["result"], runs["config"], runs["experiment"], strict=True)
-    return [Used(result, config, name == ALONE) for result, config, name in columns]
+    return frame[frame["result"].notna()].drop_duplicates("run")
 
 
 def provenance(frame: pd.DataFrame, experiments: Mapping[str, Experiment]) -> Provenance:
     """The facts about all results; a fact that differs between them lists values with counts."""
-    used = used_in(frame)
-    results = [item.result for item in used]
-    facts: list[tuple[str, str]] = [("runs", _runs(results))] if results else []
-    for key, label in (
-        ("farshore", "version of farshore"),
-        ("torch", "PyTorch"),
-        ("python", "Python"),
-        ("machine", "machine"),
-    ):
-        facts.append(
-            (label, _counted(result.versions.get(key, "not recorded") for result in results))
-        )
-    facts += [
-        ("commit", _counted(str(item.config.get("commit") or "not recorded") for item in used)),
-        (
-            "processor",
-            _counted(result.hardware.get("processor", "not recorded") for result in results),
-        ),
-        ("GPU", _counted(result.hardware["gpu"] for result in results if "gpu" in result.hardware)),
-        ("device", _counted(result.run.device for result in results)),
-        (
-            "threads per run",
-            _counted(result.versions.get("threads", "not recorded") for result in results),
-        ),
-        ("results versions", _results_versions(used)),
-        ("targets opened", _period(results)),
-    ]
-    facts += [
-        (f"experiment {stem}", _search(experiment)) for stem, experiment in experiments.items()
-    ]
-    facts += _data(results)
-    return Provenance(
-        tuple((what, value) for what, value in facts if value),
-        tuple(commands(used, experiments)),
-    )
+    runs = finished_runs(frame)
+    results, configs = list(runs["result"]), list(runs["config"])
+    both = list(zip(results, configs, strict=True))
+    facts = {"runs": _runs(results)} if results else {}
+    facts |= {name: _counted(filter(None, starmap(read, both))) for name, read in FACTS.items()}
+    facts |= {"results versions": _results_versions(both), "targets opened": _period(results)}
+    facts |= {f"experiment {stem}": _search(each) for stem, each in experiments.items()}
+    facts |= _data(results)
+    known = tuple((what, value) for what, value in facts.items() if value)
+    return Provenance(known, tuple(commands(runs, experiments)))
 
 
 # The statuses of runs that ended without a score on the target.
@@ -93,35 +71,30 @@ ENDS = {"diverged": "diverged", "pruned": "stopped early by the search"}
 AGAIN = "runs-again"
 
 
-def commands(used: Sequence[Used], experiments: Mapping[str, Experiment]) -> list[str]:
-    """Commands to paste that repeat all runs and build the same tables."""
-    results = [item.result for item in used]
+def commands(runs: pd.DataFrame, experiments: Mapping[str, Experiment]) -> list[str]:
+    """Commands to paste that repeat all finished runs and build the same tables."""
+    results, alone = list(runs["result"]), runs[runs["experiment"] == ALONE]
+    versions = sorted({result.versions.get("farshore", UNKNOWN) for result in results})
     lines = [
-        f"{install('report')}  # in a checkout of farshore {_comment(version)}"
-        for version in sorted(_versions(results))[-1:]
+        f"{INSTALL.format('report')}  # in a checkout of farshore {_comment(version)}"
+        for version in versions[-1:]
     ]
-    lines += dict.fromkeys(_prepare(result.run) for result in results if _prepare(result.run))
-    device = (
-        " --device cuda" if any(result.run.device.startswith("cuda") for result in results) else ""
-    )
+    lines += filter(None, dict.fromkeys(_prepare(result.run) for result in results))
+    device = " --device cuda" if any(each.run.device.startswith("cuda") for each in results) else ""
     swept = {stem: item for stem, item in experiments.items() if item.command == "sweep"}
     lines += _sweep_commands(swept, device)
     for experiment in experiments.values():
         if experiment.command == "compare":
             lines += compare_commands(experiment, f" --runs {AGAIN}{device}")
+    named = {str(config.get("planned", {}).get("experiment") or "") for config in runs["config"]}
     recorded = {experiment.name for experiment in experiments.values()}
-    unrecorded = sorted(_unrecorded(used, recorded))
     lines += [
         f"farshore sweep {quote(f'reproduction/experiments/{name}.yaml')} --runs {AGAIN}{device}"
         "  # this file is not recorded with the runs"
-        for name in unrecorded
+        for name in sorted(named - recorded - {""})
     ]
-    lines += [run_command(item.result.run) for item in used if item.alone]
+    lines += [run_command(result.run) for result in alone["result"]]
     return [*lines, f"farshore report {AGAIN} -o report-again.html"] if results else lines
-
-
-def _versions(results: Sequence[Result]) -> set[str]:
-    return {result.versions.get("farshore", "not recorded") for result in results}
 
 
 def _comment(text: str) -> str:
@@ -165,8 +138,8 @@ def run_command(run: Run) -> str:
 
 def mixed_versions(frame: pd.DataFrame) -> list[str]:
     """A problem if the results come from several versions of farshore."""
-    used = used_in(frame)
-    versions = Counter(item.result.versions.get("farshore", "not recorded") for item in used)
+    results = finished_runs(frame)["result"]
+    versions = Counter(result.versions.get("farshore", UNKNOWN) for result in results)
     if len(versions) < 2:
         return []
     counts = ", ".join(
@@ -183,12 +156,8 @@ def _runs(results: Sequence[Result]) -> str:
         words: sum(result.status == status for result in results) for status, words in ENDS.items()
     }
     hours = sum(result.seconds["total"] for result in results) / 3600
-    return ", ".join(
-        [
-            f"{len(results)}",
-            *(f"{count} of them {words}" for words, count in counts.items() if count),
-        ]
-    ) + (f"; {hours:.2f} hours together")
+    ended = [f"{count} of them {words}" for words, count in counts.items() if count]
+    return f"{', '.join([str(len(results)), *ended])}; {hours:.2f} hours together"
 
 
 def _search(experiment: Experiment) -> str:
@@ -218,9 +187,9 @@ def _seeds(comparison: Experiment) -> str:
     return " and ".join(dict.fromkeys(" ".join(map(str, search.run_seeds)) for search in searches))
 
 
-def _data(results: Sequence[Result]) -> list[tuple[str, str]]:
+def _data(results: Sequence[Result]) -> dict[str, str]:
     """One fact per data set: its prepared form with a checksum, corruptions, and shared notes."""
-    facts = []
+    facts = {}
     by_benchmark: dict[str, list[Result]] = {}
     for result in results:
         by_benchmark.setdefault(result.title, []).append(result)
@@ -233,7 +202,7 @@ def _data(results: Sequence[Result]) -> list[tuple[str, str]]:
         )
         shared = set(of_benchmark[0].notes).intersection(*(result.notes for result in of_benchmark))
         texts = [data, *filter(None, [corruptions]), *sorted(shared)]
-        facts.append((f"data of {benchmark}", "; ".join(texts)))
+        facts[f"data of {benchmark}"] = "; ".join(texts)
     return facts
 
 
@@ -246,29 +215,18 @@ def _data_version(result: Result) -> str:
     )
 
 
-def _results_versions(used: Sequence[Used]) -> str:
+def _results_versions(runs: Sequence[tuple[Result, Mapping[str, Any]]]) -> str:
     by_name: dict[str, set[int]] = {}
-    for item in used:
-        recorded = (
-            item.config.get("named_by", {}).get("results_versions", {})
-            if isinstance(item.config.get("named_by"), Mapping)
-            else {}
-        )
-        for kind, name in (
-            ("method", item.result.run.method),
-            ("benchmark", item.result.run.benchmark),
-        ):
-            if kind in recorded:
-                by_name.setdefault(name, set()).add(int(recorded[kind]))
+    for result, config in runs:
+        recorded = config.get("named_by", {}).get("results_versions", {})
+        names = {"method": result.run.method, "benchmark": result.run.benchmark}
+        for kind in filter(recorded.__contains__, names):
+            by_name.setdefault(names[kind], set()).add(recorded[kind])
+    later = {name: versions for name, versions in by_name.items() if versions != {1}}
+    texts = [f"{name} {sorted(versions)}" for name, versions in later.items()]
     if not by_name:
         return ""
-    not_first = {name: versions for name, versions in by_name.items() if versions != {1}}
-    return (
-        "all 1"
-        if not not_first
-        else "; ".join(f"{name} {sorted(versions)}" for name, versions in not_first.items())
-        + "; all others 1"
-    )
+    return "; ".join([*texts, "all others 1"]) if texts else "all 1"
 
 
 def _period(results: Sequence[Result]) -> str:
@@ -285,16 +243,6 @@ def _counted(values: Iterable[str]) -> str:
     return "; ".join(f"{value} ({several(count, 'run')})" for value, count in counts[:SHOWN]) + more
 
 
-def _unrecorded(used: Sequence[Used], recorded: set[str]) -> set[str]:
-    """Experiments that runs name but the folder does not contain."""
-    positions = (item.config.get("planned", {}) for item in used)
-    return {
-        str(position["experiment"])
-        for position in positions
-        if isinstance(position, Mapping) and position.get("experiment")
-    } - recorded
-
-
 def _depth(experiment: Experiment) -> int:
     """0 if the experiment needs no other experiment, else 1."""
     return int(
@@ -304,6 +252,6 @@ def _depth(experiment: Experiment) -> int:
 
 def _prepare(run: Run) -> str:
     """The command that prepares the data of a run; empty if none is needed."""
-    if run.benchmark not in BENCHMARKS or BENCHMARKS.get(run.benchmark).needs_preparation() is None:
+    if run.benchmark not in BENCHMARKS or BENCHMARKS.get(run.benchmark).set_name is None:
         return ""
     return shlex.join(["farshore", "prepare", run.benchmark])

@@ -24,9 +24,9 @@ from ..runs.plan.record import recorded_experiments
 from ..runs.plan.select import select_methods
 from ..runs.result import Result
 from ..runs.store.store import ReadingStore, is_run_folder
-from .frame import ALONE, frame_of_plan, frame_of_results
+from ..tasks.metrics import several
+from .frame import ALONE, frame_of_plan, frame_of_results, row_name
 from .select import select
-from .words import row_name, several
 
 WRITERS = "that `farshore run --out`, `farshore compare` or `farshore sweep` wrote into"
 

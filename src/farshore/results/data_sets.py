@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from ..tasks.metrics import listed, several
 from .summary import Ranking
 from .tests import (
     ALPHA,
@@ -18,7 +19,6 @@ from .tests import (
     smallest_wilcoxon,
     wilcoxon_holm,
 )
-from .words import listed, several
 
 # With fewer data sets than this, a test that finds no difference means little.
 FEW = 6

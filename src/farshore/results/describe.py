@@ -11,13 +11,12 @@ from ..runs.plan.experiment import Experiment
 from ..runs.plan.plan import Plan
 from ..runs.plan.record import TINY
 from ..runs.plan.select import DRAWN
-from ..tasks.metrics import guess_text
+from ..tasks.metrics import guess_text, listed, several
 from .frame import ALONE, SEPARATOR
 from .measures import Measure
 from .select import observed, scored
 from .summary import FEWEST_UNITS, Unit, metric_of, unit_of
 from .tables import Description
-from .words import listed, several
 
 UNKNOWN_PLAN = (
     "What was planned is not recorded with these runs, so nothing says whether some are missing."
@@ -55,10 +54,7 @@ def describe(
     frame: pd.DataFrame,
     measure: Measure,
 ) -> Description:
-    """Everything about the table of these runs except its numbers.
-
-    experiment: the recorded experiment of the table; plans: of the experiments that it shows.
-    """
+    """All about the table of these runs but its numbers; `plans` are those that it shows."""
     runs = observed(frame)
     title = _capitalized(measure.title)
     if experiment is None:

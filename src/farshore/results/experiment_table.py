@@ -51,10 +51,7 @@ Key = tuple[str, str, str]
 
 
 def experiment_table(plan: Plan, frame: pd.DataFrame) -> pd.DataFrame:
-    """The selected runs of an experiment; where runs are missing, a note says how many.
-
-    frame: the runs of the plan, selected.
-    """
+    """The selected runs of an experiment; a note counts the missing ones."""
     return pd.DataFrame(
         [
             {

@@ -37,7 +37,6 @@ from ..runs.result import Result
 from ..runs.run import Run
 from ..runs.store.store import Store, checked_config
 from ..tasks.metrics import METRICS, guess_score
-from .words import row_name
 
 # The experiment of runs that belong to none.
 ALONE = "runs"
@@ -56,10 +55,7 @@ NAMES = frozenset({"steps", "memory", "network"})
 
 
 def frame_of_plan(plan: Plan, store: Store, *, name: str = "") -> pd.DataFrame:
-    """The runs of a plan; those without a readable result have the status `missing`.
-
-    name: the name under which the experiment is recorded, if it is another than its own.
-    """
+    """The runs of a plan, `missing` if without a result; `name`: under which it is recorded."""
     variants = _Variants(plan.experiment.parts if plan.experiment is not None else ())
     rows = []
     for planned in plan.runs:
@@ -103,10 +99,7 @@ def _not_plannable(plan: Plan, experiment: str) -> list[dict[str, Any]]:
 def frame_of_results(
     results: Iterable[tuple[str, Result, Mapping[str, Any]]], *, alone: bool = False
 ) -> pd.DataFrame:
-    """Runs without a plan: name, result and config of each.
-
-    alone: ignore the experiment that planned them, and that a run may only judge a trial.
-    """
+    """Runs without a plan; `alone` ignores what planned them and that they may judge a trial."""
     rows = []
     for name, result, config in results:
         planned = {} if alone else config.get("planned") or {}
@@ -121,6 +114,11 @@ def frame_of_results(
         rows.append(row)
     frame = _frame(rows)
     return _with_conditions(frame) if len(frame) else frame
+
+
+def row_name(method: str, variant: str) -> str:
+    """The name of a row: the method as it is typed, and what distinguishes it from others of it."""
+    return f"{method} ({variant})" if variant else method
 
 
 def whole(frame: pd.DataFrame) -> bool:
@@ -265,10 +263,7 @@ def _alone(frame: pd.DataFrame) -> Iterable[tuple[Result, bool]]:
 
 
 def _condition(run: Run, alone: bool) -> str:
-    """The options of a run other than benchmark, method, target, order and seed.
-
-    alone: include its settings, which no experiment searched.
-    """
+    """Options of a run that name its row; `alone`: with settings, which nothing searched."""
     changed = run.model_dump(include=set(NAMES), exclude_defaults=True, mode="json")
     known = run.benchmark in BENCHMARKS
     paths = BENCHMARKS.get(run.benchmark).path_options if known else frozenset()

@@ -16,10 +16,7 @@ Reader = Callable[[Result], float | None]
 
 @dataclass(frozen=True)
 class Measure:
-    """A number of a run in the unit of the table.
-
-    ranked: whether it is the score on the target, by which methods are ranked.
-    """
+    """A number of a run in a table's unit; `ranked`: methods are ranked by it."""
 
     title: str
     read: Reader

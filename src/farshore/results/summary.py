@@ -239,10 +239,7 @@ def paired(frame: pd.DataFrame, first: str, second: str, metric: str = "") -> Di
 
 
 def guessing(frame: pd.DataFrame, row: str) -> bool:
-    """Whether a row's balanced accuracy is at the level of chance at every place.
-
-    A place is a target in one order; its seeds are averaged.
-    """
+    """Whether a row is at the level of chance at every place, a target in one order."""
     places = at_chance(frame, row)
     return bool(places) and all(places.values())
 
@@ -318,10 +315,7 @@ def difference(first: Scores, second: Scores, unit: Unit, metric: Metric) -> Dif
 
 
 def ranks(scores: Mapping[str, Scores], unit: Unit, metric: Metric) -> dict[str, int]:
-    """The rank of every row, best first; equal scores share the better rank.
-
-    All rows have scores at the same places.
-    """
+    """The rank of every row, best first; equal scores share it. All have the same places."""
     rows = list(scores)
     if not rows:
         return {}

@@ -17,7 +17,7 @@ import pandas as pd
 
 from ..benchmarks import BENCHMARKS
 from ..runs import catalog
-from ..tasks.metrics import MIXED, Metric
+from ..tasks.metrics import MIXED, Metric, listed, several
 from .measures import Measure
 from .published import SUMMARIES, Published
 from .select import observed
@@ -32,7 +32,6 @@ from .summary import (
     unit_of,
 )
 from .tests import DECIMALS, rank_methods
-from .words import listed, several
 
 # The headings above the rows of each kind. Only the first kind is ranked.
 SECTIONS: dict[str, str] = {
@@ -67,10 +66,7 @@ class CellStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Counts:
-    """The runs behind a cell: `planned` of them, of which `done` gave a number.
-
-    trials, trials_planned: of the seed with the fewest, among those with any.
-    """
+    """Runs behind a cell, `planned` and `done`; trials are of the seed with the fewest."""
 
     planned: int = 0
     done: int = 0
@@ -195,10 +191,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """One table. Its title says so if it is not `whole`.
-
-    absent: data sets without a column, because nothing has run on them.
-    """
+    """One table, titled so if not `whole`; `absent` data sets have no column."""
 
     name: str
     title: str
@@ -247,10 +240,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Description:
-    """Everything about a table except its numbers.
-
-    planned: whether a plan says how many runs a cell has; else the fullest cell of its column does.
-    """
+    """All of a table but numbers; `planned`: a plan, not the fullest cell, counts runs."""
 
     name: str
     title: str
@@ -337,10 +327,7 @@ def _columns(
     trials: Mapping[str, tuple[int, int]],
     planned: bool,
 ) -> tuple[list[Column], Cells]:
-    """All columns, and the cells of every row in them.
-
-    averaged: whether an average over several data sets makes sense.
-    """
+    """All columns, and their cells; `averaged`: whether an average over data sets makes sense."""
     scale = 100 if metric.scale == 100 else 1
     cells: Cells = {}
     columns: list[Column] = []
@@ -475,10 +462,7 @@ def _difference(found: Difference, scale: float) -> Cell:
 
 
 def _trials(frame: pd.DataFrame) -> dict[str, tuple[int, int]]:
-    """By run: how many trials of its seed have ended, and how many are planned.
-
-    A trial has ended when all runs that judge it have.
-    """
+    """By run: how many trials of its seed ended, with all runs that judge them, of how many."""
     counts: dict[str, tuple[int, int]] = {}
     for _, of_seed in frame.groupby(["experiment", "condition", "seed"], sort=False):
         waiting = set(of_seed.loc[of_seed["status"] == "missing", "trial"])

@@ -112,10 +112,7 @@ def critical_difference(methods: int, datasets: int, alpha: float = ALPHA) -> fl
 
 
 def cliques(mean_ranks: Sequence[float], difference: float) -> list[tuple[int, ...]]:
-    """Maximal groups of methods, best rank first, with mean ranks at most `difference` apart.
-
-    A method that is distinguishable from all others is in no group.
-    """
+    """Maximal groups with mean ranks at most `difference` apart; nobody is alone in one."""
     order = sorted(range(len(mean_ranks)), key=lambda index: mean_ranks[index])
     groups: list[tuple[int, ...]] = []
     last_end = 0
@@ -130,10 +127,7 @@ def cliques(mean_ranks: Sequence[float], difference: float) -> list[tuple[int, .
 
 
 def wilcoxon(first: ArrayLike, second: ArrayLike) -> float:
-    """Two-sided p-value of the Wilcoxon signed-rank test.
-
-    Equal pairs are left out, as in Wilcoxon's paper; if all are equal, p is 1.
-    """
+    """Two-sided p of the Wilcoxon signed-rank test, without equal pairs; 1 if all are equal."""
     difference = np.round(
         np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64), DECIMALS
     )

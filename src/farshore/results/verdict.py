@@ -18,7 +18,7 @@ from enum import StrEnum
 import pandas as pd
 
 from ..methods import DEFAULT_METHOD
-from ..tasks.metrics import BALANCED, Metric
+from ..tasks.metrics import BALANCED, Metric, listed, several
 from .data_sets import Significance, compare_data_sets
 from .frame import whole
 from .select import observed, scored
@@ -35,7 +35,6 @@ from .summary import (
     scores_of,
 )
 from .tests import ALPHA, holm
-from .words import listed, several
 
 # How many methods a sentence names.
 NAMED = 5
@@ -64,10 +63,7 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The sentence, what backs it, the ranking, and the method to use.
-
-    together: the rows that no test separates from the leader.
-    """
+    """The sentence, its backing, the ranking, the method to use, and those not told apart."""
 
     outcome: Outcome
     sentence: str

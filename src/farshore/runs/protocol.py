@@ -18,8 +18,7 @@ from torch import Tensor
 
 from ..base.origin import hardware, versions
 from ..base.randomness import generator
-from ..benchmarks import BENCHMARKS
-from ..benchmarks.source import make_scenario
+from ..benchmarks import BENCHMARKS, make_benchmark
 from ..data.domain import Domain
 from ..data.inputs import Inputs
 from ..data.progress import following
@@ -137,9 +136,7 @@ class _Ready:
 def _set_up(run: Run, entry: type[Entry], observer: Observer | None) -> _Ready:
     """Make the scenario and the learner of a run."""
     with following(follow(observer or Observer())):
-        scenario = make_scenario(
-            run.benchmark,
-            run.options,
+        scenario = make_benchmark(run.benchmark, run.options).scenario(
             target=run.target,
             order=run.order,
             left_out=run.left_out,
@@ -277,9 +274,7 @@ def _network_settings(run: Run, scenario: Scenario) -> dict[str, Any]:
 
 
 def _profile(run: Run, scenario: Scenario) -> str:
-    """The settings profile: the benchmark's own, unless only a classifier is trained or the
-    network decides.
-    """
+    """The profile: the benchmark's, unless the network decides or only a classifier is trained."""
     network, of_network = run.network or scenario.network, _network_settings(run, scenario)
     train = train_by_settings({**scenario.settings, **run.settings}, network, of_network)
     if train != "head" and not BENCHMARKS.get(run.benchmark).profile_follows_network:
@@ -289,10 +284,7 @@ def _profile(run: Run, scenario: Scenario) -> str:
 
 
 def _prepare(learner: Learner, scenario: Scenario) -> Scenario:
-    """The scenario as the learner sees it: on its device, with a frozen backbone as features.
-
-    The target's features are computed when it is opened, not earlier.
-    """
+    """The scenario as the learner sees it; the target's features wait until it is opened."""
     if learner.backbone.train != "all":
         cache = FeatureCache()
         scenario = replace(
@@ -326,10 +318,7 @@ class _Record:
 def _train(
     ready: _Ready, record: _Record, resume: Resume | None, promising: Promising | None
 ) -> None:
-    """Learn the sources; after each one, score all of them on both splits.
-
-    Sources learned before an interruption are skipped.
-    """
+    """Learn the sources not learned yet; after each one, score all of them on both splits."""
     learner, scenario, steps = ready.learner, ready.scenario, ready.steps
     sources = ready.source.sources
     if sources == "jointly":

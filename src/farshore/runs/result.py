@@ -61,10 +61,7 @@ SOURCE_OPTIONS = {
 
 
 def source_performance(matrices: dict[str, Matrix], option: int = 2) -> float:
-    """Mean source score of the final model, on the split that the option reports.
-
-    The paper uses option 2.
-    """
+    """Mean source score of the final model, on the option's split; the paper uses option 2."""
     return average(matrices[SOURCE_OPTIONS[option][1]])
 
 

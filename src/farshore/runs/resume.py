@@ -35,10 +35,7 @@ class Resume:
         self._saved_at = time.monotonic()
 
     def restore(self, learner: Learner) -> tuple[int, dict[str, Any]]:
-        """Restore a fresh learner to where the run stopped.
-
-        Returns the number of domains it has learned and the record; (0, {}) to start from scratch.
-        """
+        """Restore a fresh learner; how many domains it has learned, and the record, or (0, {})."""
         path = self.folder / RECORD
         if not path.is_file():
             return 0, {}
@@ -54,10 +51,7 @@ class Resume:
         return done, record
 
     def save(self, learner: Learner, record: dict[str, Any]) -> None:
-        """Save the state at the end of a domain.
-
-        If the disk is full, the run goes on without: its result needs far less space.
-        """
+        """Save the state at the end of a domain; with a full disk the run goes on without."""
         if not self.keep and time.monotonic() - self._saved_at < self.least_seconds:
             return
         done = len(learner.domains)

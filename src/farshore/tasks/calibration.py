@@ -35,10 +35,7 @@ class Calibration:
 
     @property
     def threshold(self) -> float | None:
-        """With two classes: the probability of the second one, without offsets, that decides.
-
-        A row belongs to the second class if softmax(z / T) gives it at least this.
-        """
+        """With two classes: the least softmax(z / T) of the second one with which it is chosen."""
         if len(self.offsets) != 2:
             return None
         return float(special.expit(self.offsets[0] - self.offsets[1]))
@@ -92,9 +89,7 @@ def fit_temperature(
 def fit_offsets(
     logits: np.ndarray, labels: np.ndarray, *, trust: float, usual: float = 1.0, trust_t: float = 0
 ) -> Calibration:
-    """Temperature and offsets together, with the priors log T ~ N(log usual, 1/trust_t) and
-    b ~ N(0, 1/trust).
-    """
+    """Temperature and offsets, with priors log T ~ N(log usual, 1/trust_t), b ~ N(0, 1/trust)."""
     z = np.asarray(logits, dtype=float)
     classes = z.shape[1]
     one_hot = np.eye(classes)[labels]
@@ -119,10 +114,7 @@ def fit_offsets(
 
 
 def atc_threshold(confidence: np.ndarray, correct: np.ndarray) -> float:
-    """The threshold such that the share of rows at or above it is nearest to the accuracy.
-
-    Among n labelled rows with h hits, it is the h-th largest confidence.
-    """
+    """The h-th largest confidence, of h hits: the share above is nearest to the accuracy."""
     hits = round(float(np.sum(correct)))
     if hits == 0:
         return math.inf

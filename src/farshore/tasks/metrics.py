@@ -1,4 +1,4 @@
-"""Metrics for readers: name, unit, direction, limits, and what guessing scores.
+"""Metrics, numbers and lists for readers: name, unit, direction, limits, what guessing scores.
 
 Scores are kept as they are computed, mostly fractions; `scale` turns one into its unit.
 """
@@ -107,3 +107,21 @@ def guess_text(metric: str, classes: int, guesses: Sequence[float]) -> str:
     low, high = scale.text(min(guesses)), scale.text(max(guesses))
     span = low if low == high else f"{low} to {high}"
     return f"{classes} classes, always predicting the most frequent one scores {span}{scale.unit}"
+
+
+def percent(value: float | None, *, sign: bool = False) -> str:
+    """A fraction in percent with one decimal, without the sign of percent; a dash for None."""
+    return METRICS["accuracy"].text(value, sign=sign)
+
+
+def several(number: int, word: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def listed(names: Sequence[str], most: int | None = None, last: str = "and") -> str:
+    """`a, b and c`; with `most`, the first few and how many more there are."""
+    shown = list(names)
+    if most is not None and len(shown) > most:
+        shown = [*shown[: most - 1], f"{len(shown) - most + 1} more"]
+    return f"{', '.join(shown[:-1])} {last} {shown[-1]}" if len(shown) > 1 else "".join(shown)

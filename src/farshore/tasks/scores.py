@@ -78,10 +78,7 @@ def _area(score: Tensor, positive: Tensor) -> float | None:
 
 
 def calibration_error(logits: Tensor, labels: Tensor, bins: int = CALIBRATION_BINS) -> float:
-    """Expected calibration error: mean over rows of |accuracy - confidence| of the row's bin.
-
-    The bins of confidence have equal width.
-    """
+    """Mean over rows of |accuracy - confidence| of the row's bin; bins have equal width."""
     confidence, predicted = logits.double().softmax(dim=1).max(dim=1)
     correct = (predicted == labels).double()
     bin_of = (confidence * bins).ceil().long().clamp(1, bins) - 1

@@ -24,9 +24,7 @@ class Check(Protocol):
     """
 
     def __call__(self, subject: Any, /, **options: Any) -> None:
-        """Raise AssertionError or FarshoreError if something is broken, SkipTest if the check
-        does not apply.
-        """
+        """Raise AssertionError or FarshoreError if broken, SkipTest if the check does not apply."""
 
 
 def ensure(condition: object, sentence: str) -> None:
@@ -92,9 +90,7 @@ class Battery(Generic[Thing, Case]):
                 raise
 
     def parametrize(self, subjects: Iterable[str | Thing], **options: Any) -> pytest.MarkDecorator:
-        """A pytest mark that runs every check on every subject: the test takes two arguments,
-        one called as the kind (`method`) and `check`.
-        """
+        """A pytest mark: every check (`check`) on every subject, called as the kind (`method`)."""
         import pytest
 
         cases = [
@@ -133,9 +129,7 @@ def registered(registry: Registry[Thing], subject: str | Thing) -> Iterator[str]
 
 
 def _label(subject: Any) -> str:
-    """What a subject calls itself: methods and benchmarks have a name, networks and memories that
-    of the function or class.
-    """
+    """What a subject calls itself, by its name or that of its function or class."""
     if isinstance(subject, str):
         return subject
     name = getattr(subject, "name", None)

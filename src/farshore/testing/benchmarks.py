@@ -84,9 +84,7 @@ def names_itself(case: BenchmarkCase) -> None:
 
 @BATTERY.check
 def domains_and_default_target(case: BenchmarkCase) -> None:
-    """At least two domains with different names; the usual target, where there is one, is among
-    them.
-    """
+    """At least two domains with different names; the usual target, if any, is among them."""
     benchmark = case.make()
     names = benchmark.domain_names()
     ensure(len(names) >= 2, f"it has {len(names)} domains: at least a source and a target")
@@ -198,9 +196,7 @@ def every_domain_can_be_the_target(case: BenchmarkCase) -> None:
 
 @BATTERY.check
 def same_seed_gives_the_same_data(case: BenchmarkCase) -> None:
-    """Data depend on the seed alone; another seed gives others, unless `seed_changes_data` is
-    False.
-    """
+    """Data depend on the seed alone, and do so unless `seed_changes_data` is False."""
     state = torch.random.get_rng_state()
     first, same, other = (case.scenario(seed=seed) for seed in (0, 0, 1))
     ensure(

@@ -87,9 +87,7 @@ class MemoryCase:
 
 
 def learn(memory: Memory, number: int, seed: int | None = None) -> Iterator[int]:
-    """Call the memory as the trainer does over one domain; stops after every step, and once more
-    when the domain is closed.
-    """
+    """Call the memory as the trainer does; stop after every step, and when the domain closes."""
     source, generator = ToySource(number), _generator(number if seed is None else seed)
     memory.open_domain(DOMAINS[number], source)
     for step in range(STEPS):
@@ -153,9 +151,7 @@ def bound_in_bytes_holds(case: MemoryCase) -> None:
 
 @BATTERY.check
 def kept_rows_are_rows_that_were_seen(case: MemoryCase) -> None:
-    """`kept()` names the domains in the order of learning, or mixes them under one name; its rows
-    are whole, of the right domain, and as many as `items` says.
-    """
+    """`kept()` is in the order of learning or mixed; rows are whole, right, and `items` many."""
     memory = case.filled()
     kept = memory.kept()
     mixed = list(kept) == [MIXED]
@@ -180,9 +176,7 @@ def kept_rows_are_rows_that_were_seen(case: MemoryCase) -> None:
 
 @BATTERY.check
 def draws_have_the_right_shape(case: MemoryCase) -> None:
-    """[E, rows, ...] with the numbers of the domains, or [domains x rows, ...] where they are
-    mixed; only rows that are held, with what was stored beside them.
-    """
+    """[E, rows, ...] with domains' numbers, or mixed [domains x rows, ...], of rows held."""
     memory = case.filled()
     held = torch.cat([_row_numbers(fields["inputs"]) for fields in memory.kept().values()])
     mixed = list(memory.kept()) == [MIXED]
@@ -276,9 +270,7 @@ def state_inside_a_domain_round_trips(case: MemoryCase) -> None:
 
 @BATTERY.check
 def forgetting_is_complete_or_refused(case: MemoryCase) -> None:
-    """The rows of a forgotten domain are gone and all others stay; or it is refused with a
-    sentence, and nothing changes.
-    """
+    """A forgotten domain's rows are gone, others stay; or a refusal changes nothing."""
     memory = case.filled()
     before = copied(memory.kept())
     try:

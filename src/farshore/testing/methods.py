@@ -175,9 +175,7 @@ def same_seed_gives_the_same_bits(case: MethodCase) -> None:
 
 @BATTERY.check
 def draws_come_from_its_own_generator(case: MethodCase) -> None:
-    """The method leaves the data's generator alone, so that all methods with one seed see the same
-    rows; and PyTorch's global generator too.
-    """
+    """The data's and PyTorch's global generators are left alone: equal seeds, equal rows."""
     case.by_gradients()
     before = torch.random.get_rng_state()
     learner = case.learned(domains=2)
@@ -265,9 +263,7 @@ def resuming_equals_never_stopping(case: MethodCase) -> None:
 
 @BATTERY.check
 def memory_stays_bounded(case: MethodCase) -> None:
-    """It never keeps more rows than it may; what it remembers beside them grows by at most a fixed
-    amount per domain.
-    """
+    """It keeps no more rows than it may; all else grows by a fixed amount per domain."""
     learner = case.learner(memory=SMALL_MEMORY)
     sizes = []
     for number in range(4):
@@ -300,9 +296,7 @@ def stored_tensors_have_no_gradient(case: MethodCase) -> None:
 
 @BATTERY.check
 def forgetting_a_domain_leaves_the_others(case: MethodCase) -> None:
-    """A domain is forgotten, or the refusal changes nothing; what is left can be saved and
-    trained on.
-    """
+    """A domain is forgotten, or the refusal changes nothing; the rest saves and trains on."""
     learner = case.learned(domains=2)
     before, held = copied(learner.state_dict()), learner.system.usage()
     try:
@@ -380,9 +374,7 @@ for _edge in EDGE_CASES:
 
 @BATTERY.check
 def images_and_batchnorm(case: MethodCase) -> None:
-    """It trains a user's own network with BatchNorm on uint8 images, which stay uint8 in the
-    memory, and resumes bit for bit.
-    """
+    """A user's own network with BatchNorm trains on uint8 images and resumes bit for bit."""
     if case.kind.tables_only:
         raise not_for("it learns from tables only")
 
@@ -440,9 +432,7 @@ def zero_weights_reduce_it_to_its_simpler_method(case: MethodCase) -> None:
 
 @BATTERY.check
 def the_target_changes_no_weight(case: MethodCase) -> None:
-    """The target is made once, after the last domain; replaced by noise, it changes no trained
-    weight and no score of the sources.
-    """
+    """The target is made once, at the end; as noise it changes no weight and no source score."""
     fields = case.kind.Settings.model_fields
     settings = {
         name: value for name, value in toy_settings(case.name).items() if name in fields

@@ -29,9 +29,7 @@ SMALL_SETTINGS = {"random_features": 24}
 def toy_rows(
     domain: int, rows: int = 48, classes: int = 2, width: int = 4
 ) -> tuple[Tensor, Tensor]:
-    """The domain of this number: a cloud of points per class, moved a little from domain to
-    domain.
-    """
+    """The domain of this number: a cloud of points per class, moved a little each time."""
     generator = torch.Generator().manual_seed(1000 + domain)
     labels = torch.arange(rows) % classes
     centres = torch.eye(classes, width) * 3
@@ -40,9 +38,7 @@ def toy_rows(
 
 
 def toy_images(domain: int, rows: int = 24) -> tuple[Tensor, Tensor]:
-    """The domain of this number: 8x8 one-channel uint8 images, a bright left or right half, darker
-    from domain to domain.
-    """
+    """The domain of this number: 8x8 uint8 images, a bright half left or right, ever darker."""
     generator = torch.Generator().manual_seed(2000 + domain)
     labels = torch.arange(rows) % 2
     images = torch.randint(0, 60, (rows, 1, 8, 8), generator=generator)
@@ -134,9 +130,7 @@ class ToyShift(Benchmark):
 
 @contextmanager
 def toy_shift(*, noise: bool, observer: DomainCount) -> Iterator[list[int]]:
-    """Inside, `toy-shift` is a benchmark. Yields a list that gets, for every time that the target
-    is made, how many domains were learned by then.
-    """
+    """Inside, `toy-shift` is a benchmark; the list says how much was learned at each target."""
     opened: list[int] = []
     target_made = staticmethod(lambda: opened.append(observer.learned))
     shift = type("Shift", (ToyShift,), {"noise": noise, "target_made": target_made})

@@ -97,10 +97,7 @@ class WeightAverage:
 
     @torch.no_grad()
     def estimate_batchnorm(self, batches: int, forward: Callable[[], None]) -> None:
-        """Estimate the BatchNorm statistics of w̄ as means over batches.
-
-        `forward` passes one batch through the network. Afterwards the network is the raw one again.
-        """
+        """BatchNorm statistics of w̄ as means over batches that `forward` passes; then w again."""
         layers = [layer for layer in self.network.batchnorms() if layer.track_running_stats]
         if not layers or self.run.freeze_batchnorm:
             return

@@ -153,10 +153,7 @@ class AllSources:
 
 
 def replay_plan(run: RunSettings, method: Method) -> tuple[int, int]:
-    """The replay budget: (past domains per step, rows per past domain).
-
-    It is the same for all methods that replay.
-    """
+    """The replay budget of all methods: (past domains per step, rows per past domain)."""
     past, replay = len(method.domains), method.replay
     if replay.memory is None or past == 0:
         return 0, 0

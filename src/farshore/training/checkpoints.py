@@ -48,10 +48,7 @@ class Checkpoints:
         return DomainCheckpoint(self, trainer, key)
 
     def clear(self) -> None:
-        """Delete the checkpoint, once the domain is learned or abandoned.
-
-        Only files of a checkpoint are deleted, whatever else lies in the folder.
-        """
+        """Delete the checkpoint, once the domain is learned or abandoned, and no other file."""
         remove_state(self.folder, kind="checkpoint")
 
     def exists(self) -> bool:
@@ -59,10 +56,7 @@ class Checkpoints:
         return (self.folder / MANIFEST).is_file()
 
     def read(self) -> dict[str, Any] | None:
-        """Read the last checkpoint.
-
-        One that is damaged or belongs to another state is deleted, and the domain starts over.
-        """
+        """The last checkpoint; one that is damaged or of another state is deleted."""
         if self.folder.is_symlink():
             raise StateError(
                 f"{self.folder} is a link, and nothing is written through links: delete the link"
@@ -88,10 +82,7 @@ class DomainCheckpoint:
     key: dict[str, Any]
 
     def restore(self) -> int:
-        """Restore the trainer from its last checkpoint.
-
-        Returns the number of steps already done, 0 if there is no checkpoint.
-        """
+        """Restore the trainer from its checkpoint; how many steps are done, 0 without one."""
         state = self.checkpoints.read()
         if state is None:
             return 0
@@ -127,10 +118,7 @@ class DomainCheckpoint:
 
 
 def load_optimizers(optimizers: Sequence[Optimizer], states: Sequence[Mapping[str, Any]]) -> None:
-    """Restore the state of optimizers.
-
-    Whether a step can be captured depends on the current device, not on the one that saved.
-    """
+    """Restore optimisers; whether a step can be captured depends on the current device."""
     for optimizer, saved in zip(optimizers, states, strict=True):
         current = [group.get("capturable") for group in optimizer.param_groups]
         optimizer.load_state_dict(dict(saved))

@@ -25,10 +25,7 @@ FROM_TRAINER = ("settings", "domains", "network", "memory", "generator", "opts")
 
 
 def take_snapshot(trainer: Trainer, *, inside_domain: bool) -> dict[str, Any]:
-    """The state of a trainer.
-
-    inside_domain: include what the method keeps only within a domain.
-    """
+    """The state of a trainer; `inside_domain`: with what the method keeps only there."""
     method = trainer.method
     state = {
         "steps_done": trainer.steps_done,
@@ -100,10 +97,7 @@ def _check_memory(trainer: Trainer, memory: Memory, state: Mapping[str, Any]) ->
 
 
 def _check_within(method: Method, within: Any) -> None:
-    """Raise a FormError unless these can be attributes that the method sets during a domain.
-
-    None may replace a part of the method or of its trainer.
-    """
+    """Refuse attributes that no method sets during a domain, or that replace its parts."""
     own = _within(method)
     check_form(within, MapOf(None), "within")
     for name, value in within.items():
@@ -124,10 +118,7 @@ def _within(method: Method) -> dict[str, Any]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether an attribute of a method is state: tensors and plain values, possibly nested.
-
-    Parameters belong to the network.
-    """
+    """Whether an attribute is state, tensors and plain values; parameters are the network's."""
     if isinstance(value, Mapping):
         return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
     if isinstance(value, list | tuple):

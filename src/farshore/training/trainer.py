@@ -210,10 +210,7 @@ class Trainer(System):
         return terms
 
     def _estimate_batchnorm(self, batches: Rehearsal | AllSources) -> None:
-        """Estimate the BatchNorm statistics of averaged weights, from batches as in the steps.
-
-        No later draw changes by it.
-        """
+        """BatchNorm statistics of averaged weights, from batches as in the steps."""
         if self.average is None:
             return
         generators = self.generators.state_dict()
@@ -382,10 +379,7 @@ class Trainer(System):
     # ---- the past and state ----------------------------------------------------------------------
 
     def forget(self, domain: str) -> None:
-        """Delete the kept rows of this domain and the state that the method keeps for it.
-
-        The weights stay as they are.
-        """
+        """Delete what is kept of this domain; the weights stay as they are."""
         if self.memory is not None:
             self.memory.forget(domain)
         self.method.forget(domain)
@@ -417,10 +411,7 @@ class Trainer(System):
         )
 
     def state_dict(self, *, inside_domain: bool = False) -> dict[str, Any]:
-        """Take a snapshot, which serves saved models, resumed runs and checkpoints.
-
-        inside_domain: include what the method keeps only within a domain.
-        """
+        """A snapshot, for saved models, resumed runs and, `inside_domain`, checkpoints."""
         return take_snapshot(self, inside_domain=inside_domain)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -206,10 +206,7 @@ def check_severity(severity: int) -> int:
 
 
 def read_photographs(folder: Path, size: int) -> list[np.ndarray]:
-    """Read the frost photographs, scaled as published for images of this size.
-
-    Each is an array of floats in [0, 1], [3, height, width].
-    """
+    """The frost photographs as [3, height, width] in [0, 1], scaled for images of this size."""
     photographs = []
     for file in FROST:
         with Image.open(folder / file.name, formats=("JPEG", "PNG")) as image:

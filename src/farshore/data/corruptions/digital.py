@@ -47,10 +47,7 @@ def saturate(images: np.ndarray, constants: tuple[float, float], draws: Draws) -
 def elastic_transform(
     images: np.ndarray, constants: tuple[float, float, float], draws: Draws
 ) -> np.ndarray:
-    """Apply a random affine map of three points around the centre, then smooth displacements.
-
-    The constants are multiplied by the image size.
-    """
+    """A random affine map of three points, then smooth displacements; constants times the size."""
     size = images.shape[-1]
     alpha, sigma, jitter = (size * constant for constant in constants)
     centre, third = size // 2, size // 3

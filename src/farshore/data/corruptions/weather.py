@@ -35,10 +35,7 @@ def frost(
     draws: Draws,
     photographs: Sequence[np.ndarray],
 ) -> np.ndarray:
-    """Return a weighted sum of the image and a random crop of a scaled frost photograph.
-
-    Photographs are [3, height, width].
-    """
+    """A weighted sum of the image and a random crop of a photograph [3, height, width]."""
     size = images.shape[-1]
     which = draws.whole(0, len(photographs))
     tops = draws.whole(0, np.array([photographs[k].shape[1] - size for k in which]))

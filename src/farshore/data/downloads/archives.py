@@ -85,10 +85,7 @@ def _inside(archive: Path, folder: Path, name: str) -> Path:
 
 
 def _write(data: IO[bytes], path: Path, bytes_left: int, archive: Path) -> int:
-    """Copy in chunks and count the actual bytes, because the sizes in an archive may be false.
-
-    Returns how many bytes may still be written.
-    """
+    """Copy and count the actual bytes: sizes may be false; return how many may still come."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "wb") as file:
         while chunk := data.read(CHUNK):

@@ -1,10 +1,11 @@
 """Read a pickled table without running code from the file.
 
 A pickle is a program for a small stack machine, and Python's own machine calls whatever the file
-names. The machine here knows only the instructions that a table needs, and calls nothing from the
-file: every name from pandas becomes an inert record of its arguments, numpy's arrays are built from
-checked parts, and every other name is refused. The columns are then collected from the records,
-both in the format of pandas before 0.25 (in which LSWMD.pkl was written) and in the current one.
+names. The machine here gets the instructions from Python's disassembler, which carries nothing out,
+knows only those that a table needs, and calls nothing from the file: every name from pandas becomes
+an inert record of its arguments, numpy's arrays are built from checked parts, and every other name
+is refused. The columns are then collected from the records, both in the format of pandas before
+0.25 (in which LSWMD.pkl was written) and in the current one.
 
 A file from a stranger can at worst be refused. Arrays have the element types and shapes of the
 published file; arrays of objects are built from a list of texts, numbers and arrays, never from
@@ -17,11 +18,10 @@ from __future__ import annotations
 import gc
 import math
 import mmap
-import pickle
-import struct
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from pickletools import genops
 from typing import Any
 
 import numpy as np
@@ -160,53 +160,30 @@ class Machine:
     """Carries out the instructions of a pickle that a table needs; refuses all others."""
 
     def __init__(self, data: bytes | mmap.mmap) -> None:
-        self.data, self.size, self.position = data, len(data), 0
+        self.data = data
         self.stack: list[Any] = []
         self.marks: list[int] = []
         self.memo: list[Any] = []
         self.instructions = 0
         # Encoded texts are the only contents that one instruction can multiply.
-        self.may_encode = self.size
+        self.may_encode = len(data)
 
     def run(self) -> Any:
         """Carry out the whole program and return what is left on the stack."""
-        carry_out = [INSTRUCTIONS.get(code) for code in range(256)]
-        stop = pickle.STOP[0]
-        while self.position < self.size:
-            code = self.data[self.position]
-            self.position += 1
+        for opcode, argument, _ in genops(self.data):  # type: ignore[arg-type] # mmap can be read
             self.instructions += 1
             if self.instructions > MOST_INSTRUCTIONS:
                 raise Refused("more instructions than a table needs")
-            if code == stop:
-                return self.pop()
-            instruction = carry_out[code]
+            if opcode.name == "STOP":
+                break
+            if opcode.name in PUSHED:
+                self.stack.append(PUSHED[opcode.name] if argument is None else argument)
+                continue
+            instruction = INSTRUCTIONS.get(opcode.name)
             if instruction is None:
-                raise Refused(f"instruction {bytes([code])!r}")
-            instruction(self)
-        raise Refused("no end")
-
-    # ---- reading ---------------------------------------------------------------------------------
-
-    def read(self, count: int) -> bytes:
-        """The next bytes of the file."""
-        if count > self.size - self.position:
-            raise Refused("contents beyond the end of the file")
-        start, self.position = self.position, self.position + count
-        return self.data[start : self.position]
-
-    def number(self, form: str) -> Any:
-        """The next number in a format of `struct`."""
-        return struct.unpack(form, self.read(struct.calcsize(form)))[0]
-
-    def line(self) -> str:
-        """The text up to the end of the line."""
-        end = self.data.find(b"\n", self.position, self.position + 1000)
-        if end < 0:
-            raise Refused("a name without an end")
-        text = self.read(end - self.position).decode("ascii")
-        self.position += 1
-        return text
+                raise Refused(f"instruction {opcode.name}")
+            instruction(self, argument)
+        return self.pop()
 
     # ---- stack and memo --------------------------------------------------------------------------
 
@@ -255,6 +232,11 @@ class Machine:
         if len(items) % 2 or not all(isinstance(key, PLAIN) for key in items[::2]):
             raise Refused("a dictionary whose keys are not plain values")
         table.update(zip(items[::2], items[1::2], strict=True))
+
+    def push_tuple(self, count: int) -> None:
+        """Replace the topmost objects by a tuple of them."""
+        items = [self.pop() for _ in range(count)]
+        self.stack.append(tuple(reversed(items)))
 
     def global_name(self, module: Any, name: Any) -> None:
         """Push a name; refuse one that no table needs."""
@@ -363,26 +345,6 @@ CONSTRUCTORS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _push(value: Callable[[Machine], Any]) -> Callable[[Machine], None]:
-    def instruction(machine: Machine) -> None:
-        machine.stack.append(value(machine))
-
-    return instruction
-
-
-def _tuple(count: int) -> Callable[[Machine], None]:
-    def instruction(machine: Machine) -> None:
-        items = [machine.pop() for _ in range(count)]
-        machine.stack.append(tuple(reversed(items)))
-
-    return instruction
-
-
-def _text(length: str, encoding: str) -> Callable[[Machine], None]:
-    errors = "surrogatepass" if encoding == "utf-8" else "strict"
-    return _push(lambda machine: machine.read(machine.number(length)).decode(encoding, errors))
-
-
 def _set_item(machine: Machine) -> None:
     value, key = machine.pop(), machine.pop()
     machine.set_items([key, value])
@@ -403,55 +365,41 @@ def _extend(machine: Machine) -> None:
     machine.top(list).extend(items)
 
 
-# The instructions of protocols 2 to 5 that a table uses, by their byte.
-INSTRUCTIONS: dict[int, Callable[[Machine], None]] = {
-    code[0]: instruction
-    for code, instruction in {
-        pickle.PROTO: lambda machine: machine.read(1) and None,
-        pickle.FRAME: lambda machine: machine.read(8) and None,
-        pickle.MARK: lambda machine: machine.marks.append(len(machine.stack)),
-        pickle.NONE: _push(lambda machine: None),
-        pickle.NEWTRUE: _push(lambda machine: True),
-        pickle.NEWFALSE: _push(lambda machine: False),
-        pickle.BININT: _push(lambda machine: machine.number("<i")),
-        pickle.BININT1: _push(lambda machine: machine.number("B")),
-        pickle.BININT2: _push(lambda machine: machine.number("<H")),
-        pickle.LONG1: _push(
-            lambda machine: int.from_bytes(machine.read(machine.number("B")), "little", signed=True)
-        ),
-        pickle.BINFLOAT: _push(lambda machine: machine.number(">d")),
-        # Texts of Python 2 are bytes; its arrays are written as texts too.
-        pickle.SHORT_BINSTRING: _text("B", "latin1"),
-        pickle.BINSTRING: _text("<I", "latin1"),
-        pickle.SHORT_BINUNICODE: _text("B", "utf-8"),
-        pickle.BINUNICODE: _text("<I", "utf-8"),
-        pickle.BINUNICODE8: _text("<Q", "utf-8"),
-        pickle.SHORT_BINBYTES: _push(lambda machine: machine.read(machine.number("B"))),
-        pickle.BINBYTES: _push(lambda machine: machine.read(machine.number("<I"))),
-        pickle.BINBYTES8: _push(lambda machine: machine.read(machine.number("<Q"))),
-        pickle.BYTEARRAY8: _push(lambda machine: machine.read(machine.number("<Q"))),
-        pickle.EMPTY_TUPLE: _tuple(0),
-        pickle.TUPLE1: _tuple(1),
-        pickle.TUPLE2: _tuple(2),
-        pickle.TUPLE3: _tuple(3),
-        pickle.TUPLE: lambda machine: machine.stack.append(tuple(machine.pop_mark())),
-        pickle.EMPTY_LIST: _push(lambda machine: []),
-        pickle.APPEND: _append,
-        pickle.APPENDS: _extend,
-        pickle.EMPTY_DICT: _push(lambda machine: {}),
-        pickle.SETITEM: _set_item,
-        pickle.SETITEMS: lambda machine: machine.set_items(machine.pop_mark()),
-        pickle.BINPUT: lambda machine: machine.put(machine.number("B")),
-        pickle.LONG_BINPUT: lambda machine: machine.put(machine.number("<I")),
-        pickle.MEMOIZE: lambda machine: machine.put(len(machine.memo)),
-        pickle.BINGET: lambda machine: machine.get(machine.number("B")),
-        pickle.LONG_BINGET: lambda machine: machine.get(machine.number("<I")),
-        pickle.GLOBAL: lambda machine: machine.global_name(machine.line(), machine.line()),
-        pickle.STACK_GLOBAL: _stack_name,
-        pickle.REDUCE: Machine.call,
-        pickle.NEWOBJ: Machine.call,
-        pickle.BUILD: Machine.build,
-    }.items()
+# The instructions of protocols 2 to 5 that a table uses, by the names of the disassembler: those
+# that push a constant or their argument, and the others. Texts of Python 2 are bytes; its arrays
+# are written as texts too.
+PUSHED: dict[str, Any] = {
+    **{"NONE": None, "NEWTRUE": True, "NEWFALSE": False},
+    **dict.fromkeys(("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT")),
+    **dict.fromkeys(("SHORT_BINSTRING", "BINSTRING")),
+    **dict.fromkeys(("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8")),
+    **dict.fromkeys(("SHORT_BINBYTES", "BINBYTES", "BINBYTES8", "BYTEARRAY8")),
+}
+INSTRUCTIONS: dict[str, Callable[[Machine, Any], None]] = {
+    "PROTO": lambda machine, _: None,
+    "FRAME": lambda machine, _: None,
+    "MARK": lambda machine, _: machine.marks.append(len(machine.stack)),
+    "EMPTY_TUPLE": lambda machine, _: machine.push_tuple(0),
+    "TUPLE1": lambda machine, _: machine.push_tuple(1),
+    "TUPLE2": lambda machine, _: machine.push_tuple(2),
+    "TUPLE3": lambda machine, _: machine.push_tuple(3),
+    "TUPLE": lambda machine, _: machine.stack.append(tuple(machine.pop_mark())),
+    "EMPTY_LIST": lambda machine, _: machine.stack.append([]),
+    "APPEND": lambda machine, _: _append(machine),
+    "APPENDS": lambda machine, _: _extend(machine),
+    "EMPTY_DICT": lambda machine, _: machine.stack.append({}),
+    "SETITEM": lambda machine, _: _set_item(machine),
+    "SETITEMS": lambda machine, _: machine.set_items(machine.pop_mark()),
+    "BINPUT": Machine.put,
+    "LONG_BINPUT": Machine.put,
+    "MEMOIZE": lambda machine, _: machine.put(len(machine.memo)),
+    "BINGET": Machine.get,
+    "LONG_BINGET": Machine.get,
+    "GLOBAL": lambda machine, names: machine.global_name(*names.split(" ", 1)),
+    "STACK_GLOBAL": lambda machine, _: _stack_name(machine),
+    "REDUCE": lambda machine, _: machine.call(),
+    "NEWOBJ": lambda machine, _: machine.call(),
+    "BUILD": lambda machine, _: machine.build(),
 }
 
 
@@ -460,7 +408,7 @@ def read_inert(source: Path | bytes) -> dict[str, np.ndarray]:
     try:
         with _contents(source) as data, _no_collection():
             return _find_table(Machine(data).run())
-    except (ValueError, TypeError, IndexError, KeyError, OverflowError, struct.error) as error:
+    except (ValueError, TypeError, IndexError, KeyError, OverflowError) as error:
         raise FarshoreError(f"the pickle cannot be read as a table: {error}") from None
     except OSError as error:
         raise FarshoreError(f"{source!s} cannot be read: {error.strerror or error}") from None

@@ -95,10 +95,7 @@ def build(
     domains: Iterable[tuple[str, np.ndarray, np.ndarray]],
     about: Mapping[str, Any] | None = None,
 ) -> Prepared:
-    """Write (name, inputs, labels) of each domain, then rename the set to its final name.
-
-    `about` is read after all domains are written, so it may be filled while they are made.
-    """
+    """Write each domain, then rename the set; `about` is read last, it may be filled meanwhile."""
     building = (
         folder.parent
         / f".building-{folder.name}-{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"

@@ -101,10 +101,7 @@ def check(file: PublicFile, folder: Path) -> Path:
 def fetch(
     files: Sequence[PublicFile], folder: Path, *, again: str, bar: Bar | None = None
 ) -> list[Path]:
-    """Download missing files, check all of them and return their paths.
-
-    `again` is the command that the error message suggests once the files are in place.
-    """
+    """Download missing files and check all; errors name the command to type `again`."""
     for file in absent(files, folder):
         try:
             _download(file, folder, bar)

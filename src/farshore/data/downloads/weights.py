@@ -62,10 +62,7 @@ def weights_origin(weights: str) -> str:
 
 
 def usual_image_network() -> str:
-    """Return the network of users' own images: resnet18 if its ImageNet weights are available.
-
-    Otherwise it is `histogram`, which needs no weights.
-    """
+    """resnet18 if its ImageNet weights are here, otherwise `histogram`, which needs none."""
     return "resnet18" if (weights_folder() / RESNET18.name).is_file() else "histogram"
 
 

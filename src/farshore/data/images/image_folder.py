@@ -81,10 +81,7 @@ class ImagePreprocessing:
 
 
 def list_images(folder: Path) -> tuple[pd.DataFrame, list[str]]:
-    """Return one row per image file, and notes on files that were left out.
-
-    The columns are `file`, `class` and, if the folder has that level, `domain`.
-    """
+    """`file`, `class` and perhaps `domain` of every image, and notes on files left out."""
     files = list_files(folder)
     images = [path for path in files if path.suffix.lower() in SUFFIXES]
     depths = {len(path.relative_to(folder).parts) for path in images}
@@ -114,10 +111,7 @@ def list_images(folder: Path) -> tuple[pd.DataFrame, list[str]]:
 
 
 def list_files(folder: Path) -> list[Path]:
-    """Return all files that are not hidden, in natural order: image2 comes ahead of image10.
-
-    Their names must be text that can be written.
-    """
+    """All visible files in natural order (image2, image10); their names must be text."""
     listed: list[tuple[list[Any], Path]] = []
     # Strings instead of paths until the end: there may be a million files.
     for place, folders, names in os.walk(folder):

@@ -24,10 +24,7 @@ def first_layer(
     groups: int,
     eps: float,
 ) -> tuple[Tensor, Tensor]:
-    """GroupNorm(relu(3x3 convolution of the images)) with stride 1 and padding 1.
-
-    Also returns the statistics `facts` [N, 2, C] that the backward pass needs.
-    """
+    """GroupNorm(relu(3x3 convolution)), and the statistics [N, 2, C] for the backward pass."""
     from . import first_layer_kernels
 
     return first_layer_kernels.forward(images, weight.contiguous(), bias, gamma, beta, groups, eps)

@@ -25,10 +25,7 @@ HAS_KERNELS = find_spec("triton") is not None and torch.version.hip is None
 def relu_group_norm(
     c: Tensor, bias: Tensor, gamma: Tensor, beta: Tensor, groups: int, eps: float, pooled: bool
 ) -> tuple[Tensor, Tensor]:
-    """GroupNorm(relu(c + b)), or its mean over all pixels.
-
-    Also returns the statistics `facts` [N, 4, C] that the backward pass needs.
-    """
+    """GroupNorm(relu(c + b)) or its mean, and the statistics [N, 4, C] for the backward pass."""
     from . import kernels
 
     return kernels.forward(_channels_last(c), bias, gamma, beta, groups, eps, pooled)
@@ -96,9 +93,6 @@ relu_group_norm.register_autograd(_gradients, setup_context=_setup_context)
 
 
 def is_whole(channels: int, groups: int) -> bool:
-    """Whether the kernels support these sizes.
-
-    The number of channels, and of channels per group, must be a power of two.
-    """
+    """Whether channels, and channels per group, are powers of two, as the kernels need."""
     members, rest = divmod(channels, groups)
     return rest == 0 and channels & (channels - 1) == 0 and members & (members - 1) == 0

@@ -11,8 +11,7 @@ import plotly.graph_objects as go
 from ...results.select import observed
 from ...results.summary import Estimate, Ranking, Standing, Unit, guess_level, metric_of
 from ...results.verdict import UPPER_BOUND
-from ...results.words import several
-from ...tasks.metrics import Metric
+from ...tasks.metrics import Metric, several
 from ..cells import line
 from .shape import WHISKER, Drawing, View, canvas, estimates, on_target, text, transparent
 

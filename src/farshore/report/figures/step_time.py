@@ -40,10 +40,7 @@ def collect(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw(frame: pd.DataFrame) -> go.Figure:
-    """One line per method.
-
-    Many methods get thin lines, with a bold line and a legend entry for the mean of each group.
-    """
+    """One line per method; of many, thin lines with a bold one for the mean of each group."""
     figure = canvas(x="domains learned", y="milliseconds per step")
     many = frame["method"].nunique() > NAMED_LINES
     for group in frame["group"].unique():

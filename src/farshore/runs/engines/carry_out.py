@@ -16,7 +16,7 @@ from ..plan.plan import Plan, Planned
 from ..store.claim import is_stale, remove_litter
 from ..store.store import Store
 from .engine import Engine
-from .work import Task, TaskOutcome, tidy
+from .work import RESULT_ONLY, Keep, Task, TaskOutcome, tidy
 
 POLL_SECONDS = 1.0
 
@@ -60,10 +60,7 @@ ReportProgress = Callable[[Planned | None, TaskOutcome | None, Progress], None]
 def open_runs(
     plan: Plan, store: Store, *, discard: bool = True
 ) -> tuple[dict[str, Planned], list[str]]:
-    """The runs without a valid result, and error messages for damaged results.
-
-    discard: delete damaged results, so that their runs are repeated.
-    """
+    """Runs without a valid result, and messages of damaged ones, which `discard` deletes."""
     todo: dict[str, Planned] = {}
     damaged: list[str] = []
     for name, planned in plan.unique().items():
@@ -89,25 +86,6 @@ def _is_open(planned: Planned, store: Store, damaged: list[str], discard: bool) 
     return False
 
 
-@dataclass(frozen=True)
-class Keep:
-    """What is kept of a run in addition to its result.
-
-    states: the state after every domain.
-    model: the trained model.
-    resumable: save the state between domains while the run is in progress.
-    log: the name of a logger, which writes into RUNS/logs.
-    """
-
-    states: bool = False
-    model: bool = False
-    resumable: bool = True
-    log: str | None = None
-
-
-RESULT_ONLY = Keep()
-
-
 def carry_out(
     plan: Plan,
     store: Store,
@@ -117,10 +95,7 @@ def carry_out(
     keep: Keep = RESULT_ONLY,
     report: ReportProgress | None = None,
 ) -> Progress:
-    """Carry out `todo`, the open runs of the plan, and the runs that follow from them.
-
-    A run that fails is counted and reported; the others continue.
-    """
+    """Carry out `todo`, and what follows from it; a failure is reported, others continue."""
     names = set(plan.unique())
     known = dict(todo)
     done = len(names) - len(todo)
@@ -167,30 +142,14 @@ def carry_out(
 def _task(
     planned: Planned, store: Store, keep: Keep, config: Mapping[str, object], experiment: str
 ) -> Task:
-    position = {
-        "experiment": experiment,
-        "seed": planned.seed,
-        "trial": planned.trial,
-        "held_out": planned.held_out,
-    }
-    return Task(
-        planned.named,
-        str(store.runs.resolve()),
-        features=planned.features,
-        keep_states=keep.states,
-        save_model=keep.model,
-        resumable=keep.resumable,
-        config={**config, "planned": position if experiment else {}},
-        earlier=planned.earlier,
-        log=keep.log,
-    )
+    names = ("seed", "trial", "held_out")
+    position = {"experiment": experiment, **{name: getattr(planned, name) for name in names}}
+    recorded = {**config, "planned": position if experiment else {}}
+    return Task(planned, str(store.runs.resolve()), keep, recorded)
 
 
 def _written(outcome: TaskOutcome, task: Task) -> TaskOutcome:
-    """Try once more to write a result that the worker could not write.
-
-    Its folder may have space again, because other files were deleted in the meantime.
-    """
+    """Write a result that the worker could not: its disk may have space again."""
     if outcome.unwritten is None:
         return outcome
     try:
@@ -206,7 +165,8 @@ def _written(outcome: TaskOutcome, task: Task) -> TaskOutcome:
 def _count(progress: Progress, outcome: TaskOutcome, task: Task, running: int) -> None:
     progress.running = running
     if outcome.status == "failed":
-        what = f"{task.run.method} on {task.run.benchmark}"
+        run = task.planned.run
+        what = f"{run.method} on {run.benchmark}"
         progress.failures.append(f"run {task.name} ({what}): {outcome.message}")
     else:
         progress.done += 1
@@ -217,10 +177,7 @@ def _count(progress: Progress, outcome: TaskOutcome, task: Task, running: int) -
 def _follow(
     plan: Plan, store: Store, outcome: TaskOutcome, names: set[str], progress: Progress
 ) -> list[Planned]:
-    """The open runs that studies add after this outcome.
-
-    After a failure the study waits until the command is run again.
-    """
+    """The open runs that studies add; after a failure a study waits for the next command."""
     new_runs = plan.follow(outcome.name, store) if outcome.status != "failed" else []
     to_do = []
     for planned in new_runs:
@@ -237,11 +194,10 @@ def _follow(
 
 
 def _requeue(elsewhere: deque[Task], queue: deque[Task]) -> None:
-    """Return runs of other processes to the queue once they are finished or abandoned.
-
-    A worker then finds out which of the two it is.
-    """
+    """Return runs of other processes to the queue when they are finished or abandoned."""
     for _ in range(len(elsewhere)):
         task = elsewhere.popleft()
-        released = task.folder.finished(features=task.features) or is_stale(task.folder.path)
+        released = task.folder.finished(features=task.planned.features) or is_stale(
+            task.folder.path
+        )
         (queue if released else elsewhere).append(task)

@@ -12,10 +12,7 @@ ATTEMPTS = 3
 
 
 class Engine(ABC):
-    """Carries out up to `slots` runs at a time.
-
-    A context manager: its workers end when it exits, whatever happens inside.
-    """
+    """Carries out up to `slots` runs at a time; its workers end when the context does."""
 
     slots: int
 
@@ -44,10 +41,7 @@ class Engine(ABC):
 
 
 class InlineEngine(Engine):
-    """Carries out the waiting task when `next` is called.
-
-    Ctrl-C propagates: the run's claim is released, and its last finished domain is kept.
-    """
+    """Carries out the waiting task when `next` is called; Ctrl-C propagates."""
 
     slots = 1
 

@@ -44,10 +44,7 @@ def feature_saver(path: Path) -> Callable[[Learner, Scenario, Domain], None]:
 
 
 def _features(learner: Learner, rows: Rows, name: str, seed: int) -> dict[str, Tensor]:
-    """`NAME features` and `NAME labels`.
-
-    The choice of rows depends on the scenario's seed only, not on the method.
-    """
+    """`NAME features` and `NAME labels` of rows that the scenario's seed chooses."""
     chosen = torch.randperm(len(rows), generator=generator(seed, "shown features", name))[
         :ROWS_PER_DOMAIN
     ]

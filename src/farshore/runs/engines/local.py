@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -73,7 +73,7 @@ class LocalEngine(Engine):
         idle = next((worker for worker in self.workers if worker.task is None), None)
         worker = idle or self._start()
         worker.task = task
-        sent = task if worker.device is None else replace(task, named=task.named.on(worker.device))
+        sent = task if worker.device is None else task.on(worker.device)
         # If the worker is dead, `next` notices and gives the task to another one.
         with suppress(OSError):
             worker.connection.send(sent)
@@ -89,10 +89,7 @@ class LocalEngine(Engine):
         return self._outcomes.popleft() if self._outcomes else None
 
     def close(self) -> None:
-        """Stop the workers and release their claims.
-
-        An idle worker exits by itself when its connection is closed, and cleans up.
-        """
+        """Stop the workers and release their claims; idle ones exit when disconnected."""
         for worker in self.workers:
             if worker.task is None:
                 worker.connection.close()
@@ -184,10 +181,7 @@ def without_interrupts() -> Iterator[None]:
 
 
 def work(connection: Connection, parent: int, by_main: bool) -> None:
-    """The main loop of a worker: receive tasks, send outcomes, until the connection ends.
-
-    by_main: whether the main thread of the parent started this process.
-    """
+    """A worker's loop: tasks in, outcomes out; `by_main`: the parent's main thread started it."""
     # Ctrl-C is for the command, which then stops its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if by_main:

@@ -68,10 +68,7 @@ class Mps:
 
 
 def start_mps() -> Mps | None:
-    """Start the daemon if it is installed and not running yet.
-
-    Without it processes use the GPU in turns.
-    """
+    """Start the daemon if installed and not running; without it processes take turns."""
     running = PIPES in os.environ or os.path.exists(os.path.join(DEFAULT_PIPES, "control"))
     if running or shutil.which(CONTROL) is None:
         return None

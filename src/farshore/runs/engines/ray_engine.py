@@ -24,10 +24,7 @@ def _in_one_thread(task: Task) -> TaskOutcome:
 
 
 class RayEngine(Engine):
-    """Runs tasks on a Ray cluster.
-
-    slots: how many runs at a time; by default one per core, or `runs_per_gpu` per GPU.
-    """
+    """Runs `slots` tasks at a time on a Ray cluster, by default one per core or share of GPU."""
 
     def __init__(
         self,

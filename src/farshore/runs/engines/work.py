@@ -19,13 +19,12 @@ from ...base.files import append_line, reason, write_atomic
 from ...errors import FarshoreError, StateError
 from ...loggers import make_logger
 from ...observer import Observer
+from ..plan.plan import Planned
 from ..protocol import execute_normal
 from ..result import Result
 from ..resume import Resume, is_litter
-from ..run import NormalRun
 from ..search.optuna_search import promising, seen_scores
 from ..store.claim import Claim, ClaimLostError, take
-from ..store.identity import NamedRun
 from ..store.store import RunFolder
 from .features import feature_saver
 
@@ -36,40 +35,46 @@ TaskStatus = Literal["done", "diverged", "pruned", "claimed", "failed"]
 
 
 @dataclass(frozen=True)
-class Task:
-    """A run to carry out, and the folder of runs to write to.
+class Keep:
+    """What is kept of a run in addition to its result.
 
-    resumable: whether the state is saved between domains; a temporary store does not need it.
-    config: recorded next to the run, without influence on it.
-    earlier: in a search by successive halving, the scores of the previous trials, which this one
-        must keep up with.
+    states: the state after every domain.
+    model: the trained model.
+    resumable: save the state between domains while the run is in progress.
+    log: the name of a logger, which writes into RUNS/logs.
     """
 
-    named: NamedRun
-    runs: str
-    features: bool = False
-    keep_states: bool = False
-    save_model: bool = False
+    states: bool = False
+    model: bool = False
     resumable: bool = True
-    config: Mapping[str, Any] = field(default_factory=dict)
-    earlier: tuple[tuple[float, ...], ...] = ()
-    # The name of a logger, which writes into RUNS/logs.
     log: str | None = None
+
+
+RESULT_ONLY = Keep()
+
+
+@dataclass(frozen=True)
+class Task:
+    """A planned run, the folder of runs to write to, and what is recorded beside it."""
+
+    planned: Planned
+    runs: str
+    keep: Keep = RESULT_ONLY
+    config: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """The name of the run."""
-        return self.named.name
-
-    @property
-    def run(self) -> NormalRun:
-        """The run."""
-        return self.named.run
+        return self.planned.name
 
     @property
     def folder(self) -> RunFolder:
         """The folder of the run."""
         return RunFolder(Path(self.runs) / self.name)
+
+    def on(self, device: str) -> Task:
+        """The same task on another device."""
+        return replace(self, planned=replace(self.planned, named=self.planned.named.on(device)))
 
 
 @dataclass(frozen=True)
@@ -152,11 +157,7 @@ class Together(Observer):
 
 
 def carry_out_task(task: Task, observer: Observer | None = None) -> TaskOutcome:
-    """Carry out one run, watched live by `observer`.
-
-    Every error becomes an outcome, so that one failed run does not stop the others. Ctrl-C
-    propagates.
-    """
+    """Carry out one run, watched by `observer`; every error but Ctrl-C becomes an outcome."""
     began = time.perf_counter()
     folder = task.folder
     try:
@@ -182,31 +183,30 @@ def _finish(
     task: Task, folder: RunFolder, claim: Claim, observer: Observer | None
 ) -> tuple[TaskStatus, str]:
     """The status of a claimed run, which is carried out unless it has a result."""
+    planned, run, keep = task.planned, task.planned.run, task.keep
     # Another process may have finished it since the plan was made.
-    if folder.finished(features=task.features):
+    if folder.finished(features=planned.features):
         existing = folder.read()
         tidy(folder)
         return existing.status, existing.message
-    named_by = dict(task.named.described)
-    folder.write_config(
-        {"run": task.run.model_dump(mode="json"), "named_by": named_by, **task.config}
-    )
+    named_by = dict(planned.named.described)
+    folder.write_config({"run": run.model_dump(mode="json"), "named_by": named_by, **task.config})
     resume = (
-        Resume(folder.stages, keep=task.keep_states, least_seconds=LEAST_SECONDS)
-        if task.resumable
+        Resume(folder.stages, keep=keep.states, least_seconds=LEAST_SECONDS)
+        if keep.resumable
         else None
     )
-    opened = feature_saver(folder.features) if task.features else None
+    opened = feature_saver(folder.features) if planned.features else None
     is_promising = (
-        (lambda matrix: promising(task.earlier, seen_scores(matrix))) if task.run.halving else None
+        (lambda matrix: promising(planned.earlier, seen_scores(matrix))) if run.halving else None
     )
     watching: list[Observer] = [Lines(folder, claim), *([observer] if observer is not None else [])]
-    logger = make_logger(task.log, log_folder(task.runs, task.log), task.name) if task.log else None
+    logger = make_logger(keep.log, log_folder(task.runs, keep.log), task.name) if keep.log else None
     try:
         result = execute_normal(
-            task.run,
+            run,
             observer=Together(*watching, *([logger] if logger is not None else [])),
-            save_model=folder.model if task.save_model else None,
+            save_model=folder.model if keep.model else None,
             resume=resume,
             opened=opened,
             promising=is_promising,

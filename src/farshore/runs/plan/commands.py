@@ -23,10 +23,7 @@ FEW_METHODS = 8
 
 
 def compare_commands(experiment: Experiment, options: str = "") -> list[str]:
-    """The commands that repeat a comparison: one per group of methods with equal seeds and orders.
-
-    `options` are added to each command.
-    """
+    """The commands that repeat a comparison, one per group of equal seeds, with `options`."""
     return [_command(experiment, part) + options for part in experiment.parts]
 
 
@@ -77,10 +74,7 @@ def run_words(run: Run) -> list[str]:
 
 
 def comparison_after(run: Run, methods: Iterable[str], sources: int) -> tuple[str, str]:
-    """The comparison to type after single runs of these methods, and what for.
-
-    sources: how many sources the run had.
-    """
+    """The comparison to type after runs of these methods with so many sources, and what for."""
     words = ["farshore", "compare", *data_words(run.benchmark, run.options), "--methods"]
     words.append(",".join(list(dict.fromkeys(["finetune", "er", *methods]))[:FEW_METHODS]))
     if sources > 2 and "time" not in run.options:  # in time there is one order

@@ -23,8 +23,8 @@ from pydantic import ValidationError
 from ...base.files import check_writable
 from ...base.lock import InUseError, exclusive
 from ...base.names import LONGEST_NAME
+from ...benchmarks import make_benchmark
 from ...benchmarks.benchmark import Benchmark
-from ...benchmarks.source import make_benchmark
 from ...errors import FarshoreError
 from ..store.identity import typed_settings
 from ..store.store import Store

@@ -12,7 +12,7 @@ from multiprocessing import get_context
 
 import torch
 
-from ...benchmarks.source import make_benchmark
+from ...benchmarks import make_benchmark
 from ...errors import FarshoreError
 from ..protocol import execute
 from ..run import Run
@@ -92,10 +92,7 @@ def _probe(runs: Sequence[Run]) -> tuple[dict[tuple[str, str], float], int]:
 
 
 def probe(runs: Sequence[Run]) -> tuple[dict[tuple[str, str], float], int]:
-    """Start each run with three steps per domain, for a minute at most.
-
-    Returns the extrapolated seconds of the whole runs, and the peak memory in bytes.
-    """
+    """Seconds of whole runs, from three steps of each within a minute, and peak memory."""
     torch.set_num_threads(1)
     start = time.monotonic()
     seconds: dict[tuple[str, str], float] = {}

@@ -21,8 +21,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from ...base.names import find_problem
-from ...benchmarks import BENCHMARKS
-from ...benchmarks.source import make_benchmark
+from ...benchmarks import BENCHMARKS, make_benchmark
 from ...errors import FarshoreError, unknown
 from ...networks.build import plain_network_settings
 from ...networks.pretrained.own_module import is_own_module

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...benchmarks import BENCHMARKS
+from ...benchmarks import BENCHMARKS, make_benchmark
 from ...benchmarks.benchmark import Benchmark
-from ...benchmarks.source import make_benchmark
 from ...data.scenario import arrange
 from ...errors import FarshoreError
 from ...networks import is_large
@@ -18,9 +17,9 @@ from ..search.selection import Chosen, Rule, Trial, select_by_seed
 from ..search.space import capped, distributions, grid, trial_settings
 from ..store.identity import NamedRun, name_run
 from ..store.store import Store
-from .experiment import Book, Data, Experiment, Part, Search, check_dependencies
-from .select import DRAWN, Aim, arrange_sources, draw_order, select_targets
-from .study import EarlierScores, Study, begin_studies, part_run
+from .experiment import Book, Experiment, Part, Search, check_dependencies
+from .select import DRAWN, arrange_sources, draw_order, select_targets
+from .study import EarlierScores, PartOnData, Study, begin_studies
 
 
 @dataclass(frozen=True)
@@ -41,10 +40,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Planned:
-    """A run and its position in the experiment.
-
-    held_out: the source that takes the place of the target, if any.
-    """
+    """A run and its position in the experiment; `held_out` takes the target's place, if any."""
 
     named: NamedRun
     condition: Condition
@@ -68,10 +64,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Missing:
-    """Why nothing can be selected: `runs` of the `planned` runs have no result.
-
-    unavailable: why their benchmark cannot be run here, if that is the reason.
-    """
+    """Why nothing is selected: runs without a result, or an unavailable benchmark."""
 
     runs: int
     planned: int
@@ -142,10 +135,7 @@ class Plan:
         return self.experiment.selection if self.experiment is not None else "source-validation"
 
     def unique(self) -> dict[str, Planned]:
-        """Each run once, by name, because parts may share runs.
-
-        If one of them saves features, that one is returned.
-        """
+        """Each run once, by name: parts may share runs; one that saves features is preferred."""
         by_name: dict[str, Planned] = {}
         for planned in self.runs:
             if planned.name not in by_name or planned.features:
@@ -153,9 +143,7 @@ class Plan:
         return by_name
 
     def runs_at_once(self) -> int:
-        """How many runs this machine's CPU cores carry out at a time: one per core, unless the
-        runs use several threads each.
-        """
+        """How many runs this machine carries out at a time, by their threads."""
         cores = os.cpu_count() or 1
         threads = 1
         for planned in self.runs:
@@ -220,9 +208,8 @@ def make_plan(
             why = benchmark.missing(experiment.scenario_seed, plan_only=not available_only)
             if why is None:
                 for aim in select_targets(benchmark, part.target):
-                    _plan_part(
-                        plan, experiment, number, data, aim, benchmark, store, select, device
-                    )
+                    place = PartOnData(experiment, number, data, aim, benchmark, device)
+                    _plan_place(plan, place, store, select)
             else:
                 before = plan.absent[data.title].runs if data.title in plan.absent else 0
                 count = _count(part, part.search or experiment.search, benchmark)
@@ -230,59 +217,39 @@ def make_plan(
     return plan
 
 
-def _plan_part(
-    plan: Plan,
-    experiment: Experiment,
-    number: int,
-    data: Data,
-    aim: Aim,
-    benchmark: Benchmark,
-    store: Store,
-    select: Callable[[str], Selections],
-    device: str,
+def _plan_place(
+    plan: Plan, place: PartOnData, store: Store, select: Callable[[str], Selections]
 ) -> None:
-    """Add the runs of part `number` on one benchmark with one target."""
-    part = experiment.parts[number]
-    search = part.search or experiment.search
-    orders = arrange_sources(benchmark, part.orders, aim, experiment.scenario_seed)
+    """Add the runs of a part on one benchmark with one target."""
+    part, search, benchmark, aim = place.part, place.search, place.benchmark, place.aim
+    orders = arrange_sources(benchmark, part.orders, aim, place.experiment.scenario_seed)
+    title = place.data.title
     for method in part.systems:
         if part.settings_from is not None:
-            taken = _selection(select(part.settings_from), part, data, aim, benchmark, method)
+            taken = _selection(select(part.settings_from), place, method)
             if isinstance(taken, Missing):
-                plan.waiting.append(WaitingMethod(method, data.title, part.settings_from, taken))
+                plan.waiting.append(WaitingMethod(method, title, part.settings_from, taken))
                 continue
-            settings = _taken(part, search, benchmark, method, taken, experiment)
+            settings = _taken(place, method, taken)
         elif part.vary:
-            settings = _taken(part, search, benchmark, method, None, experiment)
+            settings = _taken(place, method, None)
         elif search.by == "optuna":
-            for order, study in begin_studies(
-                experiment, part, search, data, aim, method, orders, device
-            ):
-                condition = Condition(number, data.title, method, order, target=aim.name)
+            for order, study in begin_studies(place, method, orders):
+                condition = Condition(place.number, title, method, order, target=aim.name)
                 plan.studies[condition, study.seed] = study
                 plan.runs += _advance(study, condition, study.seed, store)
             continue
         else:
-            settings = _searched(part, search, benchmark, method)
-        for varied, seed, run_number, trial, values in settings:
+            settings = _searched(place, method)
+        for varied, seed, run_seed, trial, values in settings:
             for order, arranged in orders.items():
                 if order == DRAWN:
                     arranged = draw_order(
                         benchmark, aim.target, search_seed=search.seed, seed=seed, trial=trial
                     )
-                condition = Condition(number, data.title, method, order, varied, aim.name)
-                run = part_run(
-                    experiment,
-                    part,
-                    data,
-                    aim,
-                    method=method,
-                    seed=run_number,
-                    order=arranged,
-                    device=device,
-                    settings=values,
-                )
-                plan.runs += _with_held_out(run, condition, seed, trial, experiment, part)
+                condition = Condition(place.number, title, method, order, varied, aim.name)
+                run = place.run(method, run_seed, arranged, values)
+                plan.runs += _with_held_out(run, condition, seed, trial, place)
 
 
 def select_all(
@@ -307,22 +274,19 @@ def select_all(
     return choices
 
 
-def _selection(
-    selections: Selections, part: Part, data: Data, aim: Aim, benchmark: Benchmark, method: str
-) -> Chosen | Missing | None:
-    """What another experiment selected for this method with this target; None if nothing.
-
-    Settings that were selected for another target saw this one as a source.
-    """
-    only = selections.get((data.title, method, ""))
-    if only is not None and aim.in_turn and not isinstance(only, Missing):
+def _selection(selections: Selections, place: PartOnData, method: str) -> Chosen | Missing | None:
+    """What another experiment selected for this method and target; None if nothing."""
+    title, target = place.data.title, place.aim.target
+    only = selections.get((title, method, ""))
+    # Settings that were selected for another target saw this one as a source.
+    if only is not None and place.aim.in_turn and not isinstance(only, Missing):
         raise FarshoreError(
-            f"settings_from: {part.settings_from} selected settings for one target, and its "
+            f"settings_from: {place.part.settings_from} selected settings for one target, and its "
             "sources are targets here: give it target: each too"
         )
     if only is not None:
         return only
-    return selections.get((data.title, method, benchmark.choose_target(aim.target)))
+    return selections.get((title, method, place.benchmark.choose_target(target)))
 
 
 def selected(plan: Plan, store: Store) -> dict[Condition, Chosen | Missing]:
@@ -346,17 +310,13 @@ def _trials(runs: list[Planned], store: Store) -> dict[int, list[Trial]]:
     held_out: dict[tuple[int, int], dict[str, Any]] = {}
     for planned in runs:
         if planned.held_out is not None:
-            held_out.setdefault((planned.seed, planned.trial), {})[planned.held_out] = store.read(
-                planned.name
-            )
+            of_trial = held_out.setdefault((planned.seed, planned.trial), {})
+            of_trial[planned.held_out] = store.read(planned.name)
     trials: dict[int, list[Trial]] = {}
     for planned in runs:
         if planned.held_out is None:
-            trial = Trial(
-                planned.trial,
-                store.read(planned.name),
-                held_out.get((planned.seed, planned.trial), {}),
-            )
+            judging = held_out.get((planned.seed, planned.trial), {})
+            trial = Trial(planned.trial, store.read(planned.name), judging)
             trials.setdefault(planned.seed, []).append(trial)
     return trials
 
@@ -365,8 +325,9 @@ def _trials(runs: list[Planned], store: Store) -> dict[int, list[Trial]]:
 TrialSettings = Iterator[tuple[str, int, int, int, dict[str, Any]]]
 
 
-def _searched(part: Part, search: Search, benchmark: Benchmark, method: str) -> TrialSettings:
+def _searched(place: PartOnData, method: str) -> TrialSettings:
     """The settings of all trials of all seeds."""
+    part, search, benchmark = place.part, place.search, place.benchmark
     for seed, number in search.run_seeds.items():
         for trial in range(search.trials):
             values = trial_settings(
@@ -377,13 +338,7 @@ def _searched(part: Part, search: Search, benchmark: Benchmark, method: str) -> 
                 trial=trial,
                 fixed=part.settings,
             )
-            yield (
-                "",
-                seed,
-                number,
-                trial,
-                capped(method, benchmark, values, part.at_most),
-            )
+            yield "", seed, number, trial, capped(method, benchmark, values, part.at_most)
 
 
 def _advance(study: Study, condition: Condition, seed: int, store: Store) -> list[Planned]:
@@ -393,32 +348,23 @@ def _advance(study: Study, condition: Condition, seed: int, store: Store) -> lis
     ]
 
 
-def _taken(
-    part: Part,
-    search: Search,
-    benchmark: Benchmark,
-    method: str,
-    chosen: Chosen | None,
-    experiment: Experiment,
-) -> TrialSettings:
+def _taken(place: PartOnData, method: str, chosen: Chosen | None) -> TrialSettings:
     """The selected settings of another experiment: of each seed, or of the best seed only.
 
     The defaults if there are none. If the part varies settings, each of them in turn takes the
     values of its grid.
     """
+    part, benchmark = place.part, place.benchmark
     if chosen is None:  # no experiment is named, or it does not include this method
-        bases = [(seed, number, 0, dict[str, Any]()) for seed, number in search.run_seeds.items()]
+        seeds = place.search.run_seeds.items()
+        bases = [(seed, number, 0, dict[str, Any]()) for seed, number in seeds]
     else:
-        best = chosen.best_seed(experiment.selection)
-        seeds = [seed for seed in sorted(chosen.trials) if not part.best_seed or seed == best]
+        best = chosen.best_seed(place.experiment.selection)
+        trials = {seed: chosen.trials[seed] for seed in sorted(chosen.trials)}
         bases = [
-            (
-                seed,
-                (run := chosen.trials[seed].result.run).seed,
-                chosen.trials[seed].number,
-                dict(run.settings),
-            )
-            for seed in seeds
+            (seed, trial.result.run.seed, trial.number, dict(trial.result.run.settings))
+            for seed, trial in trials.items()
+            if not part.best_seed or seed == best
         ]
     for seed, number, trial, settings in bases:
         base = capped(method, benchmark, {**settings, **part.settings}, part.at_most)
@@ -437,7 +383,7 @@ def _distribution(method: str, benchmark: Benchmark, name: str) -> Any:
 
 
 def _with_held_out(
-    run: NormalRun, condition: Condition, seed: int, trial: int, experiment: Experiment, part: Part
+    run: NormalRun, condition: Condition, seed: int, trial: int, place: PartOnData
 ) -> list[Planned]:
     """The run and, for selection by leaving sources out, one more run per source.
 
@@ -446,8 +392,8 @@ def _with_held_out(
     """
     named = name_run(run)
     run = named.run
-    planned = [Planned(named, condition, seed, trial, features=part.features)]
-    if experiment.selection != "leave-one-source-out":
+    planned = [Planned(named, condition, seed, trial, features=place.part.features)]
+    if place.experiment.selection != "leave-one-source-out":
         return planned
     benchmark = make_benchmark(run.benchmark, run.options)
     target = benchmark.choose_target(run.target)

@@ -195,10 +195,7 @@ def draw_order(
 def different_orders(
     benchmark: Benchmark, words: Sequence[str], *, target: str | None, seed: int
 ) -> dict[tuple[str, ...], str]:
-    """The distinct orders that these words stand for, each with one word.
-
-    The word is `listed` or `reversed` if one of them applies, else the first one given.
-    """
+    """The distinct orders of these words, each with one: listed, reversed or the first given."""
     usual = ("listed", "reversed")
     orders = select_orders(benchmark, [*usual, *words], target=target, seed=seed)
     named: dict[tuple[str, ...], str] = {}
@@ -237,10 +234,7 @@ def _balanced_orders(listed: Sequence[str], text: str, seed: int) -> list[tuple[
 
 
 def _random_order(listed: Sequence[str], number: int, seed: int) -> tuple[str, ...]:
-    """A random order that differs from listed, reversed and earlier random ones if possible.
-
-    Two words for the same order would count it twice.
-    """
+    """A random order, other than listed, reversed and earlier random ones if possible."""
     used = {tuple(listed), tuple(listed[::-1])}
     for count in range(1, number + 1):
         if len(used) >= math.factorial(len(listed)):

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 from ...base.randomness import derive
+from ...benchmarks import make_benchmark
 from ...benchmarks.benchmark import Benchmark
-from ...benchmarks.source import make_benchmark
 from ...errors import StateError
 from ..result import average
 from ..run import NormalRun, Run
@@ -55,10 +55,7 @@ class Study:
         return self.trials - self._known
 
     def advance(self, store: Store) -> Iterator[tuple[int, NamedRun, EarlierScores]]:
-        """Draw further trials, up to the first one without a result.
-
-        Yields the trial number, the run, and the scores of all previous trials.
-        """
+        """Further trials up to one without a result: number, run, scores of those before."""
         while self.ahead and (self._drawn is None or self._ended(store)):
             self._drawn = self._draw()
             settings = capped(
@@ -120,59 +117,61 @@ class Study:
         return make_benchmark(self.run.benchmark, self.run.options)
 
 
-def part_run(
-    experiment: Experiment,
-    part: Part,
-    data: Data,
-    aim: Aim,
-    *,
-    method: str,
-    seed: int,
-    order: tuple[str, ...] | None,
-    device: str,
-    settings: Mapping[str, Any] = MappingProxyType({}),
-) -> NormalRun:
-    """A run under the conditions of a part."""
-    return Run.build(
-        benchmark=data.benchmark,
-        options={**part.options_of(data), **dict(aim.settled)},
-        network=part.network,
-        network_settings=part.network_settings,
-        method=method,
-        seed=seed,
-        scenario_seed=experiment.scenario_seed,
-        target=aim.target,
-        left_out=aim.left_out,
-        order=order,
-        steps=part.steps,
-        memory=part.memory,
-        settings=dict(settings),
-        device=device,
-    )
+@dataclass(frozen=True)
+class PartOnData:
+    """A part of an experiment on one of its data sets, with one target."""
+
+    experiment: Experiment
+    number: int
+    data: Data
+    aim: Aim
+    benchmark: Benchmark
+    device: str
+
+    @property
+    def part(self) -> Part:
+        """The part of the experiment."""
+        return self.experiment.parts[self.number]
+
+    @property
+    def search(self) -> Search:
+        """The search of the part."""
+        return self.part.search or self.experiment.search
+
+    def run(
+        self,
+        method: str,
+        seed: int,
+        order: tuple[str, ...] | None,
+        settings: Mapping[str, Any] = MappingProxyType({}),
+    ) -> NormalRun:
+        """A run under the conditions of this place."""
+        part, data, aim = self.part, self.data, self.aim
+        return Run.build(
+            benchmark=data.benchmark,
+            options={**part.options_of(data), **dict(aim.settled)},
+            network=part.network,
+            network_settings=part.network_settings,
+            method=method,
+            seed=seed,
+            scenario_seed=self.experiment.scenario_seed,
+            target=aim.target,
+            left_out=aim.left_out,
+            order=order,
+            steps=part.steps,
+            memory=part.memory,
+            settings=dict(settings),
+            device=self.device,
+        )
 
 
 def begin_studies(
-    experiment: Experiment,
-    part: Part,
-    search: Search,
-    data: Data,
-    aim: Aim,
-    method: str,
-    orders: Mapping[str, tuple[str, ...] | None],
-    device: str,
+    place: PartOnData, method: str, orders: Mapping[str, tuple[str, ...] | None]
 ) -> Iterator[tuple[str, Study]]:
-    """A study per seed and order, for one target."""
+    """A study per seed and order."""
     find_optuna()  # reports a missing Optuna before anything runs
+    part, search = place.part, place.search
     for seed, number in search.run_seeds.items():
         for order, arranged in orders.items():
-            run = part_run(
-                experiment,
-                part,
-                data,
-                aim,
-                method=method,
-                seed=number,
-                order=arranged,
-                device=device,
-            )
+            run = place.run(method, number, arranged)
             yield order, Study(run, seed, search.trials, search.seed, part.settings, part.at_most)

@@ -31,10 +31,7 @@ RANDOM_TRIALS = 10
 
 @dataclass(frozen=True)
 class Past:
-    """A trial that has ended: its settings, its score after each source, and its final score.
-
-    value: the final score; None if the trial was stopped.
-    """
+    """A trial that ended: settings, scores after each source, final one, None if stopped."""
 
     settings: Mapping[str, Any]
     scores: tuple[float, ...]
@@ -78,10 +75,7 @@ def propose(
 
 
 def promising(earlier: Sequence[Sequence[float]], scores: Sequence[float]) -> bool:
-    """Whether a trial with these scores, one per source learned, should continue.
-
-    earlier: the scores of the previous trials.
-    """
+    """Whether a trial with these scores per source should continue, after `earlier` ones."""
     optuna = find_optuna()
     pruner = optuna.pruners.SuccessiveHalvingPruner(
         min_resource=1, reduction_factor=2, min_early_stopping_rate=0
@@ -108,9 +102,7 @@ def find_optuna() -> Any:
 
 
 def _scale(optuna: Any, search: Distribution) -> Any:
-    """The scale on which the distribution is uniform: the exponent of a power, the index of a
-    choice.
-    """
+    """The scale on which a distribution is uniform: exponents of a power, indices of a choice."""
     if isinstance(search, Choice):
         return optuna.distributions.CategoricalDistribution(range(len(search.options)))
     kind = (

@@ -34,10 +34,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The selected trials of one method on one benchmark, by seed.
-
-    A seed has none if all of its trials diverged.
-    """
+    """The selected trials of a method by seed; a seed may have none that did not diverge."""
 
     trials: Mapping[int, Trial]
     seeds: int
@@ -55,10 +52,7 @@ class Chosen:
 
 
 def select(trials: Sequence[Trial], rule: Rule) -> Trial | None:
-    """The best trial by the rule.
-
-    Diverged trials never win. The first of tied trials wins, so the defaults win over a draw.
-    """
+    """The best trial by the rule; diverged ones never win, the first of tied ones does."""
     best: Trial | None = None
     best_score = -math.inf
     for trial in sorted(trials, key=lambda trial: trial.number):

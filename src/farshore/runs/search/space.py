@@ -35,10 +35,7 @@ def trial_settings(
     trial: int,
     fixed: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The settings of trial `trial` for seed `number`.
-
-    fixed: settings that are the same in every trial and are not searched.
-    """
+    """The settings of a trial of seed `number`; `fixed` ones are the same in all."""
     fixed = dict(fixed or {})
     if trial == 0:
         return fixed
@@ -80,9 +77,7 @@ def capped(
 
 
 def grid(search: Distribution, values: int) -> list[float | int]:
-    """Evenly spaced values on the scale on which the distribution is uniform (for a power, the
-    exponent).
-    """
+    """Evenly spaced values on the scale on which the distribution is uniform."""
     if isinstance(search, Choice):
         raise FarshoreError("a choice has no scale: only numbers can be varied")
     points = np.linspace(search.low, search.high, values)

@@ -10,8 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ...benchmarks import BENCHMARKS
-from ...benchmarks.source import make_benchmark
+from ...benchmarks import BENCHMARKS, make_benchmark
 from ...data.scenario import arrange
 from ...networks.build import network_origin
 from ...networks.pretrained.own_module import is_own_module
@@ -34,9 +33,7 @@ class NamedRun:
 
 
 def name_run(run: NormalRun) -> NamedRun:
-    """The run in its canonical form, however it was written, with its name: sixteen hexadecimal
-    digits.
-    """
+    """The run in canonical form, however it was written, and its name: 16 hexadecimal digits."""
     run = _canonical(run)
     described = _describe(run)
     digits = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
@@ -49,10 +46,7 @@ def run_name(run: Run) -> str:
 
 
 def _canonical(run: NormalRun) -> NormalRun:
-    """The run without a target or an order that are the usual ones.
-
-    A target or an order that the benchmark does not have is refused.
-    """
+    """The run without a target or order that are usual; unknown ones are refused."""
     benchmark = make_benchmark(run.benchmark, run.options)
     usual = benchmark.usual_target()
     if run.order is None and (run.target is None or benchmark.own_data):
@@ -110,10 +104,7 @@ def _weights(run: Run) -> dict[str, Any]:
 
 
 def typed_settings(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings with the types of their fields.
-
-    Values that are not valid stay as they are and are refused when the run starts.
-    """
+    """The settings with their fields' types; invalid values are refused when the run starts."""
     typed = dict(settings)
     for model in (catalog.find(method).Settings, RunSettings):
         values = {name: value for name, value in settings.items() if name in model.model_fields}

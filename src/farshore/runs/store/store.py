@@ -118,10 +118,7 @@ def run_folders(runs: Path) -> Iterator[RunFolder]:
 
 
 def checked_config(config: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The parts of a run's description that tables use, as far as they have the right types.
-
-    It only describes a run: a part that cannot be used is left out.
-    """
+    """What tables use of a run's description; parts of a wrong type are left out."""
     checked: dict[str, Any] = {}
     planned, named_by, commit = (
         (config or {}).get(key) for key in ("planned", "named_by", "commit")
@@ -160,10 +157,7 @@ class Store:
     def results(
         self, damaged: list[str] | None = None
     ) -> Iterator[tuple[str, Result, dict[str, Any]]]:
-        """Name, result and config of every finished run.
-
-        Damaged results are reported in `damaged` and left out; without it, they raise.
-        """
+        """Name, result and config of finished runs; damaged ones go to `damaged`, or raise."""
         for folder in run_folders(self.runs):
             if not folder.finished():
                 continue
@@ -197,10 +191,7 @@ NAMED = 5
 
 
 class ReadingStore(Store):
-    """A store that reads each result once and keeps the parts that tables need.
-
-    `problems` lists the results that could not be read. With `only`, all other runs are ignored.
-    """
+    """A store that reads each result once; `problems` are damaged ones, `only` hides others."""
 
     def __init__(self, runs: Path, only: str | None = None) -> None:
         super().__init__(runs)

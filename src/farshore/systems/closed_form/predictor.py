@@ -21,10 +21,7 @@ MOST_PIXELS = 1024
 
 
 class FlatInputs(nn.Module):
-    """The inputs themselves as features: scaled columns, or the pixels as the network gets them.
-
-    side: pixels are averaged over squares of this side; those at the edge may be smaller.
-    """
+    """The inputs as features: columns, or pixels averaged over squares of this `side`."""
 
     def __init__(self, prepare: nn.Module, side: int = 1) -> None:
         super().__init__()

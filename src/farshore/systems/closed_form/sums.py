@@ -64,10 +64,7 @@ def _added(first: Tensor | None, second: Tensor | None, sign: int) -> Tensor | N
 
 
 class Adder:
-    """Sums the rows of one domain batch by batch.
-
-    dtype: in which the products of one batch are computed; they are added up in float64.
-    """
+    """Sums a domain's rows batch by batch; `dtype` is that of the products in a batch."""
 
     def __init__(
         self,

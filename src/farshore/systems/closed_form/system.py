@@ -117,10 +117,7 @@ class ClosedFormSystem(System):
     # ---- learning --------------------------------------------------------------------------------
 
     def learn(self, domain: Domain, *, steps: int, checkpoints: Checkpoints | None = None) -> None:
-        """Sum the domain's training rows in one pass, then compute the head.
-
-        steps: used by `first_domain_tuning` alone.
-        """
+        """Sum the domain's rows in one pass, then fit; `steps` are for `first_domain_tuning`."""
         began = time.perf_counter()
         with training(f"domain {domain.name!r}"):
             tunes = getattr(self.entry.settings, "first_domain_tuning", False) and not self.tuned

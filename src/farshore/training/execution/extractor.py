@@ -97,10 +97,7 @@ def extraction(
     note: Callable[[str], None],
     changes: StepChanges = NO_CHANGES,
 ) -> Iterator[None]:
-    """Compute features with the compiled extractor and in the way's precision.
-
-    Everything else stays in float32.
-    """
+    """Features by the compiled extractor in the way's precision; all else in float32."""
     if changes != NO_CHANGES:
         with _changed(network, way, device, changes):
             yield
@@ -173,10 +170,7 @@ def evaluation(model: nn.Module, way: Way, device: torch.device) -> Iterator[Non
 
 
 def _try_backward(features: Tensor, network: Network) -> bool:
-    """Try the backward pass, and return whether there was one to try.
-
-    Compiled code may fail only there, if it guessed a gradient's memory format wrongly.
-    """
+    """Try the backward pass, if there is one: compiled code may fail only there."""
     if features.requires_grad:
         parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
         torch.autograd.grad(features.sum(), parameters, retain_graph=True, allow_unused=True)
@@ -189,10 +183,7 @@ def _features(network: Network, inputs: Tensor) -> Tensor:
 
 @cache
 def compiled_features() -> Callable[[Network, Tensor], Tensor]:
-    """The compiled extractor, one per process.
-
-    Networks of the same structure share compiled code, so a worker compiles once for all its runs.
-    """
+    """The compiled extractor, one per process: networks of equal structure share code."""
     # CL-ANDMask takes gradients of two losses from one forward pass: the first backward pass must
     # leave the buffers that the second needs.
     config: Any = importlib.import_module("torch._functorch.config")
