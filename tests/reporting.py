@@ -14,11 +14,10 @@ from farshore.results.tables import Row, Table
 from farshore.runs import catalog
 from farshore.runs.plan.experiment import Experiment, make_book
 from farshore.runs.plan.plan import Plan, Planned, make_plan
-from farshore.runs.plan.record import record_experiment
 from farshore.runs.result import Result, TargetScores
 from farshore.runs.run import Run
 from farshore.runs.store.identity import name_run
-from farshore.runs.store.store import RunFolder, Store
+from farshore.runs.store.store import RunFolder, Store, record_experiment
 
 VERSIONS = {
     "farshore": "0.1.0",

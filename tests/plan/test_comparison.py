@@ -10,8 +10,7 @@ from farshore.errors import FarshoreError
 from farshore.runs.plan.comparison import make_comparison, record_comparison
 from farshore.runs.plan.experiment import Experiment, make_book
 from farshore.runs.plan.plan import make_plan
-from farshore.runs.plan.record import recorded_experiments
-from farshore.runs.store.store import Store
+from farshore.runs.store.store import Store, recorded_experiments
 
 
 def comparison(

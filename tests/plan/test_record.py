@@ -13,8 +13,13 @@ from farshore.errors import FarshoreError
 from farshore.runs.plan.experiment import make_book, read_experiment
 from farshore.runs.plan.narrow import tiny
 from farshore.runs.plan.plan import make_plan
-from farshore.runs.plan.record import TINY, record_experiment, recorded_book, recorded_experiments
-from farshore.runs.store.store import Store
+from farshore.runs.store.store import (
+    TINY,
+    Store,
+    record_experiment,
+    recorded_book,
+    recorded_experiments,
+)
 
 BOOK = make_book(EXPERIMENTS / "none.yaml")
 

@@ -13,8 +13,7 @@ from farshore.report.build import build_report
 from farshore.runs.plan.experiment import make_book, read_experiment
 from farshore.runs.plan.narrow import tiny
 from farshore.runs.plan.plan import make_plan
-from farshore.runs.plan.record import TINY, record_experiment
-from farshore.runs.store.store import Store
+from farshore.runs.store.store import TINY, Store, record_experiment
 
 NONE = make_book(EXPERIMENTS / "none.yaml")
 

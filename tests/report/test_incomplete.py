@@ -14,8 +14,7 @@ from farshore.report.build import build_report
 from farshore.results.tables import CellStatus
 from farshore.runs.plan.experiment import make_book
 from farshore.runs.plan.plan import Planned
-from farshore.runs.plan.record import record_experiment
-from farshore.runs.store.store import NAMED
+from farshore.runs.store.store import NAMED, record_experiment
 
 
 def test_missing_and_partial_cells_are_marked_in_cells_and_title(tmp_path: Path) -> None:

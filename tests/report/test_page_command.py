@@ -14,7 +14,7 @@ from farshore.cli.app import main
 from farshore.report.figures.shape import comparable, finished
 from farshore.results.collect import collect
 from farshore.runs.plan.experiment import make_book
-from farshore.runs.plan.record import record_experiment
+from farshore.runs.store.store import record_experiment
 
 
 @pytest.fixture

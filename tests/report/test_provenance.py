@@ -13,9 +13,9 @@ from farshore.report.provenance import run_command
 from farshore.runs.plan.commands import compare_commands
 from farshore.runs.plan.comparison import make_comparison
 from farshore.runs.plan.experiment import make_book, read_experiment
-from farshore.runs.plan.record import record_experiment
 from farshore.runs.protocol import execute
 from farshore.runs.run import Run
+from farshore.runs.store.store import record_experiment
 
 PART = {"benchmarks": ["cifar10-c", "heart-hospitals"], "methods": ["finetune", "er"]}
 

@@ -11,7 +11,7 @@ from sweeping import experiment
 from farshore.report.build import build_report
 from farshore.results.tables import Table
 from farshore.runs.plan.experiment import make_book
-from farshore.runs.plan.record import record_experiment
+from farshore.runs.store.store import record_experiment
 
 PART = {"benchmarks": ["rotated-mnist", "covertype"], "methods": ["finetune", "cl-coral"]}
 

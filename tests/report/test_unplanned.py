@@ -13,8 +13,8 @@ from sweeping import EXPERIMENTS, experiment
 from farshore.report.build import build_report
 from farshore.results.tables import CellStatus
 from farshore.runs.plan.experiment import make_book
-from farshore.runs.plan.record import record_experiment
 from farshore.runs.run import Run
+from farshore.runs.store.store import record_experiment
 
 
 def test_mixed_versions_are_a_problem(tmp_path: Path) -> None:

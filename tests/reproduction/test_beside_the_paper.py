@@ -12,7 +12,7 @@ from farshore.report.build import build_report
 from farshore.results.published import read_published
 from farshore.results.tables import Table
 from farshore.runs.plan.experiment import Experiment, make_book, read_experiment
-from farshore.runs.plan.record import record_experiment
+from farshore.runs.store.store import record_experiment
 from reproduction.paper.published import PUBLISHED
 
 PAPER = read_published(PUBLISHED)

@@ -28,9 +28,8 @@ from farshore.report.figures.shape import FIGURES, draw_all
 from farshore.report.page import page
 from farshore.report.provenance import Provenance
 from farshore.runs.plan.experiment import make_book, read_experiment
-from farshore.runs.plan.record import record_experiment
 from farshore.runs.plan.select import select_methods
-from farshore.runs.store.store import FEATURES
+from farshore.runs.store.store import FEATURES, record_experiment
 
 __all__ = ["browser"]
 pytestmark = pytest.mark.soak

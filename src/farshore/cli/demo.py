@@ -42,8 +42,7 @@ def demo(
     from ..results.select import select
     from ..runs.plan.experiment import make_book
     from ..runs.plan.plan import make_plan
-    from ..runs.plan.record import record_experiment
-    from ..runs.store.store import ReadingStore, Store
+    from ..runs.store.store import ReadingStore, Store, record_experiment
     from .ranking import print_results, write_page
     from .tables import make_console
 

@@ -82,7 +82,7 @@ class ChangeOptions:
     @property
     def ending(self) -> str:
         """What the name of the changed experiment's record ends with."""
-        from ..runs.plan.record import OPTUNA, TINY
+        from ..runs.store.store import OPTUNA, TINY
 
         return (OPTUNA if self.search == "optuna" else "") + (TINY if self.scale else "")
 
@@ -119,8 +119,7 @@ def sweep(
     from ..results.select import select
     from ..runs.plan.experiment import make_book, read_experiment
     from ..runs.plan.plan import make_plan
-    from ..runs.plan.record import record_experiment
-    from ..runs.store.store import ReadingStore, Store
+    from ..runs.store.store import ReadingStore, Store, record_experiment
     from .ranking import print_results
     from .tables import make_console
 

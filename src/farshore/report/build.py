@@ -21,7 +21,7 @@ from ..results.select import observed
 from ..results.tables import Table, make_table, nothing_on
 from ..results.verdict import Verdict, judge
 from ..runs.plan.experiment import Experiment
-from ..runs.plan.record import TINY
+from ..runs.store.store import TINY
 from .csv_form import as_csv
 from .latex_form import as_latex
 from .markdown_form import as_markdown

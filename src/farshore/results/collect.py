@@ -20,10 +20,9 @@ from ..errors import FarshoreError
 from ..runs import catalog
 from ..runs.plan.experiment import Experiment
 from ..runs.plan.plan import Plan, make_plan
-from ..runs.plan.record import recorded_experiments
 from ..runs.plan.select import select_methods
 from ..runs.result import Result
-from ..runs.store.store import ReadingStore, is_run_folder
+from ..runs.store.store import ReadingStore, is_run_folder, recorded_experiments
 from ..tasks.metrics import several
 from .frame import ALONE, frame_of_plan, frame_of_results, row_name
 from .select import select

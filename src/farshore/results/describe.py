@@ -9,8 +9,8 @@ import pandas as pd
 from ..base.names import natural_key
 from ..runs.plan.experiment import Experiment
 from ..runs.plan.plan import Plan
-from ..runs.plan.record import TINY
 from ..runs.plan.select import DRAWN
+from ..runs.store.store import TINY
 from ..tasks.metrics import guess_text, listed, several
 from .frame import ALONE, SEPARATOR
 from .measures import Measure

@@ -13,8 +13,8 @@ from ..benchmarks import BENCHMARKS
 from ..benchmarks.own.table import OwnTable
 from ..runs.plan.commands import assignments, compare_commands, comparison_after, data_words
 from ..runs.plan.experiment import Experiment, Part
-from ..runs.plan.record import FOLDER
 from ..runs.plan.select import BETWEEN_NAMES, EACH
+from ..runs.store.store import FOLDER
 from .frame import SEPARATOR, whole
 from .select import observed
 from .summary import FEWEST_UNITS, Unit

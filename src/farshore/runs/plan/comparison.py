@@ -27,10 +27,9 @@ from ...benchmarks import make_benchmark
 from ...benchmarks.benchmark import Benchmark
 from ...errors import FarshoreError
 from ..store.identity import typed_settings
-from ..store.store import Store
+from ..store.store import FOLDER, Store, record_experiment, recorded_experiments
 from .experiment import Experiment, Part, Search, explain_keys, make_book, with_forms
 from .plan import Plan, make_plan
-from .record import FOLDER, record_experiment, recorded_experiments
 from .select import (
     EACH,
     arrange_sources,
