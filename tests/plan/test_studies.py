@@ -201,7 +201,7 @@ def test_a_failed_trial_stops_its_study_alone(tmp_path: Path) -> None:
     class FailEr(Here):
         def next(self, seconds: float) -> TaskOutcome | None:
             task = self.tasks[0]
-            if task.run.method == "er" and task.run.halving:
+            if task.planned.run.method == "er" and task.planned.run.halving:
                 self.tasks.clear()
                 return TaskOutcome(task.name, "failed", "no luck")
             return super().next(seconds)
@@ -320,7 +320,7 @@ def test_engines_are_asked_for_one_trial_of_a_study_at_a_time(tmp_path: Path) ->
             return 8 - len(self.tasks)
 
         def next(self, seconds: float) -> TaskOutcome | None:
-            places = [(task.run.method, task.run.seed) for task in self.tasks]
+            places = [(task.planned.run.method, task.planned.run.seed) for task in self.tasks]
             assert len(set(places)) == len(places)
             self.most = max(self.most, len(places))
             self.tasks.rotate(1)

@@ -74,7 +74,7 @@ def save_state(
     for name, tree in {kind: state, **(records or {})}.items():
         parts[name], written = _written(tree, name, tag)
         contents |= written
-    files = {name: {"sha256": _digest(data), "bytes": len(data)} for name, data in contents.items()}
+    files = _facts(contents)
     if records is None and current is not None:
         for name, part in current["parts"].items():
             if name != kind:
@@ -91,13 +91,8 @@ def save_state(
     existed = folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, data in contents.items():
-            write_atomic(folder / name, data)
-        _commit(folder, manifest)
+        _write_all(folder, contents, manifest)
     except OSError as error:
-        for name in contents:
-            with suppress(OSError):
-                (folder / name).unlink(missing_ok=True)
         if not existed:
             with suppress(OSError):
                 folder.rmdir()
@@ -105,6 +100,24 @@ def save_state(
             f"could not save into {folder}: {reason(error)}; what was saved before is untouched"
         ) from error
     remove_orphans(folder, kind=kind)
+
+
+def _write_all(folder: Path, contents: Mapping[str, bytes], manifest: dict[str, Any]) -> None:
+    """Write these files and make the manifest the current one; after an error nothing is left."""
+    try:
+        for name, data in contents.items():
+            write_atomic(folder / name, data)
+        _commit(folder, manifest)
+    except OSError:
+        for name in contents:
+            with suppress(OSError):
+                (folder / name).unlink(missing_ok=True)
+        raise
+
+
+def _facts(contents: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
+    """Checksum and size of every file."""
+    return {name: {"sha256": _digest(data), "bytes": len(data)} for name, data in contents.items()}
 
 
 def _commit(folder: Path, manifest: dict[str, Any]) -> None:
@@ -169,19 +182,11 @@ def undo(folder: str | Path, *, kind: str, records: Mapping[str, Tree] | None = 
                 files.pop(file, None)
             parts[name], written = _written(tree, name, uuid.uuid4().hex[:12])
             contents |= written
-            files |= {
-                file: {"sha256": _digest(data), "bytes": len(data)}
-                for file, data in written.items()
-            }
+            files |= _facts(written)
         restored = {"parts": parts, "files": files, "previous": None, "undone": True}
         try:
-            for name, data in contents.items():
-                write_atomic(folder / name, data)
-            _commit(folder, manifest | restored)
+            _write_all(folder, contents, manifest | restored)
         except OSError as error:
-            for name in contents:
-                with suppress(OSError):
-                    (folder / name).unlink(missing_ok=True)
             raise StateError(
                 f"{folder} is unchanged, it cannot be written: {reason(error)}"
             ) from error

@@ -191,23 +191,16 @@ class ClosedFormSystem(System):
             state["network"] = {
                 name: widened(old, fresh[name]) for name, old in state["network"].items()
             }
-        head, model = state["head"], larger.model
+        model, width = larger.model, len(larger.model.weight)
+        fresh_head = {"weight": model.weight, "bias": model.bias, "seen": model.seen}
         state["head"] = {
-            "weight": widened(head["weight"], torch.zeros_like(model.weight)),
-            "bias": widened(head["bias"], torch.zeros_like(model.bias)),
-            "seen": widened(head["seen"], torch.zeros_like(model.seen)),
+            name: widened(old, torch.zeros_like(fresh_head[name]))
+            for name, old in state["head"].items()
         }
-        classes = setup.classes
-        state["sums"] = [
-            {
-                **sums,
-                "by_class": widened(
-                    sums["by_class"], sums["by_class"].new_zeros(len(model.weight), classes)
-                ),
-                "counts": widened(sums["counts"], sums["counts"].new_zeros(classes)),
-            }
-            for sums in state["sums"]
-        ]
+        for sums in state["sums"]:
+            old = sums["by_class"]
+            sums["by_class"] = widened(old, old.new_zeros(width, setup.classes))
+            sums["counts"] = widened(sums["counts"], sums["counts"].new_zeros(setup.classes))
         larger.load_state_dict(state)
         return larger
 
