@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
+from scenarios import make_scenario
 
 from farshore import Run, execute
-from farshore.benchmarks.source import make_scenario
 from farshore.comparing import find_data
 from farshore.data.scenario import Scenario
 from farshore.errors import FarshoreError
