@@ -21,7 +21,7 @@ from farshore.cli.app import app
 from farshore.cli.progress import ProgressObserver
 from farshore.cli.tables import PlainConsole, make_console, plain_table, printable
 from farshore.errors import FarshoreError
-from farshore.report.provenance import Used, commands
+from farshore.report.provenance import commands
 from farshore.runs.run import Run
 
 HOSTILE = ("[/red] [b]x", "[link=http://x.invalid]y", ":smile: [red]", "<script>alert(1)</script>")
@@ -106,7 +106,8 @@ def test_the_commands_of_a_page_run_nothing_from_a_result() -> None:
         Run(benchmark="rotated-digits", method="er"), 0.5, versions=versions, title="x"
     )
     planned = {"planned": {"experiment": "a; rm -rf ~"}}
-    lines = commands([Used(hostile, planned)], {})
+    runs = pd.DataFrame({"result": [hostile], "config": [planned], "experiment": ["a"]})
+    lines = commands(runs, {})
     assert not any(line.startswith("rm") for line in lines)
     assert all("\n" not in line for line in lines)
     swept = next(line for line in lines if line.startswith("farshore sweep"))
