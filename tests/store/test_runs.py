@@ -326,6 +326,26 @@ def test_a_claim_of_another_machine_is_valid_while_it_has_a_heartbeat(
     assert take(tmp_path / "run").number == 1
 
 
+def test_a_heartbeat_in_the_future_counts_while_it_moves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clock that was set back is no reason to wait until the date that it showed before."""
+    claim = take(tmp_path / "run")
+    owner = json.loads(claim.path.read_text())
+    claim.path.write_text(json.dumps({**owner, "host": "elsewhere", "pid": 1}))
+    seconds = 0.0
+    monkeypatch.setattr(claims.time, "monotonic", lambda: seconds)
+    later = time.time() + 10**8
+    for beat in range(3):
+        os.utime(claim.path, (later + beat, later + beat))
+        for _ in range(2):
+            assert take(tmp_path / "run") is None
+            seconds += claims.STALE_SECONDS / 2
+    assert take(tmp_path / "run") is None
+    seconds += 1
+    assert take(tmp_path / "run").number == 1
+
+
 def test_an_owner_that_slept_finds_out_that_it_lost_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -21,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..base.files import temporary_path, write_atomic
 from ..base.lock import InUseError, exclusive
@@ -42,6 +43,8 @@ BATCH_VALUES, MOST_ROWS, FEWEST_ROWS = 1 << 23, 1024, 8
 LARGEST_IN_MEMORY = 1 << 30
 # Cached features up to this size are read at once: taking rows out of a memory map is slower.
 LARGEST_READ = 1 << 28
+# Where the code of a network's layers comes from; any other may change from run to run.
+LIBRARIES = ("farshore", "torch", "transformers", "timm", "torchvision")
 HASHED_BYTES = 1 << 24
 WAIT_SECONDS = 0.2
 
@@ -76,9 +79,9 @@ class Extraction:
             "torch": str(torch.__version__),
         }
         if copy is not None:
-            described |= {
-                "augment": [self.augment, self.flip, self.seed, copy],
-            }
+            described["augment"] = [self.augment, self.flip, self.seed, copy]
+        if code := _own_code(frozen):
+            described["code"] = code
         return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
 
     def compute(self, name: str, inputs: Array, out: np.ndarray, copy: int | None = None) -> None:
@@ -106,6 +109,14 @@ class Extraction:
                 out[done : done + len(features)] = features
                 done += len(features)
                 self.observer.step(what, number, {})
+
+
+def _own_code(module: nn.Module) -> list[str]:
+    """Checksums of the files that define its layers, except for those of libraries."""
+    names = {type(layer).__module__ for layer in module.modules()}
+    own = [name for name in sorted(names) if name.partition(".")[0] not in LIBRARIES]
+    files = [getattr(sys.modules.get(name), "__file__", None) for name in own]
+    return [known_checksum(Path(file)) for file in files if file]
 
 
 def usual_folder() -> Path:

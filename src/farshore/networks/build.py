@@ -17,7 +17,8 @@ from pydantic import TypeAdapter, ValidationError
 from torch import Tensor, nn
 
 from ..base.inert import inert
-from ..data.downloads.weights import weights_origin
+from ..data.downloads.public_files import FileState, file_states
+from ..data.downloads.weights import weights_folder, weights_origin
 from ..errors import FarshoreError, StateError, unknown
 from ..settings import explain
 from . import LIBRARIES, NETWORKS
@@ -81,11 +82,18 @@ def builder_of(name: str) -> Callable[..., Network]:
 def settle_network(name: str, settings: Mapping[str, Any]) -> Settled:
     """Fill in what the network's configuration decides; a user's own backbone is made for it."""
     plain = _typed(name, settings)
-    return _settled(name, json.dumps(plain, sort_keys=True))
+    return _settled(name, json.dumps(plain, sort_keys=True), _states(name, plain))
+
+
+def _states(name: str, settings: Mapping[str, Any]) -> tuple[FileState, ...]:
+    """The states of the files that a network is made of, as far as it names them."""
+    weights, (first, _, last) = str(settings.get("weights", "none")), name.partition(":")
+    source = name.rpartition(":")[0] if is_own_module(name) else last if first == "hf" else ""
+    return file_states(weights, weights_folder() / weights, source)
 
 
 @lru_cache(maxsize=64)
-def _settled(name: str, settings: str) -> Settled:
+def _settled(name: str, settings: str, files: tuple[FileState, ...]) -> Settled:
     """Reading a configuration takes a moment, and a plan asks for every run."""
     values = json.loads(settings)
     if is_own_module(name):

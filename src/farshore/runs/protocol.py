@@ -30,6 +30,7 @@ from ..learner.backbone import train_by_settings, usual_profile
 from ..learner.feature_cache import FeatureCache
 from ..learner.learner import Learner
 from ..networks.network import Network
+from ..networks.pretrained.own_module import name_note
 from ..observer import Observer, follow
 from ..settings import MethodSettings, RunSettings, divide
 from ..tasks.scores import all_scores, confusion_matrix
@@ -223,6 +224,7 @@ def _result(
         method_bytes=usage.method_bytes,
         notes=[
             *scenario.notes,
+            *name_note(run.network or ""),
             *learner.system.notes,
             *(adaptation.notes if adaptation is not None else []),
             *unsaved,

@@ -9,6 +9,7 @@ from typing import ClassVar
 import pandas as pd
 from pydantic import Field
 
+from ...data.downloads.public_files import FileState, file_states
 from ...data.images.hf_columns import as_frame, image_bytes, image_column, load_hf_dataset
 from ...data.images.image_folder import ImageSource
 from ...errors import FarshoreError
@@ -66,14 +67,15 @@ class HFDataset(OwnImages, OwnTable):
         note = f"{self.title}: images from the column {column!r}, split {self.options.split}"
         return self._facts(frame), list(images), names, [note]
 
-    def _key(self) -> tuple[str, str | None, str, str | None]:
+    def _key(self) -> tuple[str, str | None, str, str | None, tuple[FileState, ...]]:
         options = self.options
-        return options.path, options.subset, options.split, options.image
+        files = file_states(options.path)
+        return options.path, options.subset, options.split, options.image, files
 
 
 @lru_cache(maxsize=2)
 def _listed(
-    path: str, subset: str | None, split: str, image: str | None
+    path: str, subset: str | None, split: str, image: str | None, files: tuple[FileState, ...]
 ) -> tuple[pd.DataFrame, tuple[bytes, ...], str, str]:
     """The other columns as a frame, the images as bytes, their column, and a checksum of all."""
     dataset = load_hf_dataset(path, subset, split)

@@ -67,18 +67,35 @@ def checksum(path: Path) -> str:
     return digest.hexdigest()
 
 
+# What tells a file from the one that was there before.
+FileState = tuple[str, int, int, int, int]
+
+
+def file_state(path: Path) -> FileState:
+    """What changes when a file is written or replaced, even by one of the same size and time."""
+    facts = path.stat()
+    times = facts.st_mtime_ns, facts.st_ctime_ns
+    return (str(path.resolve()), facts.st_ino, facts.st_size, *times)
+
+
+def file_states(*paths: str | Path) -> tuple[FileState, ...]:
+    """The states of these files and of all files in these folders, as far as they are there."""
+    places = [Path(path).expanduser() for path in paths if str(path)]
+    within = [file for place in places if place.is_dir() for file in sorted(place.rglob("*"))]
+    return tuple(file_state(path) for path in [*places, *within] if path.is_file())
+
+
 def known_checksum(path: Path) -> str:
-    """Return the sha256 of a file, cached until its size or modification time changes."""
+    """Return the sha256 of a file, cached until the file is written or replaced."""
     try:
-        facts = path.stat()
-        return _checksum_of(str(path.resolve()), facts.st_size, facts.st_mtime_ns)
+        return _checksum_of(file_state(path))
     except OSError as error:
         raise FarshoreError(f"{path} cannot be read: {error.strerror}") from None
 
 
 @lru_cache(maxsize=1 << 17)
-def _checksum_of(path: str, size: int, modified: int) -> str:
-    return checksum(Path(path))
+def _checksum_of(state: FileState) -> str:
+    return checksum(Path(state[0]))
 
 
 def absent(files: Sequence[PublicFile], folder: Path) -> list[PublicFile]:

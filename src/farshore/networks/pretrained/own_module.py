@@ -92,6 +92,16 @@ def file_digest(name: str) -> str:
     return f"sha256 {known_checksum(file)} {function}"
 
 
+def name_note(name: str) -> list[str]:
+    """What the name of a run on this network does not tell, if it is a user's own."""
+    if not is_own_module(name):
+        return []
+    return [
+        f"{_parts(name)[0].name} counts for the name of this run, files that it reads or imports "
+        "do not: if they change, delete the run to repeat it"
+    ]
+
+
 def load_factory(name: str) -> Callable[..., Any]:
     """Import the file and return the function; this runs the user's code."""
     file, function = _parts(name)

@@ -29,6 +29,8 @@ BEAT_SECONDS = 2.0
 STALE_SECONDS = 120.0
 # From Linux's <sys/prctl.h>: the signal that a process gets when its parent ends.
 PR_SET_PDEATHSIG = 1
+# Heartbeats in the future, and when this process saw them first.
+_ahead: dict[tuple[Path, float], float] = {}
 
 
 class ClaimLostError(FarshoreError):
@@ -119,9 +121,22 @@ def is_stale(folder: Path, *, stale_seconds: float = STALE_SECONDS) -> bool:
     except (OSError, KeyError, TypeError, ValueError):
         pass  # unreadable: its age decides
     try:
-        return _now(folder) - path.stat().st_mtime > stale_seconds
+        return _silence(path) > stale_seconds
     except FileNotFoundError:
         return True
+
+
+def _silence(path: Path) -> float:
+    """For how many seconds a claim has shown no heartbeat.
+
+    After a clock was set back, a heartbeat may be in the future: then, how long it has not moved
+    since this process saw it first.
+    """
+    beat = path.stat().st_mtime
+    seconds = _now(path.parent) - beat
+    if seconds >= 0:
+        return seconds
+    return time.monotonic() - _ahead.setdefault((path, beat), time.monotonic())
 
 
 def release(folder: Path, *, pid: int | None = None) -> None:
