@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -100,3 +101,30 @@ def test_other_data_and_what_is_refused(tmp_path: Path) -> None:
         farshore.compare(tmp_path / "no.csv", runs=tmp_path, **QUICK)
     with pytest.raises(FarshoreError, match="unknown option"):
         farshore.compare("heart-hospitals", runs=tmp_path, labels="x", **QUICK)
+
+
+def test_each_run_chooses_its_metric_by_its_sources_and_the_table_has_one(tmp_path: Path) -> None:
+    """The first site alone has a rare class: the run whose target it is must not know that."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=160), "site": np.repeat(list("abcd"), 40)})
+    frame["y"] = np.where(np.arange(160) % 2, "p", "q")
+    frame.loc[0, "y"] = "r"
+    frame.loc[40:160:6, "y"] = "r"
+    made = farshore.compare(frame, domain="site", label="y", runs=tmp_path, **QUICK)
+    own = {result.target.name: result.metric for result in made.results}
+    assert own == {"a": "accuracy", "b": "macro_f1", "c": "macro_f1", "d": "macro_f1"}
+    assert all("metric" not in result.run.options for result in made.results)
+    assert set(made.frame["metric"]) == {"macro_f1"}
+    for result, score in zip(made.frame["result"], made.frame["score"], strict=True):
+        assert score == result.target.scores["macro_f1"]
+    runs = [result for result in made.results if result.run.method == "ridge"]
+    known = [scores["macro_f1"] for run in runs for scores in run.source_scores["validation"]]
+    table = made.table.set_index("method")
+    assert table.loc["ridge", "source_validation"] == pytest.approx(np.mean(known))
+    frame.loc[0:39, "y"] = np.where(np.arange(40) % 2, "p", "q")
+    balanced = farshore.compare(frame, domain="site", label="y", runs=tmp_path, **QUICK)
+    weights = [
+        {(run.run.method, run.target.weights) for run in each.results if run.target.name == "a"}
+        for each in (made, balanced)
+    ]
+    assert weights[0] == weights[1]

@@ -12,7 +12,7 @@ import torch
 from scenarios import make_scenario
 
 import farshore
-from farshore import Learner
+from farshore import Learner, Run, execute
 from farshore.cli.app import main
 from farshore.data.tables.columns import named_classes
 from farshore.deployment.model import Model
@@ -159,6 +159,29 @@ def test_the_command_adds_classes(
     assert named_classes("classes.txt", None, "--classes") == ["c", "b", "a", "d"]
 
 
+def test_a_class_of_the_target_alone_is_an_error_and_changes_no_weight(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": np.arange(60.0), "site": np.repeat(["a", "b", "c"], 20)})
+    frame["y"] = np.where(np.arange(60) % 2, "p", "q")
+    roles = {"domain": "site", "label": "y", "classes": "from-file"}
+    measured = []
+    for name, new in (("none", 0), ("few", 3)):
+        frame.loc[60 - new :, "y"] = "a class before p and q"
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+        options = {**roles, "path": str(tmp_path / f"{name}.csv")}
+        fields = {"network_settings": {"width": 8}, "steps": 3, "memory": 10}
+        run = Run.build(benchmark="table", options=options, method="er", target="c", **fields)
+        measured.append(execute(run))
+    known, few = measured
+    assert known.target.weights == few.target.weights
+    assert known.classes == few.classes == ["p", "q"]
+    assert known.matrices == few.matrices
+    hits = few.target.confusion[0][0] + few.target.confusion[1][1]
+    assert [sum(row) for row in few.target.confusion] == [8, 9, 3]
+    assert few.target.scores["accuracy"] == pytest.approx(hits / 20)
+    assert few.target.scores["log_loss"] is None
+    assert any("3 rows of the target have class" in note for note in few.notes)
+
+
 def test_classes_that_only_the_target_has(tmp_path: Path) -> None:
     frame = pd.DataFrame({"x": np.arange(60.0), "site": np.repeat(["a", "b", "c"], 20)})
     frame["y"] = np.where(np.arange(60) % 2, "p", "q")
@@ -168,7 +191,7 @@ def test_classes_that_only_the_target_has(tmp_path: Path) -> None:
     with pytest.raises(FarshoreError, match="--classes from-file"):
         make_scenario("table", options, target="c")
     made = make_scenario("table", {**options, "classes": "from-file"}, target="c")
-    assert made.classes == ("new", "p", "q")
+    assert made.classes == ("p", "q")
     made = make_scenario("table", {**options, "classes": "q,p,new,other"}, target="c")
     assert made.classes == ("q", "p", "new", "other")
     with pytest.raises(FarshoreError, match="--classes does not name 'new'"):

@@ -336,6 +336,19 @@ def test_a_date_is_never_guessed(written: list[str], advice: str) -> None:
         need_times(pd.DataFrame({"day": written}), "day", None)
 
 
+def test_times_are_numbers_or_dates_and_no_row_decides_for_the_others() -> None:
+    years = pd.DataFrame({"day": ["2021", "20200101", "2022"]})
+    assert need_times(years, "day", None).tolist() == [2021, 20200101, 2022]
+    years.loc[2, "day"] = "2022-01-01"
+    with pytest.raises(
+        FarshoreError, match="numbers such as '2021' and dates such as '2022-01-01'"
+    ):
+        need_times(years, "day", None)
+    years.loc[1, "day"] = "soon"
+    with pytest.raises(FarshoreError, match="row 1: 'soon' is neither a number nor an ISO date"):
+        need_times(years, "day", None)
+
+
 def test_a_time_format_that_does_not_fit_is_refused() -> None:
     frame = pd.DataFrame({"day": ["13/02/2026", "2026-02-14"]})
     with pytest.raises(FarshoreError, match=r"row 1: '2026-02-14' does not have the form %d/%m/%Y"):

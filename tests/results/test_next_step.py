@@ -166,6 +166,6 @@ def test_after_single_runs_comes_a_comparison_of_the_same_data(tmp_path: Path, t
         write(runs, result(Run(**own(table), method=method, target="d"), 0.6))
     assert checked(runs) == (
         f"farshore compare '{table}' --domain site --label sick --methods "
-        "finetune,er,cl-coral,si --orders balanced:3",
+        "finetune,er,si,cl-coral --orders balanced:3",
         "compare with other methods over several orders",
     )

@@ -13,6 +13,7 @@ import pandas as pd
 from ..deployment.unlike import SiteRows, SiteShift, compare_sites
 from ..errors import FarshoreError
 from ..results.expectation import FEWEST_SITES, Expectation, expect
+from ..results.frame import results_in_metric
 from ..results.select import observed
 from ..results.summary import (
     Difference,
@@ -170,7 +171,9 @@ def find_all(frame: pd.DataFrame, sites: SiteRows, *, in_time: bool = False) -> 
     method = ranking.ranked[0].row if recommendation is None else recommendation.row
     choice = make_choice(frame, ranking, method)
     runs = frame[frame["row"] == method]
-    results = list(runs["result"])
+    results = results_in_metric(runs)
+    # The scores of early stages exist only in the metric that a run chose for itself.
+    pairs = zip(runs["result"], results, strict=True)
     mean = _mean(runs, method) or 0.0
     known = runs.assign(known=[result.source_score(1) for result in results])
     source_score = _mean(known, method, "known") or 0.0
@@ -200,7 +203,7 @@ def find_all(frame: pd.DataFrame, sites: SiteRows, *, in_time: bool = False) -> 
         unprotected=paired(frame, JOINT, UNPROTECTED),
         order_range=order_range(scores_of(frame, method)),
         unprotected_order_range=order_range(scores_of(frame, UNPROTECTED)),
-        curve=fit_curve(points(results)),
+        curve=fit_curve(points(own for own, shown in pairs if own.metric == shown.metric)),
         more_rows=gain_of_rows(sites, list(judged)),
         majority=_mean(frame, MAJORITY),
     )
@@ -220,20 +223,27 @@ def _scores_at(frame: pd.DataFrame, site: str, row: str) -> list[float]:
 def _classes(runs: pd.DataFrame) -> tuple[ClassFinding, ...]:
     """Per class, the mean over sites that have enough rows of it, and the worst of them."""
     by_site = {
-        str(site): np.mean([result.target.confusion for result in results], axis=0)
+        str(site): (
+            results.iloc[0].classes,
+            np.mean([result.target.confusion for result in results], axis=0),
+        )
         for site, results in runs.groupby("target", sort=False)["result"]
     }
-    return tuple(
-        _class(name, number, by_site) for number, name in enumerate(runs["result"].iloc[0].classes)
-    )
+    names = dict.fromkeys(name for classes, _ in by_site.values() for name in classes)
+    return tuple(_class(name, by_site) for name in names)
 
 
-def _class(name: str, number: int, by_site: Mapping[str, np.ndarray]) -> ClassFinding:
+def _class(name: str, by_site: Mapping[str, tuple[list[str], np.ndarray]]) -> ClassFinding:
     """One class, from each site's table of true and predicted classes."""
     sensitivity: dict[str, float] = {}
     specificity: list[float] = []
-    for site, confusion in by_site.items():
+    total = 0.0
+    for site, (classes, confusion) in by_site.items():
+        if name not in classes:
+            continue
+        number = classes.index(name)
         rows, hits = confusion[number].sum(), confusion[number, number]
+        total += rows
         others = confusion.sum() - rows
         if rows >= FEWEST_OF_CLASS:
             sensitivity[site] = float(hits / rows)
@@ -242,7 +252,7 @@ def _class(name: str, number: int, by_site: Mapping[str, np.ndarray]) -> ClassFi
     lowest = min(sensitivity, key=lambda site: sensitivity[site], default=None)
     return ClassFinding(
         name=name,
-        rows=round(sum(confusion[number].sum() for confusion in by_site.values())),
+        rows=round(total),
         sensitivity=fmean(sensitivity.values()) if sensitivity else None,
         lowest_sensitivity=sensitivity[lowest] if lowest is not None else None,
         lowest_at=lowest,

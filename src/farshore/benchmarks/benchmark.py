@@ -125,10 +125,6 @@ class Benchmark(ABC):
         """Return the training steps per domain; own data derive them from their rows."""
         return self.steps
 
-    def settled_options(self) -> dict[str, Any]:
-        """Return options that the data decide and that runs with different targets must share."""
-        return {}
-
     # ---- the scenario ----------------------------------------------------------------------------
 
     def scenario(

@@ -85,8 +85,8 @@ class DataOptions:
         "first source, otherwise accuracy]"
     )
     classes: str | None = flag(
-        "own data: all classes, a,b,c; from-file: also those that only the target has [default: "
-        "those of the sources]"
+        "own data: all classes, a,b,c; from-file: those of the sources, and others in the target "
+        "count as errors [default: others are refused]"
     )
     shared_rows: str | None = flag("source rows that are also in the target: keep or leave-out")
     image: str | None = flag("table: column with the path of an image, which is the input")

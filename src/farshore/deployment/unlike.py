@@ -80,7 +80,16 @@ def read_sites(benchmark: str, options: Mapping[str, object], seed: int = 0) -> 
     preprocessing = first.preprocessing
     chosen = {name: _sample(domains[name], seed) for name in names}
     inputs = {name: as_numbers(np.asarray(domains[name].inputs)[chosen[name]]) for name in names}
-    labels = {name: domains[name].labels.numpy()[chosen[name]] for name in names}
+    # Each scenario numbers the classes of its own sources.
+    numbers = {
+        name: place for place, name in enumerate(dict.fromkeys(first.classes + second.classes))
+    }
+    of_class = {
+        domain.name: np.array([numbers[each] for each in made.classes])
+        for made in (second, first)
+        for domain in made.sources
+    }
+    labels = {name: of_class[name][domains[name].labels.numpy()[chosen[name]]] for name in names}
     width = next(iter(inputs.values())).shape[1]
     columns = preprocessing.features if isinstance(preprocessing, TablePreprocessing) else []
     if len(columns) != width:

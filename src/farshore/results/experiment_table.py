@@ -22,7 +22,7 @@ from ..runs.plan.select import DRAWN
 from ..runs.result import Result
 from ..runs.store.store import Store
 from ..tasks.metrics import Metric
-from .frame import frame_of_plan
+from .frame import frame_of_plan, results_in_metric
 from .measures import NUMBERS, Reader, mean_of, step_milliseconds
 from .select import observed, select
 from .summary import Estimate, Scores, Unit, difference, estimate
@@ -109,7 +109,8 @@ def _numbers(runs: pd.DataFrame) -> dict[str, Any]:
 def _chosen(runs: pd.DataFrame) -> pd.DataFrame:
     """The selected run of each seed that has one; all trials of a seed may have diverged."""
     chosen = observed(runs)
-    return chosen[chosen["status"] == "done"].sort_values("seed")
+    chosen = chosen[chosen["status"] == "done"].sort_values("seed")
+    return chosen.assign(result=results_in_metric(chosen))
 
 
 def _by_seed(chosen: pd.DataFrame, read: Reader) -> Scores:

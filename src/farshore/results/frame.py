@@ -14,7 +14,7 @@
 | `held_out` | the source that a run leaves out to judge its trial; otherwise empty |
 | `status` | done, diverged, pruned, or missing: planned, but without a result |
 | `selected` | whether the run counts, see `farshore.results.select` |
-| `metric`, `score` | the main score on the target, a fraction |
+| `metric`, `score` | the main score on the target, a fraction; all targets of own data share one |
 | `accuracy` ... `calibration_error` | every score on the target |
 | `classes`, `guess` | number of classes; the score of always predicting the most frequent one |
 | `result`, `config` | the whole result; what is recorded beside it |
@@ -38,6 +38,8 @@ from ..runs.run import Run
 from ..runs.store.store import Store, checked_config
 from ..tasks.metrics import METRICS, guess_score
 
+# The metric of own data whose runs chose different ones, each by its own sources.
+SHARED_METRIC = "macro_f1"
 # The experiment of runs that belong to none.
 ALONE = "runs"
 SEPARATOR = " → "
@@ -127,8 +129,38 @@ def whole(frame: pd.DataFrame) -> bool:
 
 
 def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    frame = pd.DataFrame(list(rows), columns=list(COLUMNS))
+    frame = pd.DataFrame(_in_one_metric(rows), columns=list(COLUMNS))
     return _named(frame)
+
+
+def _in_one_metric(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The rows with one metric for all runs on the same data in an experiment.
+
+    The rarest class decides the metric of own data, and each run looks for it in its own sources
+    only. It selects by this metric, which its result keeps; here, the targets must be comparable.
+    """
+    chosen: dict[tuple[str, str], set[str]] = {}
+    for row in rows:
+        if row["metric"] and not row["held_out"]:
+            chosen.setdefault((row["experiment"], row["benchmark"]), set()).add(row["metric"])
+    return [
+        {**row, **_scores(row["result"], SHARED_METRIC)}
+        if not row["held_out"] and len(chosen.get((row["experiment"], row["benchmark"]), ())) > 1
+        else row
+        for row in rows
+    ]
+
+
+def _scores(result: Result | None, metric: str) -> dict[str, Any]:
+    """The main score on the target in this metric, and that of the most frequent class."""
+    if result is None or result.target is None:
+        return {"metric": metric}
+    counts = [sum(of_class) for of_class in result.target.confusion]
+    return {
+        "metric": metric,
+        "score": result.target.scores.get(metric),
+        "guess": guess_score(metric, counts),
+    }
 
 
 def _named(frame: pd.DataFrame) -> pd.DataFrame:
@@ -156,16 +188,24 @@ def _row(name: str, run: Run, result: Result | None, config: Mapping[str, Any]) 
         "sources": order,
         "last_source": result.sources[-1] if result.sources else "",
         "status": result.status,
-        "metric": result.metric,
-        "score": result.target_score,
         "classes": len(result.classes),
         "result": result,
+        **_scores(result, result.metric),
     }
     if result.target is not None:
-        counts = [sum(of_class) for of_class in result.target.confusion]
         scores = {key: value for key, value in result.target.scores.items() if key in METRICS}
-        row |= {"target": result.target.name, "guess": guess_score(result.metric, counts)} | scores
+        row |= {"target": result.target.name} | scores
     return row
+
+
+def results_in_metric(frame: pd.DataFrame) -> pd.Series:
+    """The results of the finished runs of a frame, in the metric that the frame has for them."""
+    runs = frame[frame["result"].notna()]
+    pairs = zip(runs["result"], runs["metric"], strict=True)
+    shown = [
+        result.model_copy(update={"metric": metric or result.metric}) for result, metric in pairs
+    ]
+    return pd.Series(shown, index=runs.index, dtype=object)
 
 
 def _empty_row(name: str, method: str, benchmark: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ..runs.result import Result
+from .frame import results_in_metric
 from .select import observed
 
 # Reads one number from a result; None if it is not defined.
@@ -74,6 +75,7 @@ def mean_numbers(frame: pd.DataFrame) -> dict[str, dict[str, float | None]]:
     """By row and number: the mean over the runs that count."""
     runs = observed(frame)
     runs = runs[runs["result"].notna()]
+    runs = runs.assign(result=results_in_metric(runs))
     return {
         str(row): {name: mean_of(of_row["result"], read) for name, read in NUMBERS.items()}
         for row, of_row in runs.groupby("row", sort=False)

@@ -33,7 +33,7 @@ from ..networks.network import Network
 from ..networks.pretrained.own_module import name_note
 from ..observer import Observer, follow
 from ..settings import MethodSettings, RunSettings, divide
-from ..tasks.scores import all_scores, confusion_matrix
+from ..tasks.scores import all_scores, confusion_matrix, with_unknown
 from ..training.batches import ALL_SOURCES
 from ..training.execution.execution import cpu_threads, usual_threads, warm_up
 from ..training.profiles import PROFILES
@@ -403,6 +403,7 @@ def _measure_target(
     if opened is not None:
         opened(learner, scenario, target)
     frozen.check_unchanged()
+    logits = with_unknown(logits, labels)
     return TargetScores(
         name=target.name,
         rows=len(target),

@@ -160,7 +160,13 @@ class Result(BaseModel):
 
     def source_score(self, option: int = 2) -> float | None:
         """Mean source score of the final model. Option 2, the paper's, uses the training split."""
-        return source_performance(dict(self.matrices), option) if self.status == "done" else None
+        if self.status != "done":
+            return None
+        found = self.source_scores.get(SOURCE_OPTIONS[option][1], [])
+        scores = [value for each in found if (value := each.get(self.metric)) is not None]
+        if not scores:  # results of older versions
+            return source_performance(dict(self.matrices), option)
+        return sum(scores) / len(scores)
 
     def backward_transfer(self, split: str = "validation") -> float | None:
         """BWT as Lopez-Paz and Ranzato defined it, on the named split."""

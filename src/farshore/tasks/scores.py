@@ -5,6 +5,8 @@ All take logits [n, C] and labels [n]. A score that is not defined for the given
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -88,15 +90,22 @@ def calibration_error(logits: Tensor, labels: Tensor, bins: int = CALIBRATION_BI
     return float(gap.abs().sum() / len(labels))
 
 
+def with_unknown(logits: Tensor, labels: Tensor) -> Tensor:
+    """The logits; if the labels have a class without an output, with one that is never chosen."""
+    if int(labels.max()) < logits.shape[1]:
+        return logits
+    return torch.cat([logits, torch.full_like(logits[:, :1], -math.inf)], dim=1)
+
+
 def all_scores(logits: Tensor, labels: Tensor) -> dict[str, float | None]:
     """All scores by name."""
-    confusion = confusion_matrix(logits, labels)
+    confusion, loss = confusion_matrix(logits, labels), log_loss(logits, labels)
     return {
         "accuracy": accuracy(confusion),
         "macro_f1": macro_f1(confusion),
         "balanced_accuracy": balanced_accuracy(confusion),
         "auroc": auroc(logits, labels),
-        "log_loss": log_loss(logits, labels),
+        "log_loss": loss if math.isfinite(loss) else None,
         "calibration_error": calibration_error(logits, labels),
     }
 

@@ -37,7 +37,6 @@ class ImageTable(OwnImages, OwnTable):
     summary = "a table with a column of image paths, one for the domain and one for the class"
     Options: ClassVar[type[BenchmarkOptions]] = ImageTableOptions
     options: ImageTableOptions
-    results_version = 5
     stand_in = "rotated-digits"
 
     def data_digest(self) -> str:

@@ -29,7 +29,7 @@ from .own_rows import OwnRows
 FEWEST_SOURCES = 2
 # A class with a smaller share of the rows hardly counts in an accuracy.
 RARE = 0.05
-# Value of the option `classes`: those of all rows.
+# Value of the option `classes`: the file may have more in the target than in the sources.
 FROM_FILE = "from-file"
 
 
@@ -56,8 +56,8 @@ class OwnOptions(BenchmarkOptions):
     )
     classes: str | None = Field(
         None,
-        description="all classes, comma-separated; from-file: those of all rows, also classes that "
-        "only the target has [default: those of the sources]",
+        description="all classes, comma-separated; from-file: rows of the target with a class that "
+        "no source has count as errors [default: such classes are refused]",
     )
     shared_rows: Literal["keep", "leave-out"] = Field(
         "keep", description="source rows that are also in the target: keep or leave-out"
@@ -156,7 +156,7 @@ class OwnBenchmark(Benchmark):
             if self.ordered_by_time
             else dict.fromkeys(names, ())
         )
-        check_each(facts, targets, known_elsewhere=self.options.classes is not None)
+        check_each(facts, targets, as_errors=self.options.classes is not None)
         return targets
 
     def missing(self, seed: int = 0, *, plan_only: bool = False) -> str | None:
@@ -217,7 +217,7 @@ class OwnBenchmark(Benchmark):
         unseen = left_out if held_out else [*left_out, target]
         metric, why = self._choose_metric(rows.facts, unseen)
         used = rows.facts[~rows.facts["domain"].isin(list(left_out))]
-        self._find_classes(used, target, known_elsewhere=held_out)
+        rows.notes += self._find_classes(used, target, held_out=held_out)
         domains, make_target = self._divide(rows, sources, target, seed)
         return Scenario(
             name=self.title,
@@ -247,15 +247,9 @@ class OwnBenchmark(Benchmark):
         """Make these domains, as named in the data."""
         rows = self.read()
         used = rows.facts[rows.facts["domain"].isin([*sources, target])]
-        self._find_classes(used, target)
+        rows.notes += self._find_classes(used, target)
         domains, make_target = self._divide(rows, sources, target, seed)
         return domains, make_target, tuple(rows.notes)
-
-    def settled_options(self) -> dict[str, Any]:
-        """Return the metric that the first domain decides, for a table over all targets."""
-        if self.options.metric is not None or self.options.domain_by is not None:
-            return {}
-        return {"metric": self._choose_metric(self.read_facts(), [])[0]}
 
     def _choose_metric(
         self, facts: pd.DataFrame, hidden: Sequence[str]
@@ -277,23 +271,28 @@ class OwnBenchmark(Benchmark):
         )
 
     def _find_classes(
-        self, facts: pd.DataFrame, target: str, *, known_elsewhere: bool = False
-    ) -> None:
-        """Set the classes: those of the sources, unless more are `known_elsewhere`."""
+        self, facts: pd.DataFrame, target: str, *, held_out: bool = False
+    ) -> list[str]:
+        """Set the classes: those named, or those of the sources, one of which may be `held_out`.
+
+        Returns notes on classes that only the target has: the model has no output for them.
+        """
+        outside = facts["label"] if held_out else facts["label"][facts["domain"] != target]
         self.check_labels(facts["label"][facts["domain"] != target].to_numpy())
         given = self.options.classes
         if given in (None, FROM_FILE):
-            everywhere = known_elsewhere or given == FROM_FILE
-            self.classes = tuple(check_classes(facts, target, known_elsewhere=everywhere))
-            return
-        classes = [name.strip() for name in str(given).split(",") if name.strip()]
-        missing = sort_classes(set(facts["label"]) - set(classes))
+            self.classes = tuple(sort_classes(map(str, outside)))
+            return (
+                check_classes(facts, target, as_errors=given == FROM_FILE) if not held_out else []
+            )
+        self.classes = tuple(name.strip() for name in str(given).split(",") if name.strip())
+        missing = sort_classes(set(facts["label"]) - set(self.classes))
         if missing:
             raise FarshoreError(
                 f"--classes does not name {', '.join(map(repr, missing))}, which rows of "
                 f"{self.title} have: name every class"
             )
-        self.classes = tuple(classes)
+        return []
 
     def _divide(
         self, rows: OwnRows, sources: Sequence[str], target: str, seed: int

@@ -7,27 +7,26 @@ from collections.abc import Collection, Mapping, MutableMapping
 import numpy as np
 import pandas as pd
 
-from ...data.tables.columns import sort_classes
 from ...errors import FarshoreError
 
 
-def check_classes(facts: pd.DataFrame, target: str, *, known_elsewhere: bool = False) -> list[str]:
-    """Return all classes of the sources, sorted.
+def check_classes(facts: pd.DataFrame, target: str, *, as_errors: bool = False) -> list[str]:
+    """Refuse classes that only the target has, unless their rows count `as_errors`; return notes.
 
-    A class that only the target has cannot be learned and is refused. With `known_elsewhere` it is
-    allowed as a class that no source has.
+    They cannot be learned, and how many there are must not reach training.
     """
     inside = facts["domain"] == target
-    known = set(facts["label"] if known_elsewhere else facts["label"][~inside])
-    only_in_target = sorted(set(facts["label"][inside]) - known)
-    if only_in_target:
-        count = int(facts["label"][inside].isin(only_in_target).sum())
-        raise FarshoreError(
-            f"class {', '.join(map(repr, only_in_target))} exists only in the target {target!r} "
-            f"({count} rows), so it cannot be learned: remove those rows, choose another --target, "
-            "or count them as errors (--classes from-file)"
-        )
-    return sort_classes(map(str, known))
+    unknown = facts["label"][inside & ~facts["label"].isin(set(facts["label"][~inside]))]
+    if not len(unknown):
+        return []
+    names, count = ", ".join(map(repr, sorted(set(unknown)))), len(unknown)
+    if as_errors:
+        return [f"note: {count} rows of the target have class {names}, which no source has: errors"]
+    raise FarshoreError(
+        f"class {names} exists only in the target {target!r} ({count} rows), so it cannot be "
+        "learned: remove those rows, choose another --target, or count them as errors (--classes "
+        "from-file)"
+    )
 
 
 def check_domain(
@@ -54,16 +53,16 @@ def check_domain(
 
 
 def check_each(
-    facts: pd.DataFrame, targets: Mapping[str, Collection[str]], *, known_elsewhere: bool
+    facts: pd.DataFrame, targets: Mapping[str, Collection[str]], *, as_errors: bool
 ) -> None:
     """Refuse what a run with one of these targets would refuse; each leaves some domains out.
 
-    With `known_elsewhere` a target may have classes that its sources do not have.
+    With `as_errors` a target may have classes that its sources do not have.
     """
     domain = facts["domain"]
     for target, left_out in targets.items():
         used = facts[~domain.isin(list(left_out))]
-        check_classes(used, target, known_elsewhere=known_elsewhere)
+        check_classes(used, target, as_errors=as_errors)
     sources = {
         str(name)
         for target, left_out in targets.items()

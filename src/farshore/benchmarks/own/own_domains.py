@@ -86,10 +86,11 @@ def _row_weights(
 
 
 def encode(facts: pd.DataFrame, members: np.ndarray, classes: list[str]) -> Tensor:
-    """Return the labels of these rows as class numbers."""
+    """Return the labels of these rows as class numbers; one more stands for all other classes."""
     numbers = {label: number for number, label in enumerate(classes)}
     return torch.tensor(
-        [numbers[label] for label in facts["label"].iloc[members]], dtype=torch.long
+        [numbers.get(label, len(classes)) for label in facts["label"].iloc[members]],
+        dtype=torch.long,
     )
 
 

@@ -45,7 +45,7 @@ class OwnImageOptions(BaseModel):
 class OwnImages(OwnBenchmark):
     """Base class of users' own images; a subclass lists them."""
 
-    results_version = 4
+    results_version = 5
     # The network that is used without ImageNet weights; see `usual_network`.
     network = "histogram"
     profile = "frozen-features"

@@ -6,6 +6,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from ...results.describe import conditions
+from ...results.frame import results_in_metric
 from ...results.summary import unit_of
 from ..cells import fill, line
 from .shape import Drawing, View, canvas, comparable, error_bars, errors, estimates, text
@@ -19,7 +20,7 @@ def collect(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per group: the mean over its methods, with its standard error over units."""
     # The source score of an adaptation is that of the model it starts from.
     runs = runs[runs["kind"] != "adaptation"]
-    scores = [result.source_score(2) for result in runs["result"]]
+    scores = [result.source_score(2) for result in results_in_metric(runs)]
     runs = runs.assign(source_score=pd.Series(scores, index=runs.index, dtype=float))
     methods = runs.groupby("group")["row"].nunique()
     frame = estimates(runs, ["group"], "source_score", unit_of(runs))

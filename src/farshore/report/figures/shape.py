@@ -18,6 +18,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from ...errors import FarshoreError, unknown
+from ...results.frame import results_in_metric
 from ...results.select import observed
 from ...results.summary import Place, Unit, estimate, metric_of
 from ...runs import catalog
@@ -152,7 +153,7 @@ def finished(frame: pd.DataFrame, folder: Path) -> pd.DataFrame:
     runs = frame[(frame["status"] == "done") & (frame["held_out"] == "")]
     known = [entry.name for members in catalog.grouped().values() for entry in members]
     files = [folder / name / FEATURES for name in runs["run"]]
-    results = list(runs["result"])
+    results = results_in_metric(runs)
     validation = pd.Series([result.source_score(1) for result in results], runs.index, float)
     runs = runs.assign(
         number=runs["method"].map({name: index for index, name in enumerate(known)}),

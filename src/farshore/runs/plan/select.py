@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
@@ -58,14 +57,12 @@ class Aim:
     target: its name; None is the usual target of the benchmark.
     in_turn: whether it is one of several targets, because every domain is one in turn.
     in_time: whether, in addition, the sources stay in chronological order.
-    settled: options of the benchmark that all these targets share, such as the metric.
     """
 
     target: str | None = None
     left_out: tuple[str, ...] = ()
     in_turn: bool = False
     in_time: bool = False
-    settled: tuple[tuple[str, Any], ...] = ()
 
     @property
     def name(self) -> str:
@@ -88,11 +85,8 @@ def select_targets(benchmark: Benchmark, target: str | None) -> list[Aim]:
     for name in names:
         if name not in possible:
             raise unknown("target", name, possible)
-    settled = tuple(benchmark.settled_options().items())
-    return [
-        Aim(name, possible[name], True, benchmark.ordered_by_time, settled)
-        for name in dict.fromkeys(names)
-    ]
+    in_time = benchmark.ordered_by_time
+    return [Aim(name, possible[name], True, in_time) for name in dict.fromkeys(names)]
 
 
 def arrange_sources(

@@ -149,7 +149,7 @@ class PartOnData:
         part, data, aim = self.part, self.data, self.aim
         return Run.build(
             benchmark=data.benchmark,
-            options={**part.options_of(data), **dict(aim.settled)},
+            options=part.options_of(data),
             network=part.network,
             network_settings=part.network_settings,
             method=method,
