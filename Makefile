@@ -26,9 +26,9 @@ test: lint types
 soak: $(VENV)/installed
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m soak
 
-# The generated pages and figures of docs/.
+# The generated pages and figures of docs/, and what its executed pages print: some minutes.
 docs: $(VENV)/installed
-	$(BIN)/python -m reproduction.pages.write
+	$(ONE_THREAD) $(BIN)/python -m reproduction.pages.write
 
 # The documentation site, in build/site; every warning is an error.
 site: $(VENV)/installed
