@@ -95,8 +95,6 @@ def choice(shown: list[str], printed: list[str]) -> list[str]:
 
     Lines without `...` between them stay together: only the first and the last need a counterpart.
     """
-    known = {VOLATILE.sub("", line): line for line in shown}
-    printed = [known.get(VOLATILE.sub("", line), line) for line in printed]
     groups = [(left_out, list(lines)) for left_out, lines in groupby(shown, LEFT_OUT.__eq__)]
     chosen: list[str] = []
     place = 0
@@ -135,7 +133,7 @@ def agree(text: str, today: str, tolerance: float) -> bool:
     """Whether a page agrees with its text of today, as far as it must on this machine."""
     recorded = RECORD.search(text)
     if recorded is None or recorded[1] == machine():
-        return text == today
+        return VOLATILE.sub("", text) == VOLATILE.sub("", today)
     lines, others = (RECORD.sub("", page).splitlines() for page in (text, today))
     return len(lines) == len(others) and all(
         alike(line, other, tolerance) for line, other in zip(lines, others, strict=True)
@@ -145,7 +143,7 @@ def agree(text: str, today: str, tolerance: float) -> bool:
 def alike(line: str, other: str, tolerance: float) -> bool:
     """Whether two lines differ in spaces and checksums at most, and a little in scores."""
     ones, others = (
-        SCORE.split(re.sub(r"\s+", " ", CHECKSUM.sub("", each.replace("−", "-"))))
+        SCORE.split(re.sub(r"\s+", " ", CHECKSUM.sub("", VOLATILE.sub("", each.replace("−", "-")))))
         for each in (line, other)
     )
     return ones[::2] == others[::2] and all(
