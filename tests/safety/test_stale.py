@@ -1,4 +1,4 @@
-"""A file that was replaced is never taken for the one before, in one process and from run to run."""
+"""A file that was replaced is never taken for the one that was there before."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from stored_networks import make_images
 
 import farshore
-from farshore.benchmarks.source import make_benchmark
+from farshore.benchmarks import make_benchmark
 from farshore.networks.build import build_network, settle_network
 from farshore.runs.protocol import execute
 from farshore.runs.run import Run
