@@ -87,7 +87,7 @@ def nothing_is_trained() -> Iterator[None]:
         patch("farshore.runs.engines.carry_out.open_runs", lambda *_, **__: ([], [])),
         patch("farshore.comparing.open_runs", lambda *_, **__: ([], [])),
         patch("farshore.cli.ranking.write_page", lambda *_: "no page"),
-        patch("farshore.report.figures.draw_all", lambda *_: []),
+        patch("farshore.report.figures.shape.draw_all", lambda *_: []),
     ):
         yield
 
