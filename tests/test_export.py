@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ from farshore.errors import FarshoreError
 from farshore.learner.learner import Learner
 
 onnxruntime = pytest.importorskip("onnxruntime")
+PACKAGE = str(Path(farshore.__file__).parent).encode()
 
 
 class Residual(nn.Module):
@@ -130,6 +133,9 @@ def test_a_table_with_gaps_and_unknown_categories(suffix: str, tmp_path: Path) -
     learner.learn(frame, labels, domain="a", steps=30)
     facts = export_model(learner, tmp_path / f"m{suffix}")
     assert facts["categories"] == {"ward": {"A": 0, "B": 1, "C": 2, "(other)": 3, "(missing)": -1}}
+    with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(tmp_path / f"m{suffix}") as parts:
+        assert not any(PACKAGE in parts.read(name) for name in parts.namelist())
+    assert PACKAGE not in (tmp_path / f"m{suffix}").read_bytes(), "it names files of this machine"
     new = frame.copy()
     new.loc[3, "ward"] = "Z"
     new.loc[4, "dose"] = 1e308

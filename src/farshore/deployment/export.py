@@ -227,6 +227,8 @@ def _dynamic_shapes(trial: dict[str, Tensor]) -> Any:
 def _encode_program(model: Exported, trial: dict[str, Tensor], facts: dict[str, Any]) -> bytes:
     shapes = _dynamic_shapes(trial)
     program = torch.export.export(model, tuple(trial.values()), dynamic_shapes=shapes)
+    for node in program.graph.nodes:
+        node.meta.pop("stack_trace", None)  # it names this machine's files
     buffer = io.BytesIO()
     torch.export.save(program, buffer, extra_files={"farshore": json.dumps(facts)})
     return buffer.getvalue()
@@ -270,6 +272,8 @@ def _encode_onnx(model: Exported, trial: dict[str, Tensor], facts: dict[str, Any
         )
     assert program is not None
     onnx_model = program.model_proto
+    for node in onnx_model.graph.node:
+        del node.metadata_props[:]  # they name this machine's files
     onnx.helper.set_model_props(onnx_model, {"farshore": json.dumps(facts)})
     data: bytes = onnx_model.SerializeToString()
     return data
