@@ -1,4 +1,4 @@
-"""A file that was replaced is never taken for the one that was there before."""
+"""A file that was replaced is never taken for the one before: in one process, and between runs."""
 
 from __future__ import annotations
 
