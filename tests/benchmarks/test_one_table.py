@@ -19,6 +19,7 @@ from scenarios import make_scenario
 from farshore import Run, execute
 from farshore.comparing import find_data
 from farshore.data.scenario import Scenario
+from farshore.data.tables.convert import encode_labels
 from farshore.errors import FarshoreError
 from farshore.runs.store.identity import run_name
 
@@ -106,6 +107,13 @@ def frames(draw: st.DrawFn) -> tuple[pd.DataFrame, str]:
     made = {"site": pd.Series([name for name in sites for _ in range(ROWS)])}
     kinds = draw(st.lists(st.sampled_from([*KINDS, "text"]), min_size=1, max_size=4))
     made |= {f"{kind} {place}": column(draw, kind) for place, kind in enumerate(kinds)}
+    if draw(st.booleans()):
+        rng = np.random.default_rng(draw(st.integers(0, 2**20)))
+        rows = ROWS * SITES
+        minutes = pd.to_timedelta(rng.integers(0, 10**6, rows), unit="min")
+        made["day"] = pd.Series(pd.Timestamp("2026-01-01") + minutes)
+        made["patient"] = pd.Series(np.arange(rows) // 2)
+        made["weight"] = pd.Series(rng.integers(1, 4, rows) / draw(st.sampled_from([1, 2])))
     labels = draw(st.sampled_from(LABELS))
     frame = pd.DataFrame({**made, "label": pd.Series(list(labels) * (ROWS * SITES // 2))})
     return frame, target
@@ -114,7 +122,10 @@ def frames(draw: st.DrawFn) -> tuple[pd.DataFrame, str]:
 def options_of(frame: pd.DataFrame) -> dict[str, Any]:
     """The roles; one column is declared as text."""
     declared = [name for name in frame if name.endswith(" 0") and not name.startswith("date")]
-    return {"domain": "site", "label": "label", "categories": tuple(declared)}
+    options = {"domain": "site", "label": "label", "categories": tuple(declared)}
+    if "day" in frame:
+        options |= {"time": "day", "group": "patient", "weight": "weight"}
+    return options
 
 
 def in_form(frame: pd.DataFrame, form: str, folder: Path) -> dict[str, Any]:
@@ -158,7 +169,7 @@ def read(options: dict[str, Any], target: str) -> tuple[str, dict[str, Any]]:
         return "refused", {"reason": str(error)}
 
 
-@settings(quick, max_examples=200)
+@settings(quick, max_examples=120)
 @given(made=frames(), third=st.sampled_from(["polars", "parquet", "compressed"]))
 def test_every_form_of_a_table_is_the_same_data(
     tmp_path: Path, made: tuple[pd.DataFrame, str], third: str
@@ -170,12 +181,23 @@ def test_every_form_of_a_table_is_the_same_data(
         assert read(in_form(frame, form, tmp_path), target) == of_frame, form
 
 
+# Values of the target's facts: of other types than those of the sources.
+FACTS = {
+    "day": [pd.Timestamp("2027-01-01 10:11:12"), "2027-02-03", pd.Timestamp("2027-03-04")],
+    "patient": [0.5, "x", 3.0],
+    "weight": [0.25, "7", 1e6],
+}
+
+
 def noise(draw: st.DrawFn, frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """The frame with other rows, values, types and another name of the target."""
     edited, rows = frame.astype(object), range(ROWS * TARGET, ROWS * SITES)
     rng = np.random.default_rng(draw(st.integers(0, 2**20)))
     for name in [name for name in frame if name not in ("site", "label")]:
         fitting = [*frame[name].astype(object)[:ROWS], None, "?"]
+        if name in FACTS:
+            edited.loc[rows, name] = [FACTS[name][place] for place in rng.integers(0, 3, ROWS)]
+            continue
         if name.startswith(("float", "Int", "int", "written")):
             fitting += [1e300, -7, 0.5, np.nan, "12", "1e999", "None"]
         wild = [*fitting, "unknown", True, "2026-01-01", 3.5]
@@ -229,3 +251,39 @@ def test_noise_for_a_target_changes_no_weight_and_no_choice(
         chosen = (result.target.weights, result.metric, result.classes, result.matrices)
         found.append((*chosen, result.source_scores))
     assert found[0] == found[1]
+
+
+def test_numbers_with_a_sign_for_missing_ones_are_numbers_in_a_frame(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": ["1", "2.5", "?", "4"] * 6, "site": np.repeat(["a", "b", "c"], 8)})
+    frame["label"] = ["no", "yes"] * 12
+    made = make_scenario("table", in_form(frame, "frame", tmp_path), target="c")
+    assert list(made.preprocessing.numbers) == ["x"]
+    assert made.sources[0].inputs.shape == (8, 2)
+
+
+def test_a_model_knows_its_names_however_they_are_written(tmp_path: Path) -> None:
+    """Codes and classes come as `3.0` as soon as one of them is missing."""
+    frame = pd.DataFrame({"code": [3.0, 6.0, 7.0, np.nan] * 6, "site": np.repeat(["a", "b"], 12)})
+    frame["label"] = [0.0, 1.0] * 12
+    options = {"domain": "site", "label": "label", "categories": "code"}
+    made = make_scenario("table", find_data(frame, options, tmp_path, "t")[1], target="b")
+    assert made.classes == ("0", "1")
+    assert made.preprocessing.categories == {"code": ["3", "6", "7"]}
+    seen = [
+        made.preprocessing.transform(pd.DataFrame({"code": cells})).tolist()
+        for cells in (["3.0", "6.0", ""], ["3", "6", None], [3.0, 6.0, np.nan], [3, 6, "NA"])
+    ]
+    assert all(each == seen[0] for each in seen)
+    assert encode_labels(["1.0", "0", "1"], made.classes, domain="new").tolist() == [1, 0, 1]
+
+
+def test_a_row_is_in_a_constructed_target_whatever_the_others_are(tmp_path: Path) -> None:
+    cells = {"x": np.arange(60.0), "label": ["no", "yes"] * 30}
+    sizes = []
+    for other in ("2", "two"):
+        frame = pd.DataFrame({**cells, "ward": ["1", "1.0", "01", other, other] * 12})
+        options = {"domain": "auto", "domain_by": "blocks", "label": "label"}
+        found = find_data(frame, options, tmp_path, "t")[1]
+        made = make_scenario("table", found, target="ward=1")
+        sizes.append(sum(len(source) for source in made.sources))
+    assert sizes == [24, 24]
