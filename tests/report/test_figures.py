@@ -66,6 +66,16 @@ def main(runs):
     return scores.drawing(runs, rank(runs), "conditions")
 
 
+def test_the_axis_of_the_main_figure_holds_every_interval() -> None:
+    frame = shown(*(result(target=score, name=f"t{score}") for score in (0.3, 0.5, 0.7)))
+    view = main(frame).views[0].figure
+    whisker = next(each for each in view.data if each.error_x.array is not None)
+    (mean,), (above,), (below,) = whisker.x, whisker.error_x.array, whisker.error_x.arrayminus
+    low, high = view.layout.xaxis.range
+    assert below == above > 20
+    assert low < mean - below and mean + above < high
+
+
 def test_an_unknown_figure_gets_the_nearest_name() -> None:
     with pytest.raises(FarshoreError, match="did you mean 'orders'"):
         draw_one("order", shown(), NOWHERE)

@@ -405,17 +405,13 @@ def test_umap_projects_the_same_features_the_same_way() -> None:
     assert (centres[0] - centres[1]).abs().max() > first[:40].std().max()
 
 
-def test_the_page_of_the_small_experiment_is_built_in_time_and_draws(
-    opened, tmp_path: Path
-) -> None:
-    """Every method of the experiment `small` with one step: the page has the same size and cost."""
+def test_the_page_of_the_small_experiment_draws(opened, tmp_path: Path) -> None:
+    """Every method of the experiment `small` with one step: the page has the same size."""
     small = read_experiment(EXPERIMENTS / "small.yaml")
     shorter = small.model_copy(update={"parts": [small.parts[0].model_copy(update={"steps": 1})]})
     swept(shorter, tmp_path / "runs")
     record_experiment(shorter, tmp_path / "runs", make_book(EXPERIMENTS / "small.yaml"))
-    start = time.perf_counter()
     write_report(tmp_path / "runs", tmp_path / "report.html")
-    assert time.perf_counter() - start < 20
     assert (tmp_path / "report.html").stat().st_size < LARGEST
     for width in (390, 1400):
         phone = width < 500

@@ -17,7 +17,7 @@ from .shape import WHISKER, Drawing, View, canvas, estimates, on_target, text, t
 
 NAME = "scores"
 TITLE = "Scores on the unseen target"
-# Room beside the lowest and the highest score, as a share of the metric's scale.
+# Room beside the lowest and the highest score or end of an interval, as a share of the metric's scale.
 MARGIN = 0.03
 DOTS = {
     Unit.DATASET: "target and order of a data set",
@@ -118,7 +118,8 @@ def draw(numbers: pd.DataFrame, ranking: Ranking, lines: dict[str, float]) -> go
             hovertemplate=f"{text(each.row)}, mean: {hover}",
         )
     _add_lines(figure, {words: metric.scale * value for words, value in lines.items()})
-    shown = [*numbers["score"], *numbers["mean"], *lines.values()]
+    ends = numbers[["low", "high"]].stack().dropna()
+    shown = [*numbers["score"], *numbers["mean"], *ends, *lines.values()]
     low, high = max(metric.low, min(shown) - MARGIN), min(metric.high, max(shown) + MARGIN)
     figure.update_xaxes(range=[metric.scale * low, metric.scale * high])
     figure.update_yaxes(
