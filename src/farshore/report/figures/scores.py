@@ -17,7 +17,7 @@ from .shape import WHISKER, Drawing, View, canvas, estimates, on_target, text, t
 
 NAME = "scores"
 TITLE = "Scores on the unseen target"
-# Room beside the lowest and the highest score or end of an interval, as a share of the metric's scale.
+# Room beside the lowest and the highest score or interval end, as a share of the metric's scale.
 MARGIN = 0.03
 DOTS = {
     Unit.DATASET: "target and order of a data set",
