@@ -3,11 +3,11 @@
     python bench/step_cost.py [--methods er,cl-coral] [--device cuda --ways
     eager/float32,compiled/bf16] [--network cnn --size 28]
 
-A way is execution/precision. One current domain and three replayed ones, `--batch` images of each.
-Methods and ways take turns, a few steps at a time, in one process, so that a busy machine affects
-all of them equally; medians are compared. Methods without replay see only the current images and
-are marked: their ratio to er does not compare equal rows. Absolute times are meaningful only on an
-idle GPU.
+A way is execution/precision. One current domain and three replayed ones, `--batch` images of each;
+the table says how many rows a step of each method has: methods without replay see only the current
+ones, and some draw more. Methods and ways take turns, a few steps at a time, in one process, so
+that a busy machine affects all of them equally; medians are compared. On a CPU, the time is that of
+the process, not of the clock. Absolute times are meaningful only on an idle GPU.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any, cast
 
+import record
 import torch
 
 from farshore.data.domain import Domain
@@ -45,6 +46,7 @@ def prepared(method: str, way: str, args: argparse.Namespace) -> Learner:
         "batch_size": args.batch,
         "execution": execution,
         "precision": precision,
+        "replay_budget": "per-domain",
         **no_warmup,
     }
     network = {"weights": "none"} if args.network == "resnet18" else {}
@@ -64,24 +66,27 @@ def prepared(method: str, way: str, args: argparse.Namespace) -> Learner:
 
 def measure(
     names: list[str], ways: list[str], args: argparse.Namespace
-) -> dict[tuple[str, str], float]:
-    """Median seconds of a step per method and way, without the ways that a method cannot use."""
+) -> tuple[dict[tuple[str, str], float], dict[str, int]]:
+    """Median seconds of a step per method and way that it can use, and the rows of its step."""
     device, domain = torch.device(args.device), images(args.shape, DOMAINS - 1)
     steppers: dict[tuple[str, str], Callable[[], object]] = {}
+    rows: dict[str, int] = {}
     with ExitStack() as stack:
         for name in names:
             for way in ways:
                 learner = prepared(name, way, args)
                 step = opened(stack, learner, domain)
+                rows[name] = learner.system.rows_per_step
                 if learner.system.way.execution == way.split("/")[0]:
                     steppers[name, way] = step
-        return medians(steppers, args.turns, args.steps, device)
+        return medians(steppers, args.turns, args.steps, device), rows
 
 
 def opened(stack: ExitStack, learner: Learner, domain: Domain) -> Callable[[], object]:
     """The training step of a learner on one more domain, usable while `stack` is open."""
     trainer = cast(Trainer, learner.system)
     rehearsal = Rehearsal(trainer, domain.name, domain.split("train").to(learner.device))
+    trainer.rows_per_step = rehearsal.rows_per_step
     trainer.method.before_domain(domain.name)
     trainer.choose_way(10_000, rehearsal.parts)
     stack.enter_context(trainer.arithmetic())
@@ -93,16 +98,17 @@ def medians(
     steppers: dict[Any, Callable[[], object]], turns: int, steps: int, device: torch.device
 ) -> dict[Any, float]:
     """Median seconds of each step; the steppers take turns of `steps` steps each."""
+    now = time.process_time if device.type == "cpu" else time.perf_counter
     times: dict[Any, list[float]] = {key: [] for key in steppers}
     for turn in range(turns + 1):
         for key, step in steppers.items():
             wait(device)
-            start = time.perf_counter()
+            start = now()
             for _ in range(steps):
                 step()
             wait(device)
             if turn:  # the first turn allocates, compiles and records
-                times[key].append((time.perf_counter() - start) / steps)
+                times[key].append((now() - start) / steps)
     return {key: statistics.median(seconds) for key, seconds in times.items()}
 
 
@@ -144,38 +150,36 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=15)
     parser.add_argument("--steps", type=int, default=1, help="steps per turn")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    record.add_save(parser)
     args = parser.parse_args()
     args.shape = (args.channels, args.size, args.size)
     torch.set_num_threads(args.threads)
     names, ways = args.methods.split(","), args.ways.split(",")
     names = names if "er" in names else ["er", *names]
-    seconds = measure(names, ways, args)
-    where = torch.cuda.get_device_name() if args.device == "cuda" else f"{args.threads} CPU threads"
-    print(
-        f"{args.network}, {DOMAINS} x {args.batch} images of {args.size} pixels; {where}; "
-        f"torch {torch.__version__}"
+    seconds, rows = measure(names, ways, args)
+    columns = ["method", "rows per step"]
+    for way in ways:
+        columns += [f"{way}: ms", "x er"]
+        columns += [f"x faster than {ways[0]}"] if way != ways[0] else []
+    record.show(
+        args,
+        f"{args.network} on images of {args.channels} x {args.size} x {args.size}, {DOMAINS} "
+        f"domains with {args.batch} rows of each in a step, medians of {args.turns} interleaved "
+        f"turns of {args.steps} steps",
+        columns,
+        ([name, rows[name], *cells(seconds, name, ways)] for name in names),
     )
-    print(f"median of {args.turns} interleaved turns of {args.steps} steps\n")
-    print(
-        "| method | "
-        + " | ".join(f"{way}: ms | x er | x faster than {ways[0]}" for way in ways)
-        + " |"
-    )
-    print("|---|" + "---|---|---|" * len(ways))
-    for name in names:
-        label = name if METHODS.get(name).replay.memory is not None else f"{name} (no replay)"
-        print(
-            f"| {label} | " + " | ".join(cells(seconds, name, way, ways[0]) for way in ways) + " |",
-            flush=True,
-        )
 
 
-def cells(seconds: dict[tuple[str, str], float], name: str, way: str, reference: str) -> str:
-    if (name, way) not in seconds:
-        return "- | - | -"
-    own = seconds[name, way]
-    relative = f"{own / seconds['er', way]:.2f}" if ("er", way) in seconds else "-"
-    return f"{1000 * own:.2f} | {relative} | {seconds[name, reference] / own:.1f}"
+def cells(seconds: dict[tuple[str, str], float], name: str, ways: list[str]) -> Iterator[str]:
+    """The cells of a method: what a way that it cannot use would show is a dash."""
+    for way in ways:
+        own = seconds.get((name, way))
+        of_er = seconds.get(("er", way))
+        yield f"{1000 * own:.2f}" if own else "-"
+        yield f"{own / of_er:.2f}" if own and of_er else "-"
+        if way != ways[0]:
+            yield f"{seconds[name, ways[0]] / own:.1f}" if own else "-"
 
 
 if __name__ == "__main__":
