@@ -26,7 +26,7 @@ def read(path: Path) -> tuple[dict[str, str], list[list[str]]]:
     lines = path.read_text().splitlines()
     about = [line for line in lines if line.startswith("# ")]
     pairs = (line.removeprefix("# ").split(": ", 1) for line in about)
-    return {key: value for key, value in pairs}, list(csv.reader(lines[len(about) :]))
+    return dict(pairs), list(csv.reader(lines[len(about) :]))
 
 
 def section(name: str) -> str:

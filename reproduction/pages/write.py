@@ -11,10 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from reproduction.pages import executed, figures, layers, methods, recommended, reproduction
+from reproduction.pages import (
+    executed,
+    figures,
+    layers,
+    methods,
+    performance,
+    recommended,
+    reproduction,
+)
 from reproduction.paper import published
 
-PAGES = (methods, reproduction, recommended, layers)
+PAGES = (methods, reproduction, recommended, layers, performance)
 
 
 def generated() -> Iterator[tuple[Path, str]]:
