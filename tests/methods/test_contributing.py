@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,8 @@ from bench.executed_files import SOURCE, Executed, executed, one_step
 from farshore.methods import METHODS
 from farshore.testing import check_method, toy_learned
 
-TEXT = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 
 
 @pytest.fixture
@@ -93,3 +96,19 @@ def test_only_calls_count_as_executed_not_what_defines_a_module() -> None:
         names["A"]().call()
     names["A"]().call()
     assert found == {"made.py": ["A.call"]}
+
+
+@pytest.mark.soak  # each is measured in a process of its own
+def test_a_run_and_its_report_execute_few_files() -> None:
+    done = subprocess.run(
+        [sys.executable, "bench/executed_files.py"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    counts = {name: int(count) for name, count in re.findall(r"(\w+): (\d+) files", done.stdout)}
+    assert counts.keys() == {"run", "report", "step"}
+    assert 50 < counts["run"] <= 70
+    assert 15 < counts["report"] <= 30

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from ..errors import FarshoreError
 from .data_options import BENCHMARK, DataOptions, TrainingOptions, settings_of
-from .engine_options import ROOT, RUNS, EngineOptions, carry_out_plan, print_line
+from .engine_options import ROOT, RUNS, EngineOptions, carry_out_plan, print_line, use_root
 from .flags import Except, argument, command, flag, split_names
-from .prepare import use_root
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,9 +8,8 @@ import typer
 
 from ..errors import FarshoreError
 from .data_options import BENCHMARK, DataOptions, TrainingOptions, settings_of
-from .engine_options import ROOT, RUNS, EngineOptions, KeepOptions, carry_out_plan
+from .engine_options import ROOT, RUNS, EngineOptions, KeepOptions, carry_out_plan, use_root
 from .flags import argument, command, flag, split_names
-from .prepare import use_root
 
 
 @command

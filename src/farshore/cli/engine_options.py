@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -159,6 +160,17 @@ def carry_out_plan(
     if failures:
         print_line(console, f"{len(failures)} runs failed; the same command tries them again")
     return bool(failures)
+
+
+def use_root(root: Path | None) -> None:
+    """Make this process read data from `root`."""
+    if root is not None:
+        if not root.is_dir():
+            raise FarshoreError(
+                f"--root {str(root)!r} is not a folder: give the folder that you gave to "
+                "`farshore prepare --root`"
+            )
+        os.environ["FARSHORE_DATA"] = str(root)
 
 
 def print_left_out(console: Console, plan: Plan) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import FarshoreError
 from .data_options import SEVERITY
 from .flags import argument, command, flag
 
@@ -95,16 +94,3 @@ class DownloadBar:
 
     def close(self) -> None:
         """Do nothing; pooch expects this method."""
-
-
-def use_root(root: Path | None) -> None:
-    """Make this process read data from `root`."""
-    import os
-
-    if root is not None:
-        if not root.is_dir():
-            raise FarshoreError(
-                f"--root {str(root)!r} is not a folder: give the folder that you gave to "
-                "`farshore prepare --root`"
-            )
-        os.environ["FARSHORE_DATA"] = str(root)

@@ -11,9 +11,8 @@ import typer
 from ..base.files import check_writable, print_output
 from ..errors import FarshoreError
 from .data_options import BENCHMARK, DataOptions, TrainingOptions, settings_of
-from .engine_options import ONE_DEVICE, ROOT, KeepOptions, print_line
+from .engine_options import ONE_DEVICE, ROOT, KeepOptions, print_line, use_root
 from .flags import Except, argument, command, flag, split_names
-from .prepare import use_root
 from .run_output import show, show_levels
 
 if TYPE_CHECKING:

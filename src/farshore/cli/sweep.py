@@ -18,9 +18,9 @@ from .engine_options import (
     carry_out_plan,
     print_left_out,
     print_line,
+    use_root,
 )
 from .flags import argument, command, flag, split_names
-from .prepare import use_root
 
 # Columns of the saved table that the terminal leaves out.
 HIDDEN = (

@@ -87,9 +87,13 @@ def settle_network(name: str, settings: Mapping[str, Any]) -> Settled:
 
 def _states(name: str, settings: Mapping[str, Any]) -> tuple[FileState, ...]:
     """The states of the files that a network is made of, as far as it names them."""
-    weights, (first, _, last) = str(settings.get("weights", "none")), name.partition(":")
-    source = name.rpartition(":")[0] if is_own_module(name) else last if first == "hf" else ""
-    return file_states(weights, weights_folder() / weights, source)
+    weights, (library, _, model) = settings.get("weights"), name.partition(":")
+    files = [] if weights is None else [str(weights), weights_folder() / str(weights)]
+    if is_own_module(name):
+        files.append(name.rpartition(":")[0])
+    elif library == "hf":
+        files.append(model)
+    return file_states(*files) if files else ()
 
 
 @lru_cache(maxsize=64)
