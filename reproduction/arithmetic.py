@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from farshore.results import summary
 from farshore.results.summary import FEWEST_UNITS, Difference, Estimate
-from farshore.tasks.metrics import MIXED
+from farshore.tasks.metrics import Metric
 from reproduction.finished_runs import SCORE
 
 __all__ = ["Difference", "Estimate", "Number", "Scores"]
@@ -26,7 +25,7 @@ Unit = tuple[str, ...]
 # Scores by unit and by what makes a run of the unit: its seed, or its order and seed.
 Scores = Mapping[Unit, Mapping[Any, float]]
 # What the pages compare has no limits: scores in percent, but also times and their logarithms.
-UNLIMITED = replace(MIXED, low=-math.inf, high=math.inf)
+UNLIMITED = Metric("score", "score", low=-math.inf, high=math.inf)
 # A mean with its standard error.
 Number = tuple[float, float]
 # Trials of the paper's search.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
-from farshore.adaptation.adaptation import Adaptation
-from farshore.methods import Method
+from farshore.methods import Entry, Method
 from farshore.runs import catalog
 from farshore.settings import MethodSettings, RunSettings, Searched, Settings
 from farshore.training.profiles import PROFILES
@@ -31,7 +30,7 @@ def text() -> str:
     return "\n".join(parts)
 
 
-def section(kind: type[Method] | type[Adaptation]) -> str:
+def section(kind: type[Entry]) -> str:
     """The section of one system: its docstring, the origin of its defaults, its own settings."""
     own = [name for name in kind.Settings.model_fields if name not in MethodSettings.model_fields]
     origin = inspect.getdoc(kind.Settings) if own else "only those of every method."

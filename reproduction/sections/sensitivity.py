@@ -6,7 +6,8 @@ import json
 from collections.abc import Sequence
 
 from farshore.benchmarks import BENCHMARKS
-from farshore.runs.search.space import defaults
+from farshore.methods import METHODS
+from farshore.training.profiles import PROFILES
 from reproduction.arithmetic import Difference, paired_difference, scores
 from reproduction.finished_runs import rows_of
 from reproduction.formatting import interval, markdown
@@ -26,19 +27,19 @@ def changes_by_weight(
     Where one of the values is the default, its runs are the reference: they ran on the same
     machine. Otherwise those of all_orders are.
     """
-    kind = BENCHMARKS.get(benchmark)()
+    kind = BENCHMARKS.get(benchmark)
+    profile = PROFILES.get(kind.profile)
     usual = scores(rows_of("all_orders", benchmark))
     frame = rows_of("orders_sensitivity", benchmark)
     changes: dict[tuple[str, str], dict[float, Difference]] = {}
     for method in methods:
+        usual_values = METHODS.get(method).Settings.defaults(profile, method) | dict(kind.settings)
         by_value = {
             next(iter(json.loads(str(settings)).items())): scores(part)[method]
             for settings, part in frame[frame["method"] == method].groupby("settings")
         }
         default = [
-            of_value
-            for (name, value), of_value in by_value.items()
-            if value == defaults(method, kind)[name]
+            of_value for (name, value), of_value in by_value.items() if value == usual_values[name]
         ]
         for (name, value), of_value in by_value.items():
             change = paired_difference(of_value, default[0] if default else usual[method])
