@@ -143,7 +143,7 @@ def test_images_on_a_frozen_network_have_a_candidate_more(
     assert isinstance(done.findings, Findings)
     assert done.next_step[0] == (
         "farshore learn model/ first-site/ --name 'site 1' "
-        f"--method {done.findings.choice.method} --network histogram --set train=head"
+        f"--method {done.findings.choice.method} --network histogram --train head"
     )
     with pytest.raises(FarshoreError, match=r"runs failed.* train = 'head' is not allowed for"):
         farshore.audit(

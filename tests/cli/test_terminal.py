@@ -273,7 +273,7 @@ def test_run_ends_with_its_levels_and_the_next_command() -> None:
     assert made.target is not None
     target = made.target.model_copy(update={"confusion": [[6, 0], [2, 2]]})
     console = printed(80)
-    show_levels(made.model_copy(update={"target": target}), console)
+    show_levels(made.model_copy(update={"target": target}), console, made.run)
     lines = text_of(console).splitlines()
     # 6 of 10 rows: F1 of this class is 2 · 0.6 / 1.6 = 0.75, that of the other one is 0.
     assert lines[0] == "2 classes, always predicting the most frequent one scores 37.5%"
@@ -283,7 +283,7 @@ def test_run_ends_with_its_levels_and_the_next_command() -> None:
     options = {"path": "a b.csv", "domain": "site", "label": "y", "time": "year"}
     run = made.run.model_copy(update={"benchmark": "table", "options": options})
     console = printed(200)
-    show_levels(made.model_copy(update={"run": run}), console)
+    show_levels(made, console, run)
     assert text_of(console).splitlines()[-1] == (
         "  farshore compare 'a b.csv' --domain site --label y --time year --methods "
         "finetune,er,cl-coral"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 from reporting import filled, result, steady, write
 from sweeping import experiment
 from typer.main import get_command
@@ -158,6 +159,41 @@ def test_after_a_sweep_the_recommended_method_is_explained(tmp_path: Path) -> No
     part = {"benchmarks": ["heart-hospitals"], "methods": ["er", "cl-coral"]}
     filled(tmp_path, experiment(part=part), steady)
     assert checked(tmp_path) == ("farshore methods er", "see what the recommended method does")
+
+
+def test_a_run_is_followed_by_a_comparison_under_the_conditions_that_were_typed(
+    tmp_path: Path, table: Path, typed: Callable[..., tuple[int, str]]
+) -> None:
+    """Size and interpolation, which the network decides, were not typed."""
+    photos = tmp_path / "my photos"
+    for number in range(48):
+        place = photos / "abcd"[number % 4] / "xy"[number // 24]
+        place.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8), (5 * number, 0, 0)).save(place / f"{number}.png")
+    conditions = ["--network", "histogram", "--steps", 1]
+    code, printed = typed("run", photos, "er", "--target", "a", *conditions)
+    assert code == 0, printed
+    assert last_command(printed) == (
+        f"farshore compare '{photos}' --methods finetune,er --orders balanced:3 "
+        "--steps 1 --network histogram"
+    )
+    given = "--domain site --label sick --target d --steps 1 --memory 20 --network-set width=8"
+    of_method = "--set penalty_weight=1 --set average=ema"
+    code, printed = typed("run", table, "cl-coral", *f"{given} {of_method}".split())
+    assert code == 0, printed
+    assert last_command(printed).endswith(
+        "--label sick --methods finetune,er,cl-coral --orders balanced:3 --steps 1 --memory 20 "
+        "--network-set width=8 --set average=ema"
+    )
+
+
+def last_command(printed: str) -> str:
+    """The last line of what a command prints; the command line accepts all of its words."""
+    command = printed.splitlines()[-1].strip()
+    program, name, *words = shlex.split(command)
+    assert program == "farshore"
+    COMMANDS[name].make_context(name, words)
+    return command
 
 
 def test_after_single_runs_comes_a_comparison_of_the_same_data(tmp_path: Path, table: Path) -> None:

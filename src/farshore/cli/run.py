@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..runs.engines.work import Keep, TaskOutcome
     from ..runs.plan.plan import Plan, Planned
     from ..runs.result import Result
+    from ..runs.run import Run
     from ..runs.store.store import Store
 
 
@@ -97,17 +98,18 @@ def run(
     )
     if keep.log is not None and out is None:
         raise FarshoreError(f"--log {keep.log} writes into OUT/logs: give --out OUT too")
+    typed = requested.model_copy(update=fields)
     plan, console = plan_run(requested), make_console()
     if out is None:
         with _temporary_folder() as folder:
-            result = _carry_out(console, plan, Store(Path(folder)), Keep(resumable=False))
+            result = _carry_out(console, plan, Store(Path(folder)), Keep(resumable=False), typed)
     else:
         check_writable(out)
         store = Store(out)
         if again:
             store.folder(plan.runs[0].name).start_over()
         keep.prepare_log(out)
-        result = _carry_out(console, plan, store, Keep(model=True, log=keep.log))
+        result = _carry_out(console, plan, store, Keep(model=True, log=keep.log), typed)
     if result.status == "diverged":
         raise typer.Exit(1)
 
@@ -121,7 +123,7 @@ def _temporary_folder() -> TemporaryDirectory[str]:
         raise FarshoreError(f"no temporary folder can be made: {error}") from None
 
 
-def _carry_out(console: Console, plan: Plan, store: Store, keep: Keep) -> Result:
+def _carry_out(console: Console, plan: Plan, store: Store, keep: Keep, typed: Run) -> Result:
     """Carry out the plan's only run unless it is finished; show and return its result."""
     from ..runs.engines.carry_out import carry_out, open_runs
     from ..runs.engines.engine import InlineEngine
@@ -145,7 +147,7 @@ def _carry_out(console: Console, plan: Plan, store: Store, keep: Keep) -> Result
     reporter.check()
     result = folder.read()
     show(result, console)
-    show_levels(result, console)
+    show_levels(result, console, typed)
     if keep.model:
         model = " and model" if folder.model.is_dir() else "; no model was kept"
         verb = "saved" if todo else "found"

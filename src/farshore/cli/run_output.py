@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..runs.result import Result
+    from ..runs.run import Run
 
 # How much of the target a system saw.
 SEEN = {
@@ -98,8 +99,11 @@ def percent(value: float | None, *, sign: bool = False) -> str:
     return "-" if value is None else f"{100 * value:{'+' if sign else ''}.1f}"
 
 
-def show_levels(result: Result, console: Console) -> None:
-    """Print what guessing scores, whether the method is above it, and what to type next."""
+def show_levels(result: Result, console: Console, typed: Run) -> None:
+    """Print what guessing scores, whether the method is above it, and what to type next.
+
+    typed: the run with data and network as they were typed.
+    """
     from ..runs.plan.commands import comparison_after
     from ..tasks.metrics import BALANCED, guess_score, guess_text, is_guessing
     from .tables import print_next
@@ -113,4 +117,4 @@ def show_levels(result: Result, console: Console) -> None:
     if balanced is not None and is_guessing(balanced, classes):
         print_line(console, "! balanced accuracy at the level of chance: no better than guessing")
     methods, sources = [result.run.method], len(result.sources)
-    print_next(console, *comparison_after(result.run, methods, sources))
+    print_next(console, *comparison_after(typed, methods, sources))

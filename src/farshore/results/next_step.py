@@ -11,7 +11,13 @@ import pandas as pd
 
 from ..benchmarks import BENCHMARKS
 from ..benchmarks.own.table import OwnTable
-from ..runs.plan.commands import assignments, compare_commands, comparison_after, data_words
+from ..runs.plan.commands import (
+    assignments,
+    compare_commands,
+    comparison_after,
+    data_words,
+    setting_words,
+)
 from ..runs.plan.experiment import Experiment, Part
 from ..runs.plan.select import BETWEEN_NAMES, EACH
 from ..runs.store.store import FOLDER
@@ -86,7 +92,7 @@ def deploy(experiment: Experiment, recommendation: Recommendation | None) -> tup
     words += ["--method", recommendation.method]
     words += ["--network", part.network] if part.network is not None else []
     words += assignments("--network-set", part.network_settings)
-    words += assignments("--set", part.settings)
+    words += setting_words(part.settings)
     return shlex.join(words), "train the model that you deploy, one site after another"
 
 

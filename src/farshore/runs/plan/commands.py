@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping
 
+from ...settings import RunSettings
 from ..run import Run
 from .comparison import EXTENDED
 from .experiment import Experiment, Part
@@ -39,7 +40,7 @@ def _command(experiment: Experiment, part: Part) -> str:
             words += [f"--{name.replace('_', '-')}", str(value)]
     words += assignments("--network-set", part.network_settings)
     words += ["--scenario-seed", str(experiment.scenario_seed)] if experiment.scenario_seed else []
-    words += assignments("--set", part.settings)
+    words += setting_words(part.settings)
     return shlex.join(words)
 
 
@@ -69,17 +70,34 @@ def run_words(run: Run) -> list[str]:
         run.method,
         *data[1:],
         *assignments("--network-set", run.network_settings),
-        *assignments("--set", run.settings),
+        *setting_words(run.settings),
     ]
 
 
 def comparison_after(run: Run, methods: Iterable[str], sources: int) -> tuple[str, str]:
-    """The comparison to type after runs of these methods with so many sources, and what for."""
+    """The comparison to type after runs of these methods with so many sources, and what for.
+
+    It has the conditions of `run`, but not the settings of its method.
+    """
     words = ["farshore", "compare", *data_words(run.benchmark, run.options), "--methods"]
     words.append(",".join(list(dict.fromkeys(["finetune", "er", *methods]))[:FEW_METHODS]))
     if sources > 2 and "time" not in run.options:  # in time there is one order
         words += ["--orders", f"balanced:{sources}"]
+    for name in ("steps", "memory", "network"):
+        value = getattr(run, name)
+        words += [f"--{name}", str(value)] if value is not None else []
+    words += assignments("--network-set", run.network_settings)
+    of_run = {name: run.settings[name] for name in RunSettings.model_fields if name in run.settings}
+    words += setting_words(of_run)
     return shlex.join(words), "compare with other methods over several orders"
+
+
+def setting_words(settings: Mapping[str, object]) -> list[str]:
+    """Settings as they are typed: what is trained has a flag of its own."""
+    others = dict(settings)
+    train = others.pop("train", None)
+    words = ["--train", str(train)] if train is not None else []
+    return [*words, *assignments("--set", others)]
 
 
 def assignments(flag: str, values: Mapping[str, object]) -> list[str]:
