@@ -127,7 +127,10 @@ def _result(planned: Planned, made: Made, metric: str) -> Result:
     done = made.score is not None
     sources = list(made.sources)
     rows = [[0.5] * len(sources) for _ in sources]
-    scores = {"accuracy": made.score, "macro_f1": made.score, "balanced_accuracy": made.balanced}
+    # Under any other metric, the order of the methods is the opposite one.
+    other = None if made.score is None else 1 - made.score
+    scores = {"accuracy": other, "macro_f1": other, "balanced_accuracy": made.balanced}
+    scores[metric] = made.score
     target = TargetScores(
         name=made.target,
         rows=10,

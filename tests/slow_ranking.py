@@ -95,7 +95,9 @@ class Shown:
         return self.low is not None and (self.low > 1e-9 or self.high < -1e-9)
 
 
-def shown(values: dict[tuple, float], level: int, limits: tuple[float, float]) -> Shown | None:
+def shown(
+    values: dict[tuple, float], level: int, limits: tuple[float, float], span: float
+) -> Shown | None:
     if not values:
         return None
     of_units = list(by_unit(values, level).values())
@@ -104,7 +106,7 @@ def shown(values: dict[tuple, float], level: int, limits: tuple[float, float]) -
     if len(of_units) >= 3:
         error = statistics.stdev(of_units) / math.sqrt(len(of_units))
         half = STUDENT[len(of_units) - 1] * error
-        if half < 1:
+        if half < span:
             low, high = max(limits[0], mean - half), min(limits[1], mean + half)
     won = sum(value > 1e-9 for value in of_units)
     return Shown(mean, error, low, high, len(of_units), min(of_units), max(of_units), won)
@@ -131,8 +133,11 @@ class Answer:
     leader: str
 
 
-def answer(runs: Sequence[Made], usual: str = "er") -> Answer:
-    """Rank the methods of these runs."""
+def answer(
+    runs: Sequence[Made], usual: str = "er", limits: tuple[float, float] = (0.0, 1.0)
+) -> Answer:
+    """Rank the methods of these runs; a higher score is better, and none is outside the limits."""
+    span = limits[1] - limits[0]
     level = level_of(runs)
     methods = list(dict.fromkeys(run.method for run in runs))
     kinds = {run.method: run.kind for run in runs}
@@ -143,13 +148,13 @@ def answer(runs: Sequence[Made], usual: str = "er") -> Answer:
     ranks = ranked(runs, scores, level)
     reference = next((name for name in ("er", "finetune") if name in ranks), "")
     reference = reference or min(ranks, key=lambda name: ranks[name], default="")
-    means = {method: shown(scores[method], level, (0.0, 1.0)) for method in methods}
+    means = {method: shown(scores[method], level, limits, span) for method in methods}
     guesses = {method: guesses_everywhere(runs, method) for method in methods}
     rows = {
         method: Row(
             ranks.get(method),
             means[method],
-            difference(scores, kinds, method, reference, level)
+            difference(scores, kinds, method, reference, level, span)
             if reference and method != reference
             else None,
             guesses[method],
@@ -163,7 +168,7 @@ def answer(runs: Sequence[Made], usual: str = "er") -> Answer:
     recommended = usual if usual in usable else next(iter(usable), "")
     if usual in usable:
         for name in usable[: usable.index(usual)]:
-            found = difference(scores, kinds, name, usual, level)
+            found = difference(scores, kinds, name, usual, level, span)
             if found is not None and found.certain and found.mean > 0:
                 recommended = name
                 break
@@ -203,7 +208,7 @@ def ranked(runs: Sequence[Made], scores: dict[str, dict], level: int) -> dict[st
 
 
 def difference(
-    scores: dict[str, dict], kinds: dict[str, str], first: str, second: str, level: int
+    scores: dict[str, dict], kinds: dict[str, str], first: str, second: str, level: int, span: float
 ) -> Shown | None:
     """Pairs of runs at the same target, in the same order, with the same seed.
 
@@ -220,7 +225,7 @@ def difference(
             if same:
                 pairs.setdefault(place, []).append(our_score - their_score)
     values = {place: sum(values) / len(values) for place, values in pairs.items()}
-    return shown(values, level, (-1.0, 1.0))
+    return shown(values, level, (-span, span), span)
 
 
 def guesses_everywhere(runs: Sequence[Made], method: str) -> bool:

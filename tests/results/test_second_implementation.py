@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from itertools import permutations
 
+import pandas as pd
 import pytest
 from framed import frame_of_runs, made_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from slow_ranking import Made, Shown, answer
+from slow_ranking import Answer, Made, Shown, answer
 
 from farshore.results.frame import SEPARATOR, method_group
 from farshore.results.summary import Estimate, rank
@@ -44,12 +47,13 @@ def planned_runs(draw: st.DrawFn) -> list[Made]:
     return runs
 
 
-def as_frame(runs: list[Made]):
+def as_frame(runs: list[Made], metric: str = "accuracy"):
     return frame_of_runs(
         [
             made_run(
                 run.method,
                 run.score,
+                metric=metric,
                 benchmark=run.dataset,
                 target=run.target,
                 order=SEPARATOR.join(run.sources),
@@ -79,8 +83,34 @@ def agree(found: Estimate | None, slow: Shown | None) -> None:
 @settings(max_examples=60)
 @given(planned_runs())
 def test_both_implementations_give_the_same_ranking(runs: list[Made]) -> None:
-    frame = as_frame(runs)
-    ranking, slow = rank(frame), answer(runs)
+    compare(as_frame(runs), answer(runs))
+
+
+@settings(max_examples=30)
+@given(planned_runs())
+def test_a_loss_is_ranked_as_its_negative(runs: list[Made]) -> None:
+    """A loss is better if it is lower, and has no upper limit."""
+    negative = [replace(run, score=None if run.score is None else -run.score) for run in runs]
+    slow = answer(negative, limits=(-math.inf, 0.0))
+    rows = {
+        name: replace(row, mean=minus(row.mean), difference=minus(row.difference))
+        for name, row in slow.rows.items()
+    }
+    compare(as_frame(runs, "log_loss"), replace(slow, rows=rows))
+
+
+def minus(found: Shown | None) -> Shown | None:
+    if found is None:
+        return None
+    low = None if found.high is None else -found.high
+    high = None if found.low is None else -found.low
+    ends = {"worst": -found.worst, "best": -found.best}
+    return replace(found, mean=-found.mean, low=low, high=high, **ends)
+
+
+def compare(frame: pd.DataFrame, slow: Answer) -> None:
+    """The ranking of a frame is that of the second implementation."""
+    ranking = rank(frame)
     assert ranking.reference == slow.reference
     assert str(ranking.unit) == slow.unit
     for standing in ranking.standings:

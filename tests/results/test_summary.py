@@ -168,8 +168,8 @@ def test_an_interval_of_equal_differences_has_no_width() -> None:
 
 
 def test_equal_scores_share_the_better_rank() -> None:
-    orders = {"a>b": [0.1 + 0.2], "b>a": [30.0]}
-    same = {"a>b": [0.3], "b>a": [30.0]}  # 0.1 + 0.2 is not 0.3 in the last digit
+    orders = {"a>b": [10], "b>a": [20]}
+    same = {"a>b": [15], "b>a": [15]}  # (0.1 + 0.2) / 2 is not 0.15 in the last digit
     ranking = rank(made_frame({"si": orders, "er": same, "finetune": {"a>b": [1], "b>a": [1]}}))
     assert {each.row: each.rank for each in ranking.standings} == {"si": 1, "er": 1, "finetune": 3}
     assert ranking.reference == "er"
