@@ -2,8 +2,8 @@
 
 They are the pages and figures of docs/ and the paper's numbers in reproduction/paper. A test
 compares all of them with what is committed. `make docs` also executes the pages that show what
-commands print (`executed`). The notebook (`tutorial`) and the pictures (`screenshots`) have
-programs of their own.
+commands print (`executed`) and the notebook (`tutorial`). The pictures (`screenshots`) have a
+program of their own.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from reproduction.pages import (
     performance,
     recommended,
     reproduction,
+    tutorial,
 )
 from reproduction.paper import published
 
@@ -43,3 +44,4 @@ def main() -> None:
 if __name__ == "__main__":
     main()
     executed.main()
+    tutorial.main()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reproduction import DOCS
-from reproduction.pages import executed
+from reproduction.pages import executed, write
 from reproduction.pages.executed import agree, alike, choice, rewritten
 
 # Pages that take a few seconds.
@@ -100,6 +100,19 @@ def test_a_changed_digit_fails_on_the_recorded_machine_only() -> None:
 def test_lines_of_another_machine_may_differ_in_width_and_a_little_in_scores() -> None:
     assert alike("er  9.9 [−0.1, +0.1]", "er 10.1 [+0.1, −0.1]", 0.3)
     assert not alike("er 9 of 10", "er 8 of 10", 0.3)
+
+
+WRITTEN = {page.PAGE for page in write.PAGES}
+MEASURED = re.compile(r"^\|.*\| *\**[-+−]?\d+\.\d+\**( ±[^|]*| \[[^|]*)? *\|", re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "document", sorted({*DOCS.glob("*.md")} - WRITTEN), ids=lambda path: path.name
+)
+def test_tables_of_measurements_name_the_program_that_prints_them(document: Path) -> None:
+    for section in re.split(r"^(?=##)", document.read_text(), flags=re.MULTILINE):
+        if MEASURED.search(section):
+            assert re.search(r"python bench/\w+\.py", section), section[:80]
 
 
 @pytest.mark.parametrize("document", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 
+import nbformat
 import pytest
 import yaml
 
 from reproduction import ROOT
 from reproduction.pages import figures, layers, site_pages, tutorial, write
+from reproduction.pages.executed import RECORD, agree
 
 
 def test_generated_pages_and_figures_are_up_to_date() -> None:
@@ -35,10 +37,22 @@ def test_the_notebook_has_the_cells_of_its_script_and_their_outputs() -> None:
 
 
 @pytest.mark.soak
-def test_the_notebook_runs() -> None:
-    for cell in tutorial.executed().cells:
-        if cell.cell_type == "code":
-            assert cell.outputs
+def test_the_notebook_shows_what_its_cells_print() -> None:
+    today, stored = tutorial.executed(), nbformat.read(tutorial.NOTEBOOK, as_version=4)
+    assert agree(tutorial.shown(stored), tutorial.shown(today), tutorial.TOLERANCE), "make docs"
+
+
+def test_a_changed_digit_of_the_notebook_is_found() -> None:
+    """Each digit of its outputs in turn, all of them on the machine that it records."""
+    stored = tutorial.shown(nbformat.read(tutorial.NOTEBOOK, as_version=4))
+    known = RECORD.search(stored)
+    assert known is not None
+    places = [place for place, sign in enumerate(stored[: known.start()]) if sign.isdigit()]
+    assert len(places) > 100
+    for place in places[::7]:
+        other = str((int(stored[place]) + 5) % 10)
+        changed = stored[:place] + other + stored[place + 1 :]
+        assert not agree(changed, stored, tutorial.TOLERANCE), stored[place - 20 : place + 20]
 
 
 def test_a_notebook_becomes_markdown() -> None:
