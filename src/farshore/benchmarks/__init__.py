@@ -11,12 +11,8 @@ from ..base.registry import Listed, Registry
 if TYPE_CHECKING:
     from .benchmark import Benchmark as Benchmark
 
-EXPORTS = {"Benchmark": "benchmark"}
-
-__all__ = ["BENCHMARKS", *EXPORTS]
-
 if not TYPE_CHECKING:  # type checkers use the imports above and reject any other name
-    __getattr__, __dir__ = lazy_exports(__name__, EXPORTS)
+    __getattr__, __dir__, __all__ = lazy_exports(__name__, "BENCHMARKS")
 
 # The group of formats of users' own files.
 OWN_DATA = "own data"

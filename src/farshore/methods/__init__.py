@@ -20,21 +20,8 @@ if TYPE_CHECKING:
     from .tailored import Tailored as Tailored
     from .tailored import TailoredSettings as TailoredSettings
 
-EXPORTS = {
-    "Batch": ".data.batch",
-    "Entry": ".entry",
-    "Method": "method",
-    "Naive": "naive",
-    "Replay": "method",
-    "Tailored": "tailored",
-    "TailoredSettings": "tailored",
-    "Terms": "method",
-}
-
-__all__ = ["METHODS", "continual", *EXPORTS]
-
 if not TYPE_CHECKING:  # type checkers use the imports above and reject any other name
-    __getattr__, __dir__ = lazy_exports(__name__, EXPORTS)
+    __getattr__, __dir__, __all__ = lazy_exports(__name__, "METHODS", "continual")
 
 # What learns unless a method is named: plain replay.
 DEFAULT_METHOD = "er"
