@@ -14,17 +14,6 @@ from ..tasks.scores import SCORES
 from .collect import WRITERS
 from .measures import NUMBERS, step_milliseconds
 
-# Columns that differ when the same run is carried out again.
-MEASURED = (
-    "seconds_in_all",
-    "seconds_of_training",
-    "milliseconds_a_step",
-    "target_opened_at",
-    "commit",
-    "torch_version",
-    "device",
-)
-
 
 def tidy_table(store: Store, damaged: list[str] | None = None) -> pd.DataFrame:
     """One row per run, sorted so that the same runs give the same table."""

@@ -40,7 +40,7 @@ from ..training.profiles import PROFILES
 from . import catalog
 from .result import SPLITS, Result, RunStatus, TargetScores
 from .resume import Resume
-from .run import NormalRun, Run
+from .run import Run
 
 # Called with the frozen learner once the target is open and measured, for figures.
 Opened = Callable[[Learner, Scenario, Domain], None]
@@ -56,6 +56,7 @@ def execute(
     resume: Resume | None = None,
     opened: Opened | None = None,
     promising: Promising | None = None,
+    normal: bool = False,
 ) -> Result:
     """Carry out a run.
 
@@ -65,27 +66,9 @@ def execute(
         continues from there.
     opened: called with the frozen learner and the open target once the scores are measured.
     promising: if it returns False between two domains, the run is pruned.
+    normal: the run is in its normal form already.
     """
-    return execute_normal(
-        run.normal(),
-        observer=observer,
-        save_model=save_model,
-        resume=resume,
-        opened=opened,
-        promising=promising,
-    )
-
-
-def execute_normal(
-    run: NormalRun,
-    *,
-    observer: Observer | None = None,
-    save_model: str | Path | None = None,
-    resume: Resume | None = None,
-    opened: Opened | None = None,
-    promising: Promising | None = None,
-) -> Result:
-    """Carry out a run that is in its normal form, as `execute` does."""
+    run = run if normal else run.normal()
     entry = catalog.find(run.method)
     warm_up(run.device)
     began = time.perf_counter()  # after the imports: times exclude the start of the interpreter

@@ -18,7 +18,7 @@ neighbouring segments places it, which is more precise than the difference of me
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from torch import Tensor
@@ -26,7 +26,6 @@ from torch import Tensor
 from ...errors import FarshoreError
 
 By = Literal["blocks", "time", "drift", "cluster"]
-WAYS: tuple[str, ...] = get_args(By)
 BLOCKS = 4  # default number of domains for `blocks` and `time`
 MOST_CLUSTERS = 8
 MOST_CLUSTERED = 2000  # rows used to fit the clusters

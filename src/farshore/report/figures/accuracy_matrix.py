@@ -14,7 +14,6 @@ from .shape import OF_ROW, Drawing, View, canvas, comparable, estimates, places,
 
 NAME = "accuracy-matrix"
 TITLE = "Scores after each domain"
-NEEDS = "runs over at least two domains"
 # From low to high, without a bright middle, so that the numbers stay readable.
 SCALE = [[0.0, "#fbf3e4"], [0.35, "#c9dcc0"], [0.7, "#6ba58f"], [1.0, "#1f5f6b"]]
 CELL = ["stage", "learned", "position", "domain", "unseen_target"]

@@ -19,7 +19,6 @@ from .shape import PLACE, Drawing, View, canvas, places, text
 
 NAME = "features"
 TITLE = "Features of sources and target"
-NEEDS = "runs that saved their features"
 TARGET_COLOUR = "#d7263d"
 
 

@@ -13,7 +13,6 @@ from .shape import Drawing, View, canvas, comparable, error_bars, errors, estima
 
 NAME = "in-domain"
 TITLE = "Performance on the sources, by group"
-NEEDS = "methods of at least two groups"
 
 
 def collect(runs: pd.DataFrame) -> pd.DataFrame:

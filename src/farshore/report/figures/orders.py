@@ -24,7 +24,6 @@ from .shape import (
 
 NAME = "orders"
 TITLE = "The order of the domains"
-NEEDS = "runs with more than one order of the sources"
 SYMBOLS = (
     *("circle", "diamond", "square", "triangle-up"),
     *("triangle-down", "cross", "star", "hexagon"),

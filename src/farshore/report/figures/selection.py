@@ -15,7 +15,6 @@ from .shape import OF_ROW, Drawing, View, canvas, on_target, places, text
 
 NAME = "selection"
 TITLE = "Does selection by the sources work?"
-NEEDS = "several trials per method, of which some were not selected"
 LEAST_TRIALS = 4
 SCORES = ["source_validation_score", "target_score_unseen"]
 

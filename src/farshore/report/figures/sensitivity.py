@@ -24,7 +24,6 @@ from .shape import (
 
 NAME = "sensitivity"
 TITLE = "Sensitivity to λ and β"
-NEEDS = "runs that vary penalty_weight or alignment_weight alone"
 GREEK = {"penalty_weight": "λ (penalty_weight)", "alignment_weight": "β (alignment_weight)"}
 LEAST_VALUES = 3
 
