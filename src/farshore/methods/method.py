@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from ..base.trees import mapped, tensors
 from ..data.batch import Batch
 from ..data.domain import Rows
 from ..entry import Entry
@@ -122,9 +123,13 @@ class Method(Entry):
         """Drop the optimisers' moments and counters, if the run resets them per domain."""
         reset_optimizers(self.opts)
 
+    def extract(self, batch: Batch) -> Tensor:
+        """Features of the flat batch in one joint pass."""
+        return self.network.extract(batch.inputs)
+
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Features and logits of the flat batch in one joint pass."""
-        features = self.network.extract(batch.inputs)
+        """Features and logits of the flat batch; the current rows' ones are kept with them."""
+        features = self.extract(batch)
         logits: Tensor = self.network.classifier(features)
         batch.outputs = {
             "logits": logits[: batch.rows].detach(),
@@ -226,21 +231,7 @@ class Method(Entry):
     @property
     def bytes(self) -> int:
         """Size of the method's state in bytes, without network, optimiser and memory."""
-        return tensor_bytes(self.state_dict())
-
-
-def tensor_bytes(node: Any) -> int:
-    """Size in bytes of all tensors in nested dictionaries and lists."""
-    if isinstance(node, Tensor):
-        return node.numel() * node.element_size()
-    children = (
-        node.values()
-        if isinstance(node, Mapping)
-        else node
-        if isinstance(node, list | tuple)
-        else ()
-    )
-    return sum(tensor_bytes(child) for child in children)
+        return sum(each.nbytes for each in tensors(self.state_dict()))
 
 
 def as_state(value: Any) -> Any:
@@ -255,14 +246,10 @@ def from_state(saved: Any, fresh: Any, device: torch.device) -> Any:
     if hasattr(fresh, "load_state_dict"):
         fresh.load_state_dict(saved)
         return fresh
-    if isinstance(saved, Tensor):
-        return saved.to(device)
-    if isinstance(saved, Mapping):
-        return {name: from_state(part, None, device) for name, part in saved.items()}
-    if isinstance(saved, list):
-        owns = chain(fresh if isinstance(fresh, list) else (), repeat(None))
+    if isinstance(saved, list) and isinstance(fresh, list):
+        owns = chain(fresh, repeat(None))
         return [from_state(part, own, device) for part, own in zip(saved, owns, strict=False)]
-    return saved
+    return mapped(saved, lambda value: value.to(device))
 
 
 def unknown_parts(state: Any) -> Any:

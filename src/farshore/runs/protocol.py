@@ -274,8 +274,8 @@ def _prepare(learner: Learner, scenario: Scenario) -> Scenario:
         cache = FeatureCache()
         scenario = replace(
             scenario,
-            sources=tuple(learner.prepared(domain, cache) for domain in scenario.sources),
-            target=scenario.target.then(lambda target: learner.prepared(target, cache)),
+            sources=tuple(learner.backbone.prepared(domain, cache) for domain in scenario.sources),
+            target=scenario.target.then(lambda target: learner.backbone.prepared(target, cache)),
         )
     return replace(
         scenario, sources=tuple(domain.to(learner.device) for domain in scenario.sources)

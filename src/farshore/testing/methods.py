@@ -14,6 +14,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from ..base.trees import tensors
 from ..data.domain import Domain
 from ..entry import Entry
 from ..errors import FarshoreError
@@ -39,7 +40,7 @@ from .toys import (
     toy_settings,
     toy_shift,
 )
-from .trees import copied, differences, tensors
+from .trees import copied, differences
 from .waiting import Waiting
 
 EDGE_CASES = (

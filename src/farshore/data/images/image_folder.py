@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import tempfile
 import unicodedata
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from ...base.allocation import empty_array
 from ...base.forms import FormError
 from ...base.names import natural_key
 from ...errors import FarshoreError
@@ -33,8 +33,6 @@ FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"}
 GREY = {"1", "L", "LA", "I", "I;16", "I;16B", "I;16L", "F"}
 LISTED = 5
-# A larger array is kept in a memory-mapped file.
-LARGEST_IN_MEMORY = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -159,7 +157,7 @@ def read_images(
         coloured = np.array([mode is not None and mode not in GREY for mode in modes], dtype=bool)
         in_colour = coloured.any() if deciding is None else coloured[list(deciding)].any()
         preprocessing = ImagePreprocessing(size, channels or (3 if in_colour else 1), interpolation)
-        array = _allocate((len(sources), preprocessing.channels, size, size))
+        array = empty_array((len(sources), preprocessing.channels, size, size), np.uint8)
 
         def read(row: int) -> str | None:
             try:
@@ -277,15 +275,6 @@ def _eight_bits(image: Image.Image) -> Image.Image:
         top = 65535.0 if image.mode.startswith("I") else max(float(values.max()), 1.0)
         return Image.fromarray((255 * values / top).round().clip(0, 255).astype(np.uint8))
     return image
-
-
-def _allocate(shape: tuple[int, ...]) -> np.ndarray:
-    """Return an uninitialised uint8 array: in memory, or in a temporary file if it is large."""
-    if int(np.prod(shape)) <= LARGEST_IN_MEMORY:
-        return np.empty(shape, np.uint8)
-    # The memory map keeps the file alive; it disappears together with the map.
-    with tempfile.TemporaryFile(prefix="farshore-") as file:
-        return np.memmap(file, np.uint8, mode="w+", shape=shape)
 
 
 def _shortened(names: Sequence[str]) -> str:
