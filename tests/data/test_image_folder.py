@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from farshore.base import allocation
 from farshore.base.names import natural_key
 from farshore.data.images.image_folder import ImagePreprocessing, list_images, read_images
 from farshore.errors import FarshoreError
