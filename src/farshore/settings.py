@@ -225,18 +225,11 @@ class MethodSettings(Settings):
     """Settings of every method: the first block of the paper's table of hyper-parameters."""
 
     learning_rate: float = setting(
-        1e-3,
-        Power(10, -4.5, -0.5),
-        gt=0,
-        help="step size of the optimiser",
+        1e-3, Power(10, -4.5, -0.5), gt=0, help="step size of the optimiser"
     )
     weight_decay: float = setting(0.0, ge=0, help="weight decay of the optimiser")
     batch_size: int = setting(
-        64,
-        Power(2, 3, 8, whole=True),
-        ge=1,
-        le=2**20,
-        help="rows of the current domain per step",
+        64, Power(2, 3, 8, whole=True), ge=1, le=2**20, help="rows of the current domain per step"
     )
 
 

@@ -63,8 +63,7 @@ class CoTTASettings(AdaptationSettings):
         help="augmentation of tables: noise in standard deviations of each column of the batch",
     )
     flips: bool = setting(
-        False,
-        help="also mirror images; not suitable for digits and other oriented objects",
+        False, help="also mirror images; not suitable for digits and other oriented objects"
     )
 
 

@@ -49,9 +49,7 @@ class SHOTPPSettings(AdaptationSettings):
         help="initial learning rate per stage of SGD (momentum 0.9, Nesterov, weight decay 1e-3)",
     )
     feature_rate: float = setting(
-        1.0,
-        ge=0,
-        help="factor on the features' learning rate in hypothesis transfer",
+        1.0, ge=0, help="factor on the features' learning rate in hypothesis transfer"
     )
     adaptation_batch: int = setting(64, ge=2, help="target rows per step of hypothesis transfer")
     hypothesis_epochs: int = setting(
@@ -63,14 +61,10 @@ class SHOTPPSettings(AdaptationSettings):
         0.1, ge=0, help="weight of the cross-entropy to the pseudo-labels"
     )
     rotation_weight: float = setting(
-        0.2,
-        ge=0,
-        help="weight of predicting quarter turns (square images only); 0 disables it",
+        0.2, ge=0, help="weight of predicting quarter turns (square images only); 0 disables it"
     )
     labelling_epochs: int = setting(
-        30,
-        ge=0,
-        help="passes over the target in labelling transfer; 0 disables it",
+        30, ge=0, help="passes over the target in labelling transfer; 0 disables it"
     )
     labelling_batch: int = setting(
         36, ge=2, help="labelled rows, and unlabelled rows, per step of labelling transfer"
@@ -83,13 +77,10 @@ class SHOTPPSettings(AdaptationSettings):
         None, gt=0, help="maximum number of steps in each stage, regardless of the epochs"
     )
     flips: bool = setting(
-        False,
-        help="also mirror images; not suitable for digits and other oriented objects",
+        False, help="also mirror images; not suitable for digits and other oriented objects"
     )
     table_noise: float = setting(
-        0.0,
-        ge=0,
-        help="noise on views of tabular rows, in standard deviations of each column",
+        0.0, ge=0, help="noise on views of tabular rows, in standard deviations of each column"
     )
 
 

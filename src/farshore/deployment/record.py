@@ -98,9 +98,5 @@ def _check_moments(stored: Any, learner: Learner) -> None:
     shape, dtype = learner.inside_form
     width = learner.system.features(torch.zeros(1, *shape, dtype=dtype)).shape[1]
     number = partial(Like, dtype=torch.float32, finite=True)
-    form = {
-        "mean": number((width,)),
-        "precision": number((width, width)),
-        "limit": number(()),
-    }
+    form = {"mean": number((width,)), "precision": number((width, width)), "limit": number(())}
     check_form(stored, MapOf(form), "moments")

@@ -17,13 +17,7 @@ from torch import Tensor
 from ..base.forms import FormError, check_form, like_all
 from ..base.randomness import generator, seeded
 from ..data.domain import Domain, RowForm, check_row_form, row_form
-from ..networks.build import (
-    build_network,
-    check_unstored,
-    is_pretrained,
-    on_meta,
-    settle_network,
-)
+from ..networks.build import build_network, check_unstored, is_pretrained, on_meta, settle_network
 from ..networks.form import Settled
 from ..networks.freezing import Frozen, Parts, Train, divide, frozen_shape
 from ..networks.network import Network

@@ -26,8 +26,7 @@ class FDRSettings(MethodSettings):
         help="α, the weight of the distance to the stored predictions; 0 skips it",
     )
     second_step: bool = setting(
-        True,
-        help="true: a separate step for the distance (Mammoth); false: one step on the sum",
+        True, help="true: a separate step for the distance (Mammoth); false: one step on the sum"
     )
 
 

@@ -44,10 +44,7 @@ class AnnealedSettings(InvariantSettings):
     """Settings of methods with an annealed penalty (V-REx, Fishr)."""
 
     anneal_steps: int = setting(
-        100,
-        UniformInt(0, 1000),
-        ge=0,
-        help="steps before the penalty gets its weight λ",
+        100, UniformInt(0, 1000), ge=0, help="steps before the penalty gets its weight λ"
     )
     anneal_scope: Literal["penalty", "domain", "global"] = setting(
         "penalty",

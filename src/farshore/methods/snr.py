@@ -82,10 +82,7 @@ class SNR(Finetune):
         self.layers = [layer for layer in self.network.hidden_units() if resettable(layer)]
         self.clocks = [
             Clocks(
-                len(layer.writer.weight),
-                settings.initial_threshold,
-                LONGEST_SILENCE,
-                self.device,
+                len(layer.writer.weight), settings.initial_threshold, LONGEST_SILENCE, self.device
             )
             for layer in self.layers
         ]

@@ -46,8 +46,7 @@ MEASURES: dict[str, Measure] = {
         unit="points",
     ),
     "source performance": Measure(
-        "mean score on the sources' training rows",
-        lambda result: _percent(result.source_score(2)),
+        "mean score on the sources' training rows", lambda result: _percent(result.source_score(2))
     ),
     "run time": Measure(
         "run time",

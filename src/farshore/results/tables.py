@@ -21,16 +21,7 @@ from ..tasks.metrics import MIXED, Metric, listed, several
 from .measures import Measure
 from .published import SUMMARIES, Published
 from .select import observed
-from .summary import (
-    KINDS,
-    Difference,
-    Estimate,
-    Ranking,
-    Unit,
-    estimate,
-    scores_of,
-    unit_of,
-)
+from .summary import KINDS, Difference, Estimate, Ranking, Unit, estimate, scores_of, unit_of
 from .tests import DECIMALS, rank_methods
 
 # The headings above the rows of each kind. Only the first kind is ranked.

@@ -97,10 +97,7 @@ parametrize_method_checks = BATTERY.parametrize
 
 
 def check_method(
-    method: str | type[Entry],
-    *,
-    settings: Mapping[str, Any] | None = None,
-    device: str = "cpu",
+    method: str | type[Entry], *, settings: Mapping[str, Any] | None = None, device: str = "cpu"
 ) -> None:
     """Run every check on a method, given by its name or as a class. The first failure raises.
 

@@ -253,10 +253,7 @@ def _drift(features: np.ndarray, count: int | None, seed: int) -> list[int]:
         else:  # take the best split overall until there are enough
             _, at, a, b = max(splits)
             splits_found.append(a + at)
-            segments = [part for part in segments if part != (a, b)] + [
-                (a, a + at),
-                (a + at, b),
-            ]
+            segments = [part for part in segments if part != (a, b)] + [(a, a + at), (a + at, b)]
     return _refine(features, [int(starts[at]) for at in sorted(splits_found)])
 
 
