@@ -24,12 +24,7 @@ from .prepare import use_root
 
 # Columns of the saved table that the terminal leaves out.
 HIDDEN = (
-    "experiment",
-    "part",
-    "selection",
-    "seeds_planned",
-    "trials_selected",
-    "forgetting",
+    *("experiment", "part", "selection", "seeds_planned", "trials_selected", "forgetting"),
     "source_train_score",
 )
 

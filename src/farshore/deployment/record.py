@@ -14,13 +14,7 @@ from ..tasks.calibration import TEMPERATURES
 from .held_out import check_held_out, check_reliability
 
 KEYS = (
-    "columns",
-    "sites",
-    "sides",
-    "moments",
-    "held_out",
-    "reliability",
-    "calibration",
+    *("columns", "sites", "sides", "moments", "held_out", "reliability", "calibration"),
     "forgotten",
 )
 ARRIVAL = dict.fromkeys(("rows", "known", "accuracy", "confidence", "atc", "distance"), 0.0)

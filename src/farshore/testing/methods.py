@@ -44,11 +44,7 @@ from .trees import copied, differences
 from .waiting import Waiting
 
 EDGE_CASES = (
-    "one domain",
-    "missing class",
-    "one row per batch",
-    "unequal domains",
-    "one row",
+    *("one domain", "missing class", "one row per batch", "unequal domains", "one row"),
     "total budget",
 )
 SMALL_MEMORY = 7

@@ -50,25 +50,14 @@ FROST = (
 )
 
 CORRUPTIONS: dict[str, Callable[..., np.ndarray]] = {
-    "gaussian_noise": noise.gaussian_noise,
-    "shot_noise": noise.shot_noise,
-    "impulse_noise": noise.impulse_noise,
-    "speckle_noise": noise.speckle_noise,
-    "gaussian_blur": blur.gaussian_blur,
-    "glass_blur": blur.glass_blur,
-    "defocus_blur": blur.defocus_blur,
-    "motion_blur": blur.motion_blur,
-    "zoom_blur": blur.zoom_blur,
-    "snow": weather.snow,
-    "frost": weather.frost,
-    "fog": weather.fog,
-    "brightness": digital.brightness,
-    "contrast": digital.contrast,
-    "elastic_transform": digital.elastic_transform,
-    "pixelate": digital.pixelate,
-    "jpeg_compression": digital.jpeg_compression,
-    "spatter": weather.spatter,
-    "saturate": digital.saturate,
+    function.__name__: function
+    for function in (
+        *(noise.gaussian_noise, noise.shot_noise, noise.impulse_noise, noise.speckle_noise),
+        *(blur.gaussian_blur, blur.glass_blur, blur.defocus_blur, blur.motion_blur, blur.zoom_blur),
+        *(weather.snow, weather.frost, weather.fog, digital.brightness, digital.contrast),
+        *(digital.elastic_transform, digital.pixelate, digital.jpeg_compression, weather.spatter),
+        digital.saturate,
+    )
 }
 
 # Severity 1 to 5. Each function names the numbers in its tuple.

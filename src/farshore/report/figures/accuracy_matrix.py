@@ -7,13 +7,10 @@ from collections.abc import Iterator
 import pandas as pd
 import plotly.graph_objects as go
 
-from ...results.describe import conditions
 from ...results.summary import rank
 from ...runs.result import Result
-from .shape import OF_ROW, Drawing, View, canvas, comparable, estimates, places, text
+from .shape import OF_ROW, Drawn, View, canvas, comparable, estimates, places, text
 
-NAME = "accuracy-matrix"
-TITLE = "Scores after each domain"
 # From low to high, without a bright middle, so that the numbers stay readable.
 SCALE = [[0.0, "#fbf3e4"], [0.35, "#c9dcc0"], [0.7, "#6ba58f"], [1.0, "#1f5f6b"]]
 CELL = ["stage", "learned", "position", "domain", "unseen_target"]
@@ -70,7 +67,7 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def drawing(runs: pd.DataFrame) -> Drawing | None:
+def drawing(runs: pd.DataFrame) -> Drawn | None:
     """The figure, if a run learned several domains; the first of the ranking is shown first."""
     runs = comparable(runs)
     frame = collect(runs)
@@ -85,7 +82,7 @@ def drawing(runs: pd.DataFrame) -> Drawing | None:
     shown = [
         view for name, part in places(frame) for view in _views(name, part, leaders.get(name, ""))
     ]
-    return Drawing(NAME, TITLE, says, shown, frame, shows=conditions(runs))
+    return says, shown, frame, runs
 
 
 def _leader(runs: pd.DataFrame) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pandas as pd
 import plotly.graph_objects as go
 
-from ...results.describe import conditions
 from ...results.summary import metric_of, unit_of
 from .shape import (
     CONDITIONS,
     OF_ROW,
     PLACE,
-    Drawing,
+    Drawn,
     View,
     calm,
     canvas,
@@ -25,9 +24,6 @@ from .shape import (
     text,
     views,
 )
-
-NAME = "memory"
-TITLE = "Less memory"
 
 
 def of_several_sizes(runs: pd.DataFrame) -> pd.DataFrame:
@@ -82,7 +78,7 @@ def overall(runs: pd.DataFrame) -> list[View]:
     return [View(f"mean over {unit}s", draw(frame), note=error_bars(frame))]
 
 
-def drawing(runs: pd.DataFrame) -> Drawing | None:
+def drawing(runs: pd.DataFrame) -> Drawn | None:
     """The figure, if a method ran with more than one memory size."""
     runs = of_several_sizes(runs)
     frame = collect(runs)
@@ -93,4 +89,4 @@ def drawing(runs: pd.DataFrame) -> Drawing | None:
         "with its own search at each size."
     )
     shown = [*overall(runs), *views(frame, draw)]
-    return Drawing(NAME, TITLE, says, shown, frame, shows=conditions(runs))
+    return says, shown, frame, runs

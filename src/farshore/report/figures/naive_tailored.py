@@ -5,12 +5,11 @@ from __future__ import annotations
 import pandas as pd
 import plotly.graph_objects as go
 
-from ...results.describe import conditions
 from ...results.summary import estimate, metric_of, paired, scores_of, unit_of
 from ..cells import fill, line
 from .shape import (
     PLACE,
-    Drawing,
+    Drawn,
     View,
     canvas,
     comparable,
@@ -22,8 +21,6 @@ from .shape import (
     text,
 )
 
-NAME = "naive-tailored"
-TITLE = "Naive against tailored"
 PREFIX = "naive-"
 
 
@@ -78,7 +75,7 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def drawing(runs: pd.DataFrame) -> Drawing | None:
+def drawing(runs: pd.DataFrame) -> Drawn | None:
     """The figure, if there is at least one pair; with several places, their mean is first."""
     runs = in_both_forms(runs)
     frames = [(name, collect(part), part) for name, part in places(runs)]
@@ -101,7 +98,7 @@ def drawing(runs: pd.DataFrame) -> Drawing | None:
         f"{ahead} of {len(frame)} pairs."
     )
     columns = [*PLACE, *(name for name in frame if name not in PLACE)]
-    return Drawing(NAME, TITLE, says, shown, frame[columns], shows=conditions(runs))
+    return says, shown, frame[columns], runs
 
 
 def _view(name: str, frame: pd.DataFrame) -> View:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import pandas as pd
 import plotly.graph_objects as go
 
-from ...results.describe import conditions
 from ...results.frame import SEPARATOR
 from ...results.summary import metric_of
 from ..cells import SERIES
 from .shape import (
     OF_ROW,
     PLACE,
-    Drawing,
+    Drawn,
     canvas,
     comparable,
     errors,
@@ -22,8 +21,6 @@ from .shape import (
     views,
 )
 
-NAME = "orders"
-TITLE = "The order of the domains"
 SYMBOLS = (
     *("circle", "diamond", "square", "triangle-up"),
     *("triangle-down", "cross", "star", "hexagon"),
@@ -77,7 +74,7 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def drawing(runs: pd.DataFrame) -> Drawing | None:
+def drawing(runs: pd.DataFrame) -> Drawn | None:
     """The figure, if a method ran with more than one order."""
     runs = in_several_orders(runs)
     frame = collect(runs)
@@ -90,4 +87,4 @@ def drawing(runs: pd.DataFrame) -> Drawing | None:
         f"the unseen target differs by {spread.mean():.1f} points between its best and its worst "
         "order."
     )
-    return Drawing(NAME, TITLE, says, views(frame, draw), frame, shows=conditions(runs))
+    return says, views(frame, draw), frame, runs

@@ -5,14 +5,13 @@ from __future__ import annotations
 import pandas as pd
 import plotly.graph_objects as go
 
-from ...results.describe import conditions
 from ...results.summary import metric_of, unit_of
 from ..cells import SERIES
 from .shape import (
     CONDITIONS,
     OF_ROW,
     PLACE,
-    Drawing,
+    Drawn,
     View,
     calm,
     canvas,
@@ -22,8 +21,6 @@ from .shape import (
     text,
 )
 
-NAME = "sensitivity"
-TITLE = "Sensitivity to λ and β"
 GREEK = {"penalty_weight": "λ (penalty_weight)", "alignment_weight": "β (alignment_weight)"}
 LEAST_VALUES = 3
 
@@ -82,7 +79,7 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def drawing(runs: pd.DataFrame) -> Drawing | None:
+def drawing(runs: pd.DataFrame) -> Drawn | None:
     """The figure, if a weight was varied over at least three values with all else the same."""
     runs = varied(runs)
     frame = collect(runs)
@@ -97,4 +94,4 @@ def drawing(runs: pd.DataFrame) -> Drawing | None:
         for place, part in places(frame)
         for name, of_name in part.groupby("setting", sort=False)
     ]
-    return Drawing(NAME, TITLE, says, shown, frame, shows=conditions(runs))
+    return says, shown, frame, runs

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pandas as pd
 import plotly.graph_objects as go
 
-from ...results.describe import conditions
 from ..cells import line
 from .shape import (
     OF_ROW,
-    Drawing,
+    Drawn,
     View,
     canvas,
     comparable,
@@ -20,8 +19,6 @@ from .shape import (
     transparent,
 )
 
-NAME = "step-time"
-TITLE = "Time per step, domain after domain"
 # Up to this many methods, the legend names each line; beyond, it names only the groups.
 NAMED_LINES = 8
 
@@ -73,7 +70,7 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def drawing(runs: pd.DataFrame) -> Drawing | None:
+def drawing(runs: pd.DataFrame) -> Drawn | None:
     """The figure, if runs learned more than one domain."""
     runs = comparable(runs)
     frame = collect(runs)
@@ -84,4 +81,4 @@ def drawing(runs: pd.DataFrame) -> Drawing | None:
         "slow each other down: compare only runs that were made one at a time."
     )
     shown = [View(place, draw(part)) for place, part in places(frame)]
-    return Drawing(NAME, TITLE, says, shown, frame, shows=conditions(runs))
+    return says, shown, frame, runs
