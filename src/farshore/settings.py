@@ -141,8 +141,8 @@ class Settings(BaseModel):
     def searched(cls, profile: Profile = DEFAULT, method: str = "") -> dict[str, Searched]:
         """Default and search distribution of every setting, under `profile` for this method."""
         base: dict[str, Searched] = {}
-        for settings_class in cls._lineage():
-            base |= settings_class._own()
+        for each in cls.__mro__:  # most derived first
+            base |= each._own() if issubclass(each, Settings) else {}
         return {
             name: profile.find(method, name, inherited=base[name] == declared) or declared
             for name, declared in cls._own().items()
@@ -189,11 +189,6 @@ class Settings(BaseModel):
             name: _searched(info.json_schema_extra, info.default)
             for name, info in cls.model_fields.items()
         }
-
-    @classmethod
-    def _lineage(cls) -> list[type[Settings]]:
-        """This class and the classes it inherits settings from, most derived first."""
-        return [base for base in cls.__mro__ if issubclass(base, Settings)]
 
 
 def explain(error: ValidationError, *, shown: int = 1000) -> str:

@@ -9,7 +9,8 @@ A method overrides one of these, the first one that suffices:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any, ClassVar
@@ -162,12 +163,17 @@ class Method(Entry):
 
     def update(self, batch: Batch) -> Terms:
         """Take one training step on this batch."""
+        with self.stepping():
+            return self.gradients(batch)
+
+    @contextmanager
+    def stepping(self) -> Iterator[None]:
+        """Inside, gradients are computed from zero; then every optimiser takes a step."""
         for optimizer in self.opts:
             optimizer.zero_grad(set_to_none=True)
-        terms = self.gradients(batch)
+        yield
         for optimizer in self.opts:
             optimizer.step()
-        return terms
 
     def joint_steps(self, steps: int, domains: int) -> int:
         """Number of steps when all domains are learned at once: as many as in turn."""

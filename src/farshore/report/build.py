@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pandas as pd
@@ -114,12 +114,9 @@ def report_of(collected: Collected, published: pd.DataFrame | None = None) -> Re
     main = report.main
     if main is None or main.verdict is None:
         return report
-    command, reason = next_step(
-        main.frame, main.verdict, collected.experiment(main.table.name), collected.folder
-    )
-    return Report(
-        report.title, report.sections, report.provenance, report.problems, command, reason
-    )
+    experiment = collected.experiment(main.table.name)
+    command, reason = next_step(main.frame, main.verdict, experiment, collected.folder)
+    return replace(report, next_command=command, next_reason=reason)
 
 
 def _section(collected: Collected, name: str, published: pd.DataFrame | None) -> Section:

@@ -42,6 +42,8 @@ from .result import SPLITS, Result, RunStatus, TargetScores
 from .resume import Resume
 from .run import Run
 
+# What a result says of the system that its `usage` says, under the same names.
+USAGE = ("execution", "precision", "memory_bytes", "memory_items", "method_bytes")
 # Called with the frozen learner once the target is open and measured, for figures.
 Opened = Callable[[Learner, Scenario, Domain], None]
 # Called ahead of each domain but the first with the validation scores so far.
@@ -188,8 +190,7 @@ def _result(
             **_network_settings(run, scenario),
             **({"origin": ready.origin} if ready.origin else {}),
         },
-        execution=usage.execution,
-        precision=usage.precision,
+        **{name: getattr(usage, name) for name in USAGE},
         steps=ready.steps,
         memory=learner.capacity,
         rows_per_step=record.rows_per_step,
@@ -202,9 +203,6 @@ def _result(
             1000 * seconds_spent / count
             for seconds_spent, count in zip(record.step_seconds, record.steps, strict=True)
         ],
-        memory_bytes=usage.memory_bytes,
-        memory_items=usage.memory_items,
-        method_bytes=usage.method_bytes,
         notes=[
             *scenario.notes,
             *name_note(run.network or ""),
