@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -47,7 +48,7 @@ class _Draws:
     """Python random numbers from a torch generator."""
 
     def __init__(self, generator: torch.Generator) -> None:
-        self.options = {"generator": generator, "device": generator.device}
+        self.options: dict[str, Any] = {"generator": generator, "device": generator.device}
 
     def between(self, low: float, high: float) -> float:
         return low + (high - low) * float(torch.rand((), **self.options))

@@ -144,15 +144,8 @@ class SHOTPP(Adaptation):
         )
         head = self.rotation_head(network, target, generator) if predicts_turns else None
         network.features.requires_grad_(True)
-        groups = [
-            {
-                "params": list(network.features.parameters()),
-                "lr": settings.adaptation_rate * settings.feature_rate,
-            }
-        ]
-        if head is not None:
-            groups.append({"params": list(head.parameters()), "lr": settings.adaptation_rate})
-        optimizer = descent(groups)
+        rate = settings.adaptation_rate
+        optimizer = descent((network.features, rate * settings.feature_rate), (head, rate))
         labels = torch.empty(0)
         for step, rows in enumerate(epochs(len(target), batches, steps, generator)):
             if step % batches == 0:
@@ -210,7 +203,7 @@ class SHOTPP(Adaptation):
             head = nn.Linear(2 * network.feature_dim, TURNS)
         head.to(generator.device)
         features = torch.stack([extract(network, target, turns=turns) for turns in range(TURNS)])
-        optimizer = descent([{"params": list(head.parameters()), "lr": settings.adaptation_rate}])
+        optimizer = descent((head, settings.adaptation_rate))
         batches, steps = self._plan(
             len(target), settings.adaptation_batch, settings.hypothesis_epochs
         )
@@ -248,13 +241,7 @@ class SHOTPP(Adaptation):
         network.requires_grad_(True)
         rate = settings.adaptation_rate
         optimizer = descent(
-            [
-                {
-                    "params": list(network.features.parameters()),
-                    "lr": rate * LABELLING_FEATURE_RATE,
-                },
-                {"params": list(network.classifier.parameters()), "lr": rate},
-            ]
+            (network.features, rate * LABELLING_FEATURE_RATE), (network.classifier, rate)
         )
         mixing_rng = np.random.default_rng(
             int(torch.randint(2**62, (), generator=generator, device=generator.device))
@@ -346,14 +333,14 @@ def extract(network: Network, target: Inputs, *, turns: int = 0) -> Tensor:
         return torch.cat([network.extract(part).float() for part in parts])
 
 
-def descent(groups: list[dict[str, object]]) -> SGD:
-    """The repository's SGD; each group stores its initial learning rate as `first`."""
-    return SGD(
-        [{**group, "first": group["lr"]} for group in groups],
-        momentum=0.9,
-        weight_decay=1e-3,
-        nesterov=True,
-    )
+def descent(*groups: tuple[nn.Module | None, float]) -> SGD:
+    """The repository's SGD of modules with their learning rates, stored as `first`, too."""
+    parameters = [
+        {"params": list(module.parameters()), "lr": rate, "first": rate}
+        for module, rate in groups
+        if module is not None
+    ]
+    return SGD(parameters, momentum=0.9, weight_decay=1e-3, nesterov=True)
 
 
 def decay_factor(done: float) -> float:

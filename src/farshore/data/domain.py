@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -189,7 +189,7 @@ def _gather(inputs: np.ndarray, rows: np.ndarray) -> Tensor:
 
 def _on(rows: R, device: torch.device) -> R:
     """The same rows or domain with its tensors on `device`."""
-    moved = {
+    moved: dict[str, Any] = {
         name: value.to(device)
         for name, value in vars(rows).items()
         if isinstance(value, Tensor) and name != "inputs"

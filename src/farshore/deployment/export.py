@@ -40,16 +40,9 @@ class TableInputs(nn.Module):
 
     def __init__(self, preprocessing: TablePreprocessing) -> None:
         super().__init__()
-        scalings = [
-            scaling if scaling is not None else (0.0, 1.0)
-            for scaling in preprocessing.numbers.values()
-        ]
-        self.register_buffer(
-            "centre", torch.tensor([centre for centre, _ in scalings], dtype=torch.float64)
-        )
-        self.register_buffer(
-            "scale", torch.tensor([scale for _, scale in scalings], dtype=torch.float64)
-        )
+        centre, scale = _scalings(preprocessing).T.contiguous()
+        self.register_buffer("centre", centre)
+        self.register_buffer("scale", scale)
         self.indicators = preprocessing.indicators
         self.known = [len(known or []) for known in preprocessing.categories.values()]
 
@@ -73,6 +66,12 @@ class TableInputs(nn.Module):
             other = ~missing & (codes >= known)
             parts += [seen.double(), other.double(), missing.double()]
         return torch.cat(parts, dim=1).float()
+
+
+def _scalings(preprocessing: TablePreprocessing) -> Tensor:
+    """Centre and scale of each number column, [columns, 2]."""
+    known = [scaling or (0.0, 1.0) for scaling in preprocessing.numbers.values()]
+    return torch.tensor(known, dtype=torch.float64).reshape(-1, 2)
 
 
 class Exported(nn.Module):
@@ -170,9 +169,7 @@ def trial_inputs(learner: Learner) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(0)
     if isinstance(learner.preprocessing, TablePreprocessing):
         table = learner.preprocessing
-        scalings = torch.tensor(
-            [scaling or (0.0, 1.0) for scaling in table.numbers.values()], dtype=torch.float64
-        ).reshape(-1, 2)
+        scalings = _scalings(table)
         numbers = scalings[:, 0] + scalings[:, 1] * torch.randn(
             TRIAL_ROWS, len(scalings), generator=generator, dtype=torch.float64
         )

@@ -139,13 +139,12 @@ class Clocks:
 
     def state_dict(self) -> dict[str, Tensor]:
         """Silences, thresholds and histograms."""
-        return {"silence": self.silence, "threshold": self.threshold, "ended": self.ended}
+        return dict(vars(self))
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Restore the state from `state_dict`."""
-        self.silence.copy_(state["silence"])
-        self.threshold.copy_(state["threshold"])
-        self.ended.copy_(state["ended"])
+        for name, value in vars(self).items():
+            value.copy_(state[name])
 
 
 @contextmanager
