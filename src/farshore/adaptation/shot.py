@@ -15,15 +15,7 @@ from ..base.randomness import seeded
 from ..data.inputs import Inputs
 from ..networks.network import Network
 from ..settings import setting
-from .adaptation import (
-    AFTERWARDS,
-    PREDICTION_ROWS,
-    Adaptation,
-    AdaptationSettings,
-    entropy,
-    note_collapse,
-    predict,
-)
+from . import adaptation
 from .augmentation import as_unit, quarter_turns, shift
 from .clustering import pseudo_labels
 from .mixmatch import confident_rows, mix, mixmatch_loss, sharpen
@@ -38,7 +30,7 @@ TEMPERATURE = 0.5
 UNLABELLED_WEIGHT = 100.0
 
 
-class SHOTPPSettings(AdaptationSettings):
+class SHOTPPSettings(adaptation.AdaptationSettings):
     """The official repository's values: for digits by default, for objects with large data; not
     searched.
     """
@@ -84,7 +76,7 @@ class SHOTPPSettings(AdaptationSettings):
     )
 
 
-class SHOTPP(Adaptation):
+class SHOTPP(adaptation.Adaptation):
     """Hypothesis transfer, then labelling transfer.
 
     In hypothesis transfer the source classifier g is fixed while the features adapt to it.
@@ -111,7 +103,7 @@ class SHOTPP(Adaptation):
 
     name = "shot++"
     reference = "Liang et al., TPAMI 2021, arXiv:2012.07297"
-    measure = AFTERWARDS
+    measure = adaptation.AFTERWARDS
     Settings = SHOTPPSettings
     settings: SHOTPPSettings
 
@@ -121,8 +113,8 @@ class SHOTPP(Adaptation):
         if len(target) > 1:  # one row cannot be clustered or split by confidence
             self.hypothesis_transfer(network, target, generator)
             self.labelling_transfer(network, target, generator)
-        logits = predict(network, target)
-        self.notes += note_collapse(logits)
+        logits = adaptation.predict(network, target)
+        self.notes += adaptation.note_collapse(logits)
         return logits
 
     # ---- stages 1 and 2 --------------------------------------------------------------------------
@@ -227,9 +219,9 @@ class SHOTPP(Adaptation):
         _, steps = self._plan(len(target), settings.labelling_batch, settings.labelling_epochs)
         if steps == 0:
             return
-        logits = predict(network, target)
+        logits = adaptation.predict(network, target)
         predicted = logits.argmax(dim=1)
-        confident = confident_rows(entropy(logits), predicted)
+        confident = confident_rows(adaptation.entropy(logits), predicted)
         labelled, unlabelled = confident.nonzero()[:, 0], (~confident).nonzero()[:, 0]
         if len(labelled) == 0:
             self.notes.append(
@@ -293,7 +285,9 @@ class SHOTPP(Adaptation):
             return lambda rows: shift(as_unit(rows), generator, flips=flips)
         if not noise:
             return lambda rows: rows
-        spread = torch.cat(list(target.batches(PREDICTION_ROWS))).float().std(dim=0) * noise
+        spread = (
+            torch.cat(list(target.batches(adaptation.PREDICTION_ROWS))).float().std(dim=0) * noise
+        )
 
         def noisy(rows: Tensor) -> Tensor:
             return rows + spread * torch.randn(rows.shape, generator=generator, device=rows.device)
@@ -328,7 +322,7 @@ def extract(network: Network, target: Inputs, *, turns: int = 0) -> Tensor:
     with torch.no_grad():
         parts = (
             torch.rot90(part, turns, dims=(2, 3)) if turns else part
-            for part in target.batches(PREDICTION_ROWS)
+            for part in target.batches(adaptation.PREDICTION_ROWS)
         )
         return torch.cat([network.extract(part).float() for part in parts])
 
