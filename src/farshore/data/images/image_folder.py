@@ -93,8 +93,14 @@ def list_images(folder: Path) -> tuple[pd.DataFrame, list[str]]:
             f"{folder} contains {contents}: the layout must be domain/class/file (or class/file "
             "with --domain auto)"
         )
+
     # Sort by file name, not by class: if domains are constructed, this order is the stream.
-    images.sort(key=lambda path: _stream_key(path.relative_to(folder).parts))
+    # The class decides last.
+    def key(path: Path) -> list[Any]:
+        *domain, of_class, name = path.relative_to(folder).parts
+        return [natural_key(part) for part in (*domain, name, of_class)]
+
+    images.sort(key=key)
     parts = [path.relative_to(folder).parts for path in images]
     frame = pd.DataFrame(
         {"file": [str(path) for path in images], "class": [part[-2] for part in parts]}
@@ -128,11 +134,6 @@ def list_files(folder: Path) -> list[Path]:
                 )
             listed.append(([*keys, natural_key(name)], Path(path)))
     return [path for _, path in sorted(listed)]
-
-
-def _stream_key(parts: tuple[str, ...]) -> list[Any]:
-    """Sort by domain and file name; the class decides last."""
-    return [natural_key(name) for name in (*parts[:-2], parts[-1], parts[-2])]
 
 
 def read_images(

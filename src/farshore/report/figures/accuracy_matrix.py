@@ -73,7 +73,9 @@ def drawing(runs: pd.DataFrame) -> Drawn | None:
     frame = collect(runs)
     if frame.empty or frame["stage"].max() < 2:
         return None
-    leaders = {name: _leader(part) for name, part in places(runs)}
+    # A method that lacks a score is not ranked.
+    ranked = {name: rank(part[part["complete"]]).ranked for name, part in places(runs)}
+    leaders = {name: of[0].row for name, of in ranked.items() if of}
     says = (
         "Each line shows the scores on all sources' validation rows after one more domain was "
         "learned. Below the diagonal are past domains, above it future ones; the last column is "
@@ -83,11 +85,6 @@ def drawing(runs: pd.DataFrame) -> Drawn | None:
         view for name, part in places(frame) for view in _views(name, part, leaders.get(name, ""))
     ]
     return says, shown, frame, runs
-
-
-def _leader(runs: pd.DataFrame) -> str:
-    """The first of the ranking at a place; a method that lacks a score is not ranked."""
-    return next((each.row for each in rank(runs[runs["complete"]]).ranked), "")
 
 
 def _views(place: str, frame: pd.DataFrame, leader: str) -> Iterator[View]:
