@@ -20,26 +20,11 @@ KEYS = (
 ARRIVAL = dict.fromkeys(("rows", "known", "accuracy", "confidence", "atc", "distance"), 0.0)
 PROFILE = dict.fromkeys(("rows", "missing", "unknown", "varying"), 0.0)
 FACTS: dict[str, Any] = {
-    "when": "",
-    "rows": 0,
-    "versions": MapOf(""),
-    "command": "",
-    "scores": MapOf(0.0),
-    "before": MapOf(0.0),
-    "after": MapOf(0.0),
-    "classes": MapOf(0),
-    "profile": PROFILE,
-    "arrival": MapOf(0.0),
-    "agreement": Maybe(0.0),
-    "promised": Maybe(0.0),
+    **{"when": "", "rows": 0, "versions": MapOf(""), "command": "", "profile": PROFILE},
+    **dict.fromkeys(("scores", "before", "after", "arrival"), MapOf(0.0)),
+    **{"classes": MapOf(0), "agreement": Maybe(0.0), "promised": Maybe(0.0)},
 }
-CALIBRATION: dict[str, Any] = {
-    "temperature": 0.0,
-    "offsets": ListOf(0.0),
-    "rows": 0,
-    "labelled": True,
-    "when": "",
-}
+CALIBRATION = {"temperature": 0.0, "offsets": ListOf(0.0), "rows": 0, "labelled": True, "when": ""}
 # No number of rows, share or distance of a real site is larger.
 LARGEST = 1e12
 
