@@ -229,7 +229,10 @@ class SHOTPP(adaptation.Adaptation):
             )
             return
         if settings.labelling_classifier == "fresh":
-            self._reset_classifier(network, generator)
+            linear = [each for each in network.classifier.modules() if isinstance(each, nn.Linear)]
+            with seeded(generator):
+                for layer in linear:
+                    layer.reset_parameters()
         network.requires_grad_(True)
         rate = settings.adaptation_rate
         optimizer = descent(
@@ -293,12 +296,6 @@ class SHOTPP(adaptation.Adaptation):
             return rows + spread * torch.randn(rows.shape, generator=generator, device=rows.device)
 
         return noisy
-
-    def _reset_classifier(self, network: Network, generator: torch.Generator) -> None:
-        with seeded(generator):
-            for module in network.classifier.modules():
-                if isinstance(module, nn.Linear):
-                    module.reset_parameters()
 
     def _plan(self, rows: int, size: int, passes: int) -> tuple[int, int]:
         """(batches per pass, steps of the stage)."""

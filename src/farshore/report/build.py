@@ -103,12 +103,14 @@ def report_of(collected: Collected, published: pd.DataFrame | None = None) -> Re
             problems.append(f"{name} has no table because none of its runs has finished")
     if not sections and not problems:
         raise FarshoreError(f"{collected.folder} contains no finished run: give a folder {WRITERS}")
+    found = {name: collected.experiment(name) for name in collected.names}
+    experiments = {name: each for name, each in found.items() if each is not None}
     frame = collected.shown()
     problems += [*mixed_versions(frame), *_absent(sections)]
     report = Report(
         title=_title(sections, collected.folder),
         sections=tuple(sections),
-        provenance=provenance(frame, _experiments(collected)),
+        provenance=provenance(frame, experiments),
         problems=tuple(problems),
     )
     main = report.main
@@ -159,11 +161,6 @@ def published_name(experiment: Experiment | None) -> str:
         for part in experiment.parts
     )
     return "compare" if default else ""
-
-
-def _experiments(collected: Collected) -> dict[str, Experiment]:
-    found = {name: collected.experiment(name) for name in collected.names}
-    return {name: experiment for name, experiment in found.items() if experiment is not None}
 
 
 def _absent(sections: Sequence[Section]) -> list[str]:
