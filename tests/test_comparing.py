@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sweeping import MEASURED
 
 import farshore
 from farshore.benchmarks.heart_hospitals import read_heart
 from farshore.cli.app import main
 from farshore.cli.engine_options import EngineOptions
 from farshore.errors import FarshoreError
-from farshore.results.tidy_table import MEASURED, tidy_table
+from farshore.results.tidy_table import tidy_table
 from farshore.runs.engines.engine import InlineEngine
 from farshore.runs.store.store import Store
 

@@ -202,7 +202,7 @@ def test_features_of_a_frozen_backbone_on_a_gpu(method: str, tmp_path: Path) -> 
     for device in ("cpu", "cuda"):
         made = Learner("histogram", method, memory=60, device=device)
         for seed in range(2):
-            domain = made.prepared(images(seed))
+            domain = made.backbone.prepared(images(seed))
             made.learn_domain(domain, steps=STEPS, classes=[0, 1])
         scores[device] = made.predict_proba(images(2).inputs)
         made.save(tmp_path / device)

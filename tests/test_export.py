@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from exported import encode
 from torch import nn
 
 import farshore
-from farshore.deployment.export import encode, export_model
+from farshore.deployment.export import export_model
 from farshore.errors import FarshoreError
 from farshore.learner.learner import Learner
 

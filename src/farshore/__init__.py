@@ -37,27 +37,5 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-EXPORTS = {
-    "Benchmark": "benchmarks.benchmark",
-    "BenchmarkOptions": "benchmarks.options",
-    "Comparison": "comparing",
-    "Domain": "data.domain",
-    "FarshoreClassifier": "estimator",
-    "FarshoreDeprecationWarning": "errors",
-    "FarshoreError": "errors",
-    "Learner": "learner.learner",
-    "Network": "networks.network",
-    "Observer": "observer",
-    "Result": "runs.result",
-    "Run": "runs.run",
-    "Scenario": "data.scenario",
-    "audit": "auditing.audit",
-    "compare": "comparing",
-    "execute": "runs.protocol",
-    "load": "learner.loading",
-}
-
-__all__ = ["__version__", *EXPORTS]
-
 if not TYPE_CHECKING:  # a type checker sees the imports above, and refuses any other name
-    __getattr__, __dir__ = lazy_exports(__name__, EXPORTS)
+    __getattr__, __dir__, __all__ = lazy_exports(__name__, "__version__")

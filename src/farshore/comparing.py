@@ -91,23 +91,24 @@ class Comparison:
         found, paired = standing.estimate, standing.difference
         scores = scores_of(scored(self.frame), standing.row)
         over_targets = estimate(scores, Unit.TARGET, ranking.metric)
+        score, compared = (
+            {name: getattr(each, name, None) for name in ("mean", "error", "low", "high")}
+            for each in (found, paired)
+        )
         return {
             "method": standing.row,
             "kind": standing.kind,
             "rank": standing.rank,
-            "score": found.mean if found is not None else None,
-            "error": found.error if found is not None else None,
-            "score_low": found.low if found is not None else None,
-            "score_high": found.high if found is not None else None,
+            **dict(zip(("score", "error", "score_low", "score_high"), score.values(), strict=True)),
             "unit": str(ranking.unit),
             "units": found.units if found is not None else 0,
             "targets": over_targets.units if over_targets is not None else 0,
             "worst": over_targets.values[over_targets.worst] if over_targets is not None else None,
             "worst_target": over_targets.worst if over_targets is not None else "",
             "reference": ranking.reference if paired is not None else "",
-            "difference": paired.mean if paired is not None else None,
-            "low": paired.low if paired is not None else None,
-            "high": paired.high if paired is not None else None,
+            "difference": compared["mean"],
+            "low": compared["low"],
+            "high": compared["high"],
             "guessing": standing.guessing,
             "source_validation": numbers.get("source_validation_score"),
             "backward_transfer": numbers.get("backward_transfer"),

@@ -141,8 +141,8 @@ class Settings(BaseModel):
     def searched(cls, profile: Profile = DEFAULT, method: str = "") -> dict[str, Searched]:
         """Default and search distribution of every setting, under `profile` for this method."""
         base: dict[str, Searched] = {}
-        for settings_class in cls._lineage():
-            base |= settings_class._own()
+        for each in cls.__mro__:  # most derived first
+            base |= each._own() if issubclass(each, Settings) else {}
         return {
             name: profile.find(method, name, inherited=base[name] == declared) or declared
             for name, declared in cls._own().items()
@@ -190,11 +190,6 @@ class Settings(BaseModel):
             for name, info in cls.model_fields.items()
         }
 
-    @classmethod
-    def _lineage(cls) -> list[type[Settings]]:
-        """This class and the classes it inherits settings from, most derived first."""
-        return [base for base in cls.__mro__ if issubclass(base, Settings)]
-
 
 def explain(error: ValidationError, *, shown: int = 1000) -> str:
     """Format a pydantic error as one line: the name, the given value, and what is allowed.
@@ -225,18 +220,11 @@ class MethodSettings(Settings):
     """Settings of every method: the first block of the paper's table of hyper-parameters."""
 
     learning_rate: float = setting(
-        1e-3,
-        Power(10, -4.5, -0.5),
-        gt=0,
-        help="step size of the optimiser",
+        1e-3, Power(10, -4.5, -0.5), gt=0, help="step size of the optimiser"
     )
     weight_decay: float = setting(0.0, ge=0, help="weight decay of the optimiser")
     batch_size: int = setting(
-        64,
-        Power(2, 3, 8, whole=True),
-        ge=1,
-        le=2**20,
-        help="rows of the current domain per step",
+        64, Power(2, 3, 8, whole=True), ge=1, le=2**20, help="rows of the current domain per step"
     )
 
 

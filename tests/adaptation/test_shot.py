@@ -76,7 +76,7 @@ def test_learning_rates_decay() -> None:
     assert [decay_factor(done) for done in (0, 0.5, 1)] == pytest.approx(
         [1, 0.26085, 0.16556], abs=1e-5
     )
-    optimizer = descent([{"params": [nn.Parameter(torch.ones(1))], "lr": 0.02}])
+    optimizer = descent((nn.ParameterList([nn.Parameter(torch.ones(1))]), 0.02))
     for _ in range(2):  # from the first rate, not from the last one
         decay(optimizer, 0.5)
         assert optimizer.param_groups[0]["lr"] == pytest.approx(0.02 * 0.26085, abs=1e-6)

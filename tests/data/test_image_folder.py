@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from farshore.base import allocation
 from farshore.base.names import natural_key
-from farshore.data.images import image_folder
 from farshore.data.images.image_folder import ImagePreprocessing, list_images, read_images
 from farshore.errors import FarshoreError
 
@@ -185,7 +185,7 @@ def test_a_large_set_is_memory_mapped(tmp_path: Path, monkeypatch: pytest.Monkey
     files = [
         save(tmp_path / f"{number}.png", np.full((4, 4), number, np.uint8)) for number in range(5)
     ]
-    monkeypatch.setattr(image_folder, "LARGEST_IN_MEMORY", 10)
+    monkeypatch.setattr(allocation, "LARGEST_IN_MEMORY", 10)
     images, _, _ = read_images(files, 4)
     assert isinstance(images, np.memmap)
     assert not images.flags.writeable

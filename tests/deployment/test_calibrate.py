@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from clinics import COLUMNS, clinic, contents, written
+from exported import encode
 
 from farshore.deployment.calibrate import fit_labelled
 from farshore.deployment.changes import calibrate, learn, take_back
@@ -21,7 +22,7 @@ from farshore.testing import differences
 
 
 def test_a_calibration_is_undone_exported_and_dropped_by_learn(work: Path) -> None:
-    from farshore.deployment.export import Exported, TableInputs, encode
+    from farshore.deployment.export import Exported, TableInputs
 
     model = work / "model"
     # The classes are swapped at the new site for a third of the rows: the model is too certain.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from farshore.runs.result import average, backward_transfer, forgetting, source_performance
+from farshore.runs.result import Result, average, backward_transfer, forgetting
 from farshore.tasks import scores
 
 
@@ -83,6 +85,6 @@ def test_transfer_is_not_defined_for_one_domain() -> None:
 
 def test_the_three_options_of_source_performance() -> None:
     matrices = {"train": [[1.0, 0.0], [0.8, 0.6]], "validation": [[0.9, 0.1], [0.5, 0.3]]}
-    assert source_performance(matrices, 1) == pytest.approx(0.4)
-    assert source_performance(matrices, 2) == pytest.approx(0.7)
-    assert source_performance(matrices, 3) == pytest.approx(0.4)
+    old = SimpleNamespace(status="done", source_scores={}, matrices=matrices)
+    scores = [Result.source_score(old, option) for option in (1, 2, 3)]  # type: ignore[arg-type]
+    assert scores == pytest.approx([0.4, 0.7, 0.4])

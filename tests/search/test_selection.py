@@ -48,7 +48,7 @@ def test_diverged_trials_never_win(result: Result) -> None:
     chosen = select_by_seed(
         {0: [Trial(0, bad)], 1: [Trial(0, scored(result, 0.1, 0.3))]}, "source-validation"
     )
-    assert [each.target_score for each in chosen.results] == [0.3]
+    assert [trial.result.target_score for trial in chosen.trials.values()] == [0.3]
     assert chosen.seeds == 2
 
 

@@ -19,9 +19,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from sweeping import experiment, planned, swept
+from sweeping import MEASURED, experiment, planned, swept
 
-from farshore.results.tidy_table import MEASURED, tidy_table
+from farshore.results.tidy_table import tidy_table
 from farshore.runs.engines.ray_engine import RayEngine
 from farshore.runs.store.store import Store
 

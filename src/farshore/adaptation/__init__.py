@@ -7,22 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..base.registry import Listed, Registry
+from ..base.registry import Registry, listed
 
 if TYPE_CHECKING:
     from .adaptation import Adaptation
 
-BUILTIN = {
-    "tent": Listed(
-        ".tent:TENT", "adapts normalisation layers to the target's inputs", "adaptation"
-    ),
-    "cotta": Listed(
-        ".cotta:CoTTA", "adapts to the target's inputs with a slow teacher", "adaptation"
-    ),
-    "shot++": Listed(
-        ".shot:SHOTPP", "adapts the features to the target with pseudo-labels", "adaptation"
-    ),
-}
+BUILTIN = listed(
+    """
+tent | .tent:TENT | adaptation | adapts normalisation layers to the target's inputs
+cotta | .cotta:CoTTA | adaptation | adapts to the target's inputs with a slow teacher
+shot++ | .shot:SHOTPP | adaptation | adapts the features to the target with pseudo-labels
+"""
+)
 ADAPTATIONS: Registry[type[Adaptation]] = Registry(
     "adaptation", "farshore.adaptations", BUILTIN, __name__
 )

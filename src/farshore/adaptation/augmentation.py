@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -47,26 +48,19 @@ class _Draws:
     """Python random numbers from a torch generator."""
 
     def __init__(self, generator: torch.Generator) -> None:
-        self.generator = generator
+        self.options: dict[str, Any] = {"generator": generator, "device": generator.device}
 
     def between(self, low: float, high: float) -> float:
-        return low + (high - low) * float(
-            torch.rand((), generator=self.generator, device=self.generator.device)
-        )
+        return low + (high - low) * float(torch.rand((), **self.options))
 
     def order(self, count: int) -> list[int]:
-        return list(
-            torch.randperm(count, generator=self.generator, device=self.generator.device).tolist()
-        )
+        return list(torch.randperm(count, **self.options).tolist())
 
 
 def jitter(images: Tensor, draw: _Draws) -> Tensor:
     """Change light and colour in random order; saturation and hue only of three channels."""
-    brightness, contrast, saturation = (
-        draw.between(0.6, 1.4),
-        draw.between(0.7, 1.3),
-        draw.between(0.5, 1.5),
-    )
+    brightness, contrast = draw.between(0.6, 1.4), draw.between(0.7, 1.3)
+    saturation = draw.between(0.5, 1.5)
     hue, gamma = draw.between(-0.06, 0.06), draw.between(0.7, 1.3)
     changes: list[Callable[[Tensor], Tensor]] = [
         lambda x: x * brightness,

@@ -14,21 +14,14 @@ from torch.optim import Adam
 from ..data.inputs import Inputs
 from ..networks.network import Network
 from ..settings import setting
-from .adaptation import (
-    ONLINE,
-    Adaptation,
-    AdaptationSettings,
-    batch_statistics,
-    note_collapse,
-    predict,
-)
+from . import adaptation
 from .augmentation import as_unit, augment, in_unit_range, jitter_columns
 
 # How the authors chose a threshold: a quantile of the confidence on source rows, less a margin.
 CONFIDENCE_QUANTILE, CONFIDENCE_MARGIN = 0.05, 0.05
 
 
-class CoTTASettings(AdaptationSettings):
+class CoTTASettings(adaptation.AdaptationSettings):
     """The official repository's values for CIFAR-10-C; not searched. Its threshold, 0.92, belongs
     to its source model, so by default the threshold is computed as the authors computed theirs.
     """
@@ -63,12 +56,11 @@ class CoTTASettings(AdaptationSettings):
         help="augmentation of tables: noise in standard deviations of each column of the batch",
     )
     flips: bool = setting(
-        False,
-        help="also mirror images; not suitable for digits and other oriented objects",
+        False, help="also mirror images; not suitable for digits and other oriented objects"
     )
 
 
-class CoTTA(Adaptation):
+class CoTTA(adaptation.Adaptation):
     """Train a student towards the predictions of a teacher, a moving average of the student.
 
     Equation: per batch, z_t = teacher(x), or, for rows x on which the frozen source model's
@@ -95,7 +87,7 @@ class CoTTA(Adaptation):
     name = "cotta"
     results_version = 2
     reference = "Wang et al., CVPR 2022, arXiv:2203.13591"
-    measure = ONLINE
+    measure = adaptation.ONLINE
     Settings = CoTTASettings
     settings: CoTTASettings
 
@@ -103,7 +95,7 @@ class CoTTA(Adaptation):
     teacher: Network
     anchor: Network
 
-    def __init__(self, settings: AdaptationSettings) -> None:
+    def __init__(self, settings: adaptation.AdaptationSettings) -> None:
         super().__init__(settings)
         threshold = self.settings.confidence_threshold
         self.threshold = 0.0 if threshold == "source" else float(threshold)
@@ -117,7 +109,7 @@ class CoTTA(Adaptation):
         filled = [inputs for inputs in sources if len(inputs)]
         fitted = filled if self.settings.source == "joint" else filled[-1:]
         confidence = torch.cat(
-            [predict(network, inputs).softmax(dim=1).amax(dim=1) for inputs in fitted]
+            [adaptation.predict(network, inputs).softmax(dim=1).amax(dim=1) for inputs in fitted]
         )
         quantile = float(confidence.double().cpu().quantile(CONFIDENCE_QUANTILE))
         self.threshold = max(0.0, quantile - CONFIDENCE_MARGIN)
@@ -134,7 +126,7 @@ class CoTTA(Adaptation):
             self.follow()
             self.restore(generator)
         logits = torch.cat(parts)
-        self.notes += note_collapse(logits)
+        self.notes += adaptation.note_collapse(logits)
         self.notes.append(
             f"teacher averaged over augmented copies in {self.averaged_batches} of {len(parts)} "
             f"batches, {self.averaged_rows} of {len(logits)} rows, threshold {self.threshold:.4f}"
@@ -145,7 +137,7 @@ class CoTTA(Adaptation):
         """Train the student by one step towards the teacher's logits, and return these logits."""
         with torch.no_grad():
             lesson = self.lesson(inputs, generator)
-        with batch_statistics(self.student, len(inputs)):
+        with adaptation.batch_statistics(self.student, len(inputs)):
             logits = self.student(inputs)
         optimizer.zero_grad(set_to_none=True)
         consistency(logits, lesson).backward()
@@ -154,12 +146,12 @@ class CoTTA(Adaptation):
 
     def lesson(self, inputs: Tensor, generator: torch.Generator) -> Tensor:
         """The teacher's logits, over augmented copies where the source model is not confident."""
-        with batch_statistics(self.anchor, len(inputs)):
+        with adaptation.batch_statistics(self.anchor, len(inputs)):
             confidence = self.anchor(inputs).softmax(dim=1).amax(dim=1)
         if self.settings.averaged == "batch":
             confidence = confidence.mean().expand(len(inputs))
         unsure = confidence < self.threshold
-        with batch_statistics(self.teacher, len(inputs)):
+        with adaptation.batch_statistics(self.teacher, len(inputs)):
             logits: Tensor = self.teacher(inputs)
             # This waits for the device once per batch, which is cheaper than N unnecessary forward
             # passes.

@@ -15,15 +15,7 @@ from ..base.randomness import seeded
 from ..data.inputs import Inputs
 from ..networks.network import Network
 from ..settings import setting
-from .adaptation import (
-    AFTERWARDS,
-    PREDICTION_ROWS,
-    Adaptation,
-    AdaptationSettings,
-    entropy,
-    note_collapse,
-    predict,
-)
+from . import adaptation
 from .augmentation import as_unit, quarter_turns, shift
 from .clustering import pseudo_labels
 from .mixmatch import confident_rows, mix, mixmatch_loss, sharpen
@@ -38,7 +30,7 @@ TEMPERATURE = 0.5
 UNLABELLED_WEIGHT = 100.0
 
 
-class SHOTPPSettings(AdaptationSettings):
+class SHOTPPSettings(adaptation.AdaptationSettings):
     """The official repository's values: for digits by default, for objects with large data; not
     searched.
     """
@@ -49,9 +41,7 @@ class SHOTPPSettings(AdaptationSettings):
         help="initial learning rate per stage of SGD (momentum 0.9, Nesterov, weight decay 1e-3)",
     )
     feature_rate: float = setting(
-        1.0,
-        ge=0,
-        help="factor on the features' learning rate in hypothesis transfer",
+        1.0, ge=0, help="factor on the features' learning rate in hypothesis transfer"
     )
     adaptation_batch: int = setting(64, ge=2, help="target rows per step of hypothesis transfer")
     hypothesis_epochs: int = setting(
@@ -63,14 +53,10 @@ class SHOTPPSettings(AdaptationSettings):
         0.1, ge=0, help="weight of the cross-entropy to the pseudo-labels"
     )
     rotation_weight: float = setting(
-        0.2,
-        ge=0,
-        help="weight of predicting quarter turns (square images only); 0 disables it",
+        0.2, ge=0, help="weight of predicting quarter turns (square images only); 0 disables it"
     )
     labelling_epochs: int = setting(
-        30,
-        ge=0,
-        help="passes over the target in labelling transfer; 0 disables it",
+        30, ge=0, help="passes over the target in labelling transfer; 0 disables it"
     )
     labelling_batch: int = setting(
         36, ge=2, help="labelled rows, and unlabelled rows, per step of labelling transfer"
@@ -83,17 +69,14 @@ class SHOTPPSettings(AdaptationSettings):
         None, gt=0, help="maximum number of steps in each stage, regardless of the epochs"
     )
     flips: bool = setting(
-        False,
-        help="also mirror images; not suitable for digits and other oriented objects",
+        False, help="also mirror images; not suitable for digits and other oriented objects"
     )
     table_noise: float = setting(
-        0.0,
-        ge=0,
-        help="noise on views of tabular rows, in standard deviations of each column",
+        0.0, ge=0, help="noise on views of tabular rows, in standard deviations of each column"
     )
 
 
-class SHOTPP(Adaptation):
+class SHOTPP(adaptation.Adaptation):
     """Hypothesis transfer, then labelling transfer.
 
     In hypothesis transfer the source classifier g is fixed while the features adapt to it.
@@ -120,7 +103,7 @@ class SHOTPP(Adaptation):
 
     name = "shot++"
     reference = "Liang et al., TPAMI 2021, arXiv:2012.07297"
-    measure = AFTERWARDS
+    measure = adaptation.AFTERWARDS
     Settings = SHOTPPSettings
     settings: SHOTPPSettings
 
@@ -130,8 +113,8 @@ class SHOTPP(Adaptation):
         if len(target) > 1:  # one row cannot be clustered or split by confidence
             self.hypothesis_transfer(network, target, generator)
             self.labelling_transfer(network, target, generator)
-        logits = predict(network, target)
-        self.notes += note_collapse(logits)
+        logits = adaptation.predict(network, target)
+        self.notes += adaptation.note_collapse(logits)
         return logits
 
     # ---- stages 1 and 2 --------------------------------------------------------------------------
@@ -153,15 +136,8 @@ class SHOTPP(Adaptation):
         )
         head = self.rotation_head(network, target, generator) if predicts_turns else None
         network.features.requires_grad_(True)
-        groups = [
-            {
-                "params": list(network.features.parameters()),
-                "lr": settings.adaptation_rate * settings.feature_rate,
-            }
-        ]
-        if head is not None:
-            groups.append({"params": list(head.parameters()), "lr": settings.adaptation_rate})
-        optimizer = descent(groups)
+        rate = settings.adaptation_rate
+        optimizer = descent((network.features, rate * settings.feature_rate), (head, rate))
         labels = torch.empty(0)
         for step, rows in enumerate(epochs(len(target), batches, steps, generator)):
             if step % batches == 0:
@@ -219,7 +195,7 @@ class SHOTPP(Adaptation):
             head = nn.Linear(2 * network.feature_dim, TURNS)
         head.to(generator.device)
         features = torch.stack([extract(network, target, turns=turns) for turns in range(TURNS)])
-        optimizer = descent([{"params": list(head.parameters()), "lr": settings.adaptation_rate}])
+        optimizer = descent((head, settings.adaptation_rate))
         batches, steps = self._plan(
             len(target), settings.adaptation_batch, settings.hypothesis_epochs
         )
@@ -243,9 +219,9 @@ class SHOTPP(Adaptation):
         _, steps = self._plan(len(target), settings.labelling_batch, settings.labelling_epochs)
         if steps == 0:
             return
-        logits = predict(network, target)
+        logits = adaptation.predict(network, target)
         predicted = logits.argmax(dim=1)
-        confident = confident_rows(entropy(logits), predicted)
+        confident = confident_rows(adaptation.entropy(logits), predicted)
         labelled, unlabelled = confident.nonzero()[:, 0], (~confident).nonzero()[:, 0]
         if len(labelled) == 0:
             self.notes.append(
@@ -253,17 +229,14 @@ class SHOTPP(Adaptation):
             )
             return
         if settings.labelling_classifier == "fresh":
-            self._reset_classifier(network, generator)
+            linear = [each for each in network.classifier.modules() if isinstance(each, nn.Linear)]
+            with seeded(generator):
+                for layer in linear:
+                    layer.reset_parameters()
         network.requires_grad_(True)
         rate = settings.adaptation_rate
         optimizer = descent(
-            [
-                {
-                    "params": list(network.features.parameters()),
-                    "lr": rate * LABELLING_FEATURE_RATE,
-                },
-                {"params": list(network.classifier.parameters()), "lr": rate},
-            ]
+            (network.features, rate * LABELLING_FEATURE_RATE), (network.classifier, rate)
         )
         mixing_rng = np.random.default_rng(
             int(torch.randint(2**62, (), generator=generator, device=generator.device))
@@ -315,18 +288,14 @@ class SHOTPP(Adaptation):
             return lambda rows: shift(as_unit(rows), generator, flips=flips)
         if not noise:
             return lambda rows: rows
-        spread = torch.cat(list(target.batches(PREDICTION_ROWS))).float().std(dim=0) * noise
+        spread = (
+            torch.cat(list(target.batches(adaptation.PREDICTION_ROWS))).float().std(dim=0) * noise
+        )
 
         def noisy(rows: Tensor) -> Tensor:
             return rows + spread * torch.randn(rows.shape, generator=generator, device=rows.device)
 
         return noisy
-
-    def _reset_classifier(self, network: Network, generator: torch.Generator) -> None:
-        with seeded(generator):
-            for module in network.classifier.modules():
-                if isinstance(module, nn.Linear):
-                    module.reset_parameters()
 
     def _plan(self, rows: int, size: int, passes: int) -> tuple[int, int]:
         """(batches per pass, steps of the stage)."""
@@ -350,19 +319,19 @@ def extract(network: Network, target: Inputs, *, turns: int = 0) -> Tensor:
     with torch.no_grad():
         parts = (
             torch.rot90(part, turns, dims=(2, 3)) if turns else part
-            for part in target.batches(PREDICTION_ROWS)
+            for part in target.batches(adaptation.PREDICTION_ROWS)
         )
         return torch.cat([network.extract(part).float() for part in parts])
 
 
-def descent(groups: list[dict[str, object]]) -> SGD:
-    """The repository's SGD; each group stores its initial learning rate as `first`."""
-    return SGD(
-        [{**group, "first": group["lr"]} for group in groups],
-        momentum=0.9,
-        weight_decay=1e-3,
-        nesterov=True,
-    )
+def descent(*groups: tuple[nn.Module | None, float]) -> SGD:
+    """The repository's SGD of modules with their learning rates, stored as `first`, too."""
+    parameters = [
+        {"params": list(module.parameters()), "lr": rate, "first": rate}
+        for module, rate in groups
+        if module is not None
+    ]
+    return SGD(parameters, momentum=0.9, weight_decay=1e-3, nesterov=True)
 
 
 def decay_factor(done: float) -> float:

@@ -11,15 +11,7 @@ from torch.optim import Adam, Optimizer
 from ..data.inputs import Inputs
 from ..networks.network import Network
 from ..settings import setting
-from .adaptation import (
-    ONLINE,
-    Adaptation,
-    AdaptationSettings,
-    batch_statistics,
-    entropy,
-    note_collapse,
-    predict,
-)
+from . import adaptation
 
 NORMALISATIONS = (
     nn.modules.batchnorm._BatchNorm,
@@ -29,7 +21,7 @@ NORMALISATIONS = (
 )
 
 
-class TENTSettings(AdaptationSettings):
+class TENTSettings(adaptation.AdaptationSettings):
     """The official repository's values for CIFAR-10-C; not searched."""
 
     adaptation_rate: float = setting(1e-3, ge=0, help="learning rate of Adam at the target")
@@ -41,7 +33,7 @@ class TENTSettings(AdaptationSettings):
     )
 
 
-class TENT(Adaptation):
+class TENT(adaptation.Adaptation):
     """Minimise the prediction entropy on each target batch, over the normalisation layers only.
 
     Equation: for each batch, z = h(x) is the prediction; then one Adam step on mean_i
@@ -61,7 +53,7 @@ class TENT(Adaptation):
 
     name = "tent"
     reference = "Wang et al., ICLR 2021, arXiv:2006.10726"
-    measure = ONLINE
+    measure = adaptation.ONLINE
     Settings = TENTSettings
     settings: TENTSettings
 
@@ -73,7 +65,7 @@ class TENT(Adaptation):
                 "not adapted: the network has no normalisation layer, so the predictions are the "
                 "source model's"
             )
-            return predict(network, target)
+            return adaptation.predict(network, target)
         network.eval().requires_grad_(False)
         for parameter in parameters:
             parameter.requires_grad_(True)
@@ -82,7 +74,7 @@ class TENT(Adaptation):
         for inputs in target.batches(self.settings.adaptation_batch):
             parts.append(self.step(network, optimizer, inputs))
         logits = torch.cat(parts)
-        self.notes += note_collapse(logits)
+        self.notes += adaptation.note_collapse(logits)
         return logits
 
     def parameters(self, network: Network) -> list[nn.Parameter]:
@@ -100,9 +92,9 @@ class TENT(Adaptation):
 
     def step(self, network: Network, optimizer: Optimizer, inputs: Tensor) -> Tensor:
         """Predict this batch, then take one step on the entropy of the predictions."""
-        with batch_statistics(network, len(inputs)):
+        with adaptation.batch_statistics(network, len(inputs)):
             logits: Tensor = network(inputs)
         optimizer.zero_grad(set_to_none=True)
-        entropy(logits).mean().backward()
+        adaptation.entropy(logits).mean().backward()
         optimizer.step()
         return logits.detach().float()

@@ -1,15 +1,22 @@
-"""Refuse what this machine's memory cannot hold, before it is allocated."""
+"""Room for arrays; what this machine's memory cannot hold is refused before it is allocated."""
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from tempfile import TemporaryFile
+
+import numpy as np
+from numpy.typing import DTypeLike
 
 from ..errors import FarshoreError
 
 GIB = 1 << 30
+# A larger array is kept in a memory-mapped file.
+LARGEST_IN_MEMORY = 1 << 30
 
 
 @contextmanager
@@ -50,3 +57,11 @@ def check_fits(size: int, what: str, remedy: str) -> None:
             f"{what} would take {size / GIB:,.1f} GiB, and there are {usable / GIB:,.1f} GiB here: "
             f"{remedy}"
         )
+
+
+def empty_array(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+    """An array without values: in memory, or in a temporary file if it is large."""
+    if math.prod(shape) * np.dtype(dtype).itemsize <= LARGEST_IN_MEMORY:
+        return np.empty(shape, dtype)
+    with TemporaryFile(prefix="farshore-") as file:  # the memory map keeps the file alive
+        return np.memmap(file, dtype, "w+", shape=shape)

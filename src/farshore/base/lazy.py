@@ -1,27 +1,37 @@
 """Import the public names of a package on first use, so that importing the package stays fast.
 
-Type checkers see the same names through imports under `TYPE_CHECKING`; a test keeps the two lists
-equal.
+The names are those that the package imports under `TYPE_CHECKING`, where type checkers see them.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 
 
 def lazy_exports(
-    package: str, modules: Mapping[str, str]
-) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package, from the module that defines each public name."""
+    package: str, *own: str
+) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a package; `own`: public names that it defines."""
+    modules = {
+        alias.name: "." * line.level + (line.module or "")
+        for block in ast.parse(inspect.getsource(sys.modules[package])).body
+        if isinstance(block, ast.If)
+        for line in block.body
+        if isinstance(line, ast.ImportFrom)
+        for alias in line.names
+        if alias.asname is not None
+    }
 
     def get(name: str) -> object:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f".{modules[name]}", package), name)
+        return getattr(import_module(modules[name], package), name)
 
     def names() -> list[str]:
         return sorted({*vars(sys.modules[package]), *modules})
 
-    return get, names
+    return get, names, [*own, *modules]

@@ -108,3 +108,14 @@ def _owner(descriptor: int) -> str:
         return f"process {int(owner['process'])} on {str(owner['host'])[:100]}"
     except (ValueError, KeyError, TypeError):
         return "another process"
+
+
+def is_running(process: int) -> bool:
+    """Whether a process of this machine runs, whoever owns it."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

@@ -29,6 +29,18 @@ class Listed(NamedTuple):
     files: str = ""
 
 
+def listed(table: str) -> dict[str, Listed]:
+    """Built-in things by name, from lines of `name | location | group | line | files`.
+
+    What follows the line may be left out; an indented line continues the one above.
+    """
+    rows = (row.split("|") for row in table.replace("\n    ", " ").strip().splitlines())
+    cells = ([cell.strip() for cell in row] for row in rows)
+    return {
+        name: Listed(location, line, group, *files) for name, location, group, line, *files in cells
+    }
+
+
 class Registry(Generic[T]):
     """Objects by name: `builtin` ones of `package`, and those of the entry-point group `group`."""
 

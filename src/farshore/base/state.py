@@ -289,14 +289,7 @@ def load_parts(folder: str | Path, *, kind: str) -> dict[str, dict[str, Any]]:
         )  # another process has saved in the meantime
     try:
         return {name: _read_part(part, contents) for name, part in manifest["parts"].items()}
-    except (
-        KeyError,
-        IndexError,
-        TypeError,
-        ValueError,
-        RecursionError,
-        SafetensorError,
-    ) as error:
+    except (KeyError, IndexError, TypeError, ValueError, RecursionError, SafetensorError) as error:
         raise StateError(f"{folder} is damaged: its files do not fit together ({error})") from error
 
 

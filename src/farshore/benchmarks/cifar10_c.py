@@ -42,16 +42,7 @@ class CIFAR10C(CorruptedImages):
     domains = (CLEAN, *PAIRS, TARGET)
     default_target = TARGET
     classes = (
-        "airplane",
-        "automobile",
-        "bird",
-        "cat",
-        "deer",
-        "dog",
-        "frog",
-        "horse",
-        "ship",
-        "truck",
+        *("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
     )
     steps = 1200
     profile = "long-training"

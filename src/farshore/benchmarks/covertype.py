@@ -29,16 +29,8 @@ AREAS = ("rawah", "neota", "comanche", "cache-la-poudre")
 # Published number of rows per class: checks that the file was read correctly, in any format.
 PUBLISHED = (211_840, 283_301, 35_754, 2_747, 9_493, 17_367, 20_510)
 MEASURED = (
-    "elevation",
-    "aspect",
-    "slope",
-    "water_horizontal",
-    "water_vertical",
-    "roads",
-    "shade_9am",
-    "shade_noon",
-    "shade_3pm",
-    "fire_points",
+    *("elevation", "aspect", "slope", "water_horizontal", "water_vertical", "roads", "shade_9am"),
+    *("shade_noon", "shade_3pm", "fire_points"),
 )
 FEATURES = (*MEASURED, *(f"soil_{number}" for number in range(1, 41)))
 LARGEST = 200_000_000
@@ -76,12 +68,7 @@ class Covertype(PreparedBenchmark):
     domains: ClassVar[tuple[str, ...]] = AREAS
     default_target = "cache-la-poudre"
     classes = (
-        "spruce-fir",
-        "lodgepole-pine",
-        "ponderosa-pine",
-        "aspen",
-        "douglas-fir",
-        "krummholz",
+        *("spruce-fir", "lodgepole-pine", "ponderosa-pine", "aspen", "douglas-fir", "krummholz"),
     )
     network = "mlp"
     stand_in = "heart-hospitals"

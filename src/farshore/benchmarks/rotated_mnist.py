@@ -26,8 +26,13 @@ ANGLES = ("0", "15", "30", "45", "75")
 LARGEST = 60_000 * 28 * 28 + 16
 
 
-def _public(name: str, sha256: str, size: int) -> PublicFile:
-    return PublicFile(name, tuple(mirror + name for mirror in MIRRORS), sha256, size)
+# Name, sha256 and size of the official files.
+PUBLIC = """
+train-images-idx3-ubyte.gz 440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609 9912422
+train-labels-idx1-ubyte.gz 3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c 28881
+t10k-images-idx3-ubyte.gz 8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6 1648877
+t10k-labels-idx1-ubyte.gz f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6 4542
+"""
 
 
 class RotatedMNIST(PreparedBenchmark):
@@ -55,27 +60,9 @@ class RotatedMNIST(PreparedBenchmark):
     memory = 1000
     raw = "mnist"
     set_name = "rotated-mnist"
-    files = (
-        _public(
-            "train-images-idx3-ubyte.gz",
-            "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-            9912422,
-        ),
-        _public(
-            "train-labels-idx1-ubyte.gz",
-            "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-            28881,
-        ),
-        _public(
-            "t10k-images-idx3-ubyte.gz",
-            "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-            1648877,
-        ),
-        _public(
-            "t10k-labels-idx1-ubyte.gz",
-            "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-            4542,
-        ),
+    files = tuple(
+        PublicFile(name, tuple(mirror + name for mirror in MIRRORS), sha256, int(size))
+        for name, sha256, size in map(str.split, PUBLIC.strip().splitlines())
     )
 
     def build_domains(self, raw: Path, seed: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:

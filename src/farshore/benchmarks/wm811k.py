@@ -17,15 +17,7 @@ from .extended import Extended, repeated
 from .image import ImageBenchmark
 
 PATTERNS = (
-    "Center",
-    "Donut",
-    "Edge-Loc",
-    "Edge-Ring",
-    "Loc",
-    "Near-full",
-    "Random",
-    "Scratch",
-    "none",
+    *("Center", "Donut", "Edge-Loc", "Edge-Ring", "Loc", "Near-full", "Random", "Scratch", "none"),
 )
 LOTS = tuple(f"lots-{number}" for number in range(1, 6))
 SIDE = 48

@@ -33,11 +33,7 @@ def benchmarks(
     shared = BenchmarkOptions.model_fields
     fields = sorted(kind.Options.model_fields.items(), key=lambda item: item[0] in shared)
     options = [
-        [
-            option,
-            "required" if info.is_required() else str(info.default),
-            info.description or "",
-        ]
+        [option, "required" if info.is_required() else str(info.default), info.description or ""]
         for option, info in fields
     ]
     console.print(plain_table("\noptions", ["name", "default", "meaning"], options, text=True))

@@ -177,8 +177,7 @@ def print_left_out(console: Console, plan: Plan) -> None:
     """Print which runs of the plan cannot be carried out now, and why."""
     for benchmark, absent in plan.absent.items():
         print_line(
-            console,
-            f"{benchmark}: not available here ({absent.why}); {absent.runs} runs left out",
+            console, f"{benchmark}: not available here ({absent.why}); {absent.runs} runs left out"
         )
     for waiting in plan.waiting[:SHOWN_FAILURES]:
         print_line(console, waiting.sentence)

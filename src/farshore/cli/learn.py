@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import FarshoreError
 from ..methods import DEFAULT_METHOD
-from .data_options import (
-    SKIP_BROKEN,
-    TIME_FORMAT,
-    TRAIN,
-    WEIGHT,
-    WEIGHTS,
-    TextOptions,
-    network_assignments,
-    settings_of,
-)
+from . import data_options
 from .engine_options import ONE_DEVICE, print_line
 from .flags import argument, command, flag, split_names
 from .run_output import percent
@@ -42,8 +33,8 @@ class NewModelOptions:
         "are available, otherwise histogram]; hf:NAME, timm:NAME, torchvision:NAME, or "
         "module.py:factory, which later commands must name again"
     )
-    weights: str | None = flag(WEIGHTS)
-    train: str | None = flag(TRAIN)
+    weights: str | None = flag(data_options.WEIGHTS)
+    train: str | None = flag(data_options.TRAIN)
     network_set: list[str] | None = flag(
         "new model: a setting of the network, name=value, repeatable"
     )
@@ -74,8 +65,8 @@ class NewModelOptions:
             method=self.method,
             network=self.network,
             memory=self.memory,
-            settings=settings_of(self.set, self.train),
-            network_settings=network_assignments(self.network_set) | weights,
+            settings=data_options.settings_of(self.set, self.train),
+            network_settings=data_options.network_assignments(self.network_set) | weights,
             classes=named_classes(listed, label, "--classes") if listed is not None else None,
             seed=self.seed,
             metric=self.metric,
@@ -89,9 +80,9 @@ class ColumnOptions:
     drop: str | None = flag("columns to ignore, for example id,name; the model remembers them")
     group: str | None = flag("column with groups (patients, lots) that the split may not divide")
     time: str | None = flag("column with the time: the latest rows are held out")
-    time_format: str | None = flag(TIME_FORMAT)
+    time_format: str | None = flag(data_options.TIME_FORMAT)
     categories: str | None = flag("new model: columns to read as text even if they are numbers")
-    weight: str | None = flag(WEIGHT)
+    weight: str | None = flag(data_options.WEIGHT)
 
     def with_label(self, label: str | None) -> Columns:
         """These columns and the one with the class."""
@@ -110,7 +101,7 @@ class SiteTraining:
     size: int | None = flag(
         "new model: resize images to this many pixels per side [default: as the network expects]"
     )
-    skip_broken: bool = flag(SKIP_BROKEN, False)
+    skip_broken: bool = flag(data_options.SKIP_BROKEN, False)
     steps: int | None = flag(
         "training steps [default: 20 passes over the training rows, 100 to 1000 steps]"
     )
@@ -137,7 +128,7 @@ def learn(
     new: NewModelOptions,
     training: SiteTraining,
     columns: ColumnOptions,
-    text: TextOptions,
+    text: data_options.TextOptions,
     checkpoint: int = flag(
         "steps between checkpoints; interrupted training resumes from the last", 100
     ),

@@ -53,17 +53,13 @@ def prepare(
     assert prepared is not None
     rows = ", ".join(f"{name} {count:,}" for name, count in prepared.domains.items())
     console.print(
-        f"prepared {benchmark} in {prepared.folder} ({prepared.bytes / 1e6:.1f} MB)",
-        soft_wrap=True,
+        f"prepared {benchmark} in {prepared.folder} ({prepared.bytes / 1e6:.1f} MB)", soft_wrap=True
     )
     console.print(f"rows by domain: {rows}", soft_wrap=True)
     if no_weights is not None:
         console.print(f"without pretrained weights: {no_weights}", soft_wrap=True)
     if root is not None:
-        console.print(
-            f"to use it: farshore run {benchmark} er --root {root}",
-            soft_wrap=True,
-        )
+        console.print(f"to use it: farshore run {benchmark} er --root {root}", soft_wrap=True)
 
 
 class DownloadBar:

@@ -17,21 +17,22 @@ MOST_SCORES = 8
 READ_EVERY = 25
 
 
-class LiveBar:
-    """Context manager for a live bar in a terminal; in a log it shows nothing."""
+class ProgressObserver(Observer):
+    """Context manager that shows steps and losses during a run; the bar is live in a terminal."""
 
-    def __init__(self, console: Console, *extra_columns: TextColumn) -> None:
+    def __init__(self, console: Console) -> None:
         self.console = console
-        columns = (
+        self.bar = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
-            *extra_columns,
+            TextColumn("{task.fields[loss]}", markup=False),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
         )
-        self.bar = Progress(
-            *columns, console=console, transient=True, disable=not console.is_terminal
-        )
+        self.task = self.bar.add_task("", total=1, loss="", visible=False)
 
     def __enter__(self) -> Self:
         self.bar.start()
@@ -39,14 +40,6 @@ class LiveBar:
 
     def __exit__(self, *_: object) -> None:
         self.bar.stop()
-
-
-class ProgressObserver(LiveBar, Observer):
-    """Context manager that shows steps and losses during a run."""
-
-    def __init__(self, console: Console) -> None:
-        super().__init__(console, TextColumn("{task.fields[loss]}", markup=False))
-        self.task = self.bar.add_task("", total=1, loss="", visible=False)
 
     def note(self, text: str) -> None:
         """Print a permanent line."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from ..results.summary import Ranking, Standing
     from ..results.verdict import Verdict
     from ..runs.plan.experiment import Experiment
-    from ..runs.result import Result
 
 # Headings above the rows that are not ranked.
 UNRANKED = {
@@ -184,16 +183,12 @@ def print_units(console: Console, frame: pd.DataFrame, ranking: Ranking) -> None
     rows = [[unit, *(text(of.values.get(unit)) for of in standings.values())] for unit in units]
     header = [str(ranking.unit), *standings]
     if ranking.unit is Unit.TARGET:
-        counts = _rows_of_targets(frame["result"])
+        targets = [result.target for result in frame["result"] if result is not None]
+        counts = {target.name: target.rows for target in targets if target is not None}
         header.insert(1, "rows")
         rows = [[row[0], str(counts.get(row[0], "")), *row[1:]] for row in rows]
     title = f"{_heading(ranking)}, by {ranking.unit}"
     _print(console, title, header, rows, list(standings))
-
-
-def _rows_of_targets(results: Iterable[Result | None]) -> dict[str, int]:
-    targets = [result.target for result in results if result is not None]
-    return {target.name: target.rows for target in targets if target is not None}
 
 
 def further_columns(frame: pd.DataFrame) -> dict[str, dict[str, str]]:

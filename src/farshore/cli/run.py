@@ -39,8 +39,7 @@ def run(
     data: DataOptions,
     order: str | None = flag("order of the sources, for example 45,30,15,0"),
     training: Annotated[
-        TrainingOptions,
-        Except(set="a setting of the method or the run, name=value, repeatable"),
+        TrainingOptions, Except(set="a setting of the method or the run, name=value, repeatable")
     ],
     device: str = flag(ONE_DEVICE, "auto"),
     deterministic: bool = flag("on a GPU: identical numbers every time, but slower", False),

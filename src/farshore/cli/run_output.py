@@ -49,7 +49,7 @@ def show(result: Result, console: Console) -> None:
     console.print(
         f"{result.steps} steps per domain, {' '.join(map(str, result.rows_per_step))} rows per "
         f"step, memory {result.memory_items} rows "
-        f"({result.memory_bytes:,} bytes), {result.seconds['total']:.1f} s",
+        f"({result.memory_bytes:,} bytes), {result.seconds['total']:.1f} s"
     )
 
 

@@ -10,26 +10,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from ..errors import FarshoreError
-from .engine_options import (
-    ROOT,
-    RUNS,
-    EngineOptions,
-    KeepOptions,
-    carry_out_plan,
-    print_left_out,
-    print_line,
-    use_root,
-)
+from . import engine_options
 from .flags import argument, command, flag, split_names
 
 # Columns of the saved table that the terminal leaves out.
 HIDDEN = (
-    "experiment",
-    "part",
-    "selection",
-    "seeds_planned",
-    "trials_selected",
-    "forgetting",
+    *("experiment", "part", "selection", "seeds_planned", "trials_selected", "forgetting"),
     "source_train_score",
 )
 
@@ -91,8 +77,8 @@ class ChangeOptions:
 def sweep(
     file: Path = argument("experiment, for example reproduction/experiments/small.yaml"),
     *,
-    runs: Path = flag(RUNS, Path("runs")),
-    engine: EngineOptions,
+    runs: Path = flag(engine_options.RUNS, Path("runs")),
+    engine: engine_options.EngineOptions,
     changes: ChangeOptions,
     network: list[str] | None = flag(
         "module.py:factory, needed if the experiment names this file of your own, repeatable: "
@@ -102,8 +88,8 @@ def sweep(
     done: Path | None = flag(
         "table of runs that are done elsewhere, as `farshore results` writes it: they are left out"
     ),
-    keep: KeepOptions,
-    root: Path | None = flag(ROOT),
+    keep: engine_options.KeepOptions,
+    root: Path | None = flag(engine_options.ROOT),
 ) -> None:
     """Carry out all runs of the experiment in FILE; resumable.
 
@@ -123,14 +109,14 @@ def sweep(
     from .ranking import print_results
     from .tables import make_console
 
-    use_root(root)
+    engine_options.use_root(root)
     own = network or ()
     whole = changes.change(read_experiment(file, own))
     experiment = changes.narrow(whole)
     store, book, console = Store(runs), make_book(file, changes.change, own), make_console()
     if experiment.reads:
         if dry_run:
-            print_line(
+            engine_options.print_line(
                 console,
                 f"{experiment.name}: a table of the selected runs of "
                 f"{' and '.join(experiment.reads)}; no runs of its own",
@@ -150,7 +136,7 @@ def sweep(
         return
     check_writable(runs, "--runs")
     record_experiment(whole, runs, book, ending=changes.ending)
-    failed = carry_out_plan(console, plan, store, engine, keep)
+    failed = engine_options.carry_out_plan(console, plan, store, engine, keep)
     if plan.runs and done is None:  # a table without the runs that are elsewhere would mislead
         selected = select(frame_of_plan(plan, ReadingStore(runs)), plan.selection)
         frame = experiment_table(plan, selected)
@@ -186,18 +172,18 @@ def _dry_run(console: Console, plan: Plan, store: Store, workers: int | None) ->
     to_do = len(todo) + plan.ahead
     bound = "at most " if plan.studies else ""
     absent = sum(missing.runs for missing in plan.absent.values())
-    print_line(
+    engine_options.print_line(
         console,
         f"{plan.name}: {bound}{done + to_do + absent} runs, {done} done, {to_do} to do here",
     )
     for text in damaged:
-        print_line(console, f"{text}; its run will be repeated")
-    print_left_out(console, plan)
+        engine_options.print_line(console, f"{text}; its run will be repeated")
+    engine_options.print_left_out(console, plan)
     if todo:
         cost = estimate(plan, store, todo)
         at_once = workers or plan.runs_at_once()
         memory = f", up to {cost.bytes * at_once / 2**30:.1f} GiB of memory" if cost.bytes else ""
-        print_line(
+        engine_options.print_line(
             console,
             f"about {duration(cost.seconds / at_once)} with {at_once} at a time{memory} (estimated "
             f"from {cost.probed} probes and the finished runs)",
@@ -209,9 +195,9 @@ def _show(console: Console, experiment: Experiment, frame: pd.DataFrame, runs: P
     from ..results.experiment_table import save_table
 
     try:
-        print_line(console, f"saved in {save_table(frame, runs, experiment.name)}")
+        engine_options.print_line(console, f"saved in {save_table(frame, runs, experiment.name)}")
     except FarshoreError as error:
-        print_line(console, f"the table is not saved: {error}")
+        engine_options.print_line(console, f"the table is not saved: {error}")
         return False
     return True
 

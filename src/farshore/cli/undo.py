@@ -9,10 +9,7 @@ from .flags import argument, command, flag
 
 
 @command
-def undo(
-    model: Path = argument(MODEL),
-    network: str | None = flag(MODEL_NETWORK),
-) -> None:
+def undo(model: Path = argument(MODEL), network: str | None = flag(MODEL_NETWORK)) -> None:
     """Undo the last `learn` or `calibrate` of MODEL. Only one version is kept, so this works once.
 
     Example: farshore undo model/

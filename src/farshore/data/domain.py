@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -58,12 +59,7 @@ class Rows:
 
         Memory-mapped inputs that do not fit into a GPU's free memory are not moved.
         """
-        return Rows(
-            _moved(self.inputs, device),
-            self.labels.to(device),
-            self.index.to(device),
-            self.weights.to(device) if self.weights is not None else None,
-        )
+        return _on(self, device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,14 +111,7 @@ class Domain:
 
     def to(self, device: torch.device) -> Domain:
         """Return the same domain on `device`, so that batches are indexed there."""
-        return Domain(
-            self.name,
-            _moved(self.inputs, device),
-            self.labels.to(device),
-            self.train.to(device),
-            self.validation.to(device),
-            self.weights.to(device) if self.weights is not None else None,
-        )
+        return _on(self, device)
 
     def split(self, name: str) -> Rows:
         """Return the rows of the split `train`, `validation` or `all`."""
@@ -132,6 +121,9 @@ class Domain:
             "all": torch.arange(len(self), device=self.labels.device),
         }[name]
         return Rows(self.inputs, self.labels, index, self.weights)
+
+
+R = TypeVar("R", Rows, Domain)
 
 
 def row_form(domain: Domain) -> RowForm:
@@ -193,6 +185,16 @@ def _gather(inputs: np.ndarray, rows: np.ndarray) -> Tensor:
         taken[start : start + MAPPED_ROWS] = inputs[rows[start : start + MAPPED_ROWS]]
         memory_map.madvise(mmap.MADV_DONTNEED)
     return torch.from_numpy(taken)
+
+
+def _on(rows: R, device: torch.device) -> R:
+    """The same rows or domain with its tensors on `device`."""
+    moved: dict[str, Any] = {
+        name: value.to(device)
+        for name, value in vars(rows).items()
+        if isinstance(value, Tensor) and name != "inputs"
+    }
+    return replace(rows, inputs=_moved(rows.inputs, device), **moved)
 
 
 def _moved(inputs: Array, device: torch.device) -> Array:

@@ -13,19 +13,10 @@ from pathlib import Path
 
 from torch import Tensor
 
+from ..base import state
 from ..base.forms import FormError
 from ..base.lock import exclusive
 from ..base.names import check_name
-from ..base.state import (
-    MANIFEST,
-    check_undo,
-    current_tag,
-    is_unfinished,
-    load_parts,
-    remove_orphans,
-    remove_state,
-    undo,
-)
 from ..data.downloads.public_files import known_checksum
 from ..data.progress import following
 from ..data.steps import usual_steps
@@ -80,8 +71,8 @@ def learn(
         raise FarshoreError(f"{folder} exists and is not a model: name another folder")
     with exclusive(folder):
         model = None
-        if (folder / MANIFEST).is_file():
-            remove_orphans(folder, kind="learner")
+        if (folder / state.MANIFEST).is_file():
+            state.remove_orphans(folder, kind="learner")
             model = Model.open(folder, network=new.network, device=device, observer=observer)
             if model.started:
                 new.check(model.learner, folder)
@@ -143,7 +134,7 @@ def learn(
         if refusal is not None:
             checkpoints.clear()
             if not existed:
-                remove_state(folder, kind="learner")
+                state.remove_state(folder, kind="learner")
             raise FarshoreError(f"{name!r} was not kept: {refusal}; {folder} is unchanged")
         own = model.agreement_with(domain)
         model.sites[name] |= {
@@ -216,7 +207,7 @@ def calibrate(
     would lower the model's metric is refused.
     """
     with exclusive(_existing(folder)):
-        remove_orphans(Path(folder), kind="learner")
+        state.remove_orphans(Path(folder), kind="learner")
         model = Model.open(folder, network=network)
         site = model.read(data, labelled=True, label=label, form=form)
         for note in site.notes:
@@ -241,21 +232,21 @@ def take_back(folder: str | Path, *, network: str | None = None) -> Model:
     """Return to the version before the last change, and open it."""
     with exclusive(_existing(folder)):
         try:
-            check_undo(folder, kind="learner")
+            state.check_undo(folder, kind="learner")
         except StateError:
-            remove_orphans(Path(folder), kind="learner")
+            state.remove_orphans(Path(folder), kind="learner")
             raise
         # Before the version changes: what is deleted last tells a repeated command to finish.
         Checkpoints(Path(folder) / CHECKPOINT, base="").clear()
         # Not by opening the model, which would delete what tells that an undo is unfinished.
-        parts = load_parts(folder, kind="learner")
+        parts = state.load_parts(folder, kind="learner")
         try:
             log = read_log(parts[LOG]) if LOG in parts else []
         except FormError as error:
             raise StateError(f"{folder} is damaged: its log cannot be read ({error})") from None
         note = f"{log[-1].action} {log[-1].site or ''}".strip() if log else ""
         undone = LogEntry(action="undone", note=note)
-        undo(folder, kind="learner", records={LOG: log_state([*log, undone])})
+        state.undo(folder, kind="learner", records={LOG: log_state([*log, undone])})
         return Model.open(folder, network=network)
 
 
@@ -266,7 +257,7 @@ def forget(folder: str | Path, name: str, *, network: str | None = None) -> Mode
     of it.
     """
     with exclusive(_existing(folder)):
-        remove_orphans(Path(folder), kind="learner")
+        state.remove_orphans(Path(folder), kind="learner")
         model = Model.open(folder, network=network)
         names = [domain["name"] for domain in model.learner.domains]
         emptied = name in names and model.empty_mixed_memory()
@@ -302,12 +293,12 @@ def _is_ours(folder: Path) -> bool:
     """Whether a model may be made or extended here: nothing of anybody else's lies in it."""
     if not folder.is_dir():
         return not folder.exists() and not folder.is_symlink()
-    return (folder / MANIFEST).is_file() or is_unfinished(folder)
+    return (folder / state.MANIFEST).is_file() or state.is_unfinished(folder)
 
 
 def _existing(folder: str | Path) -> Path:
     """The path of a model's folder; an error for any other folder, before it gets a lock file."""
-    current_tag(folder, kind="learner")
+    state.current_tag(folder, kind="learner")
     return Path(folder)
 
 
@@ -318,7 +309,7 @@ def _checkpoints(model: Model, every: int) -> Checkpoints:
     repeated. A checkpoint of other settings is discarded.
     """
     if model.started:
-        base = current_tag(model.folder, kind="learner")
+        base = state.current_tag(model.folder, kind="learner")
     else:
         base = "new " + checksum(json.dumps(model.learner.config, sort_keys=True, default=str))
     checkpoints = Checkpoints(model.folder / CHECKPOINT, base=base, every=every)

@@ -17,13 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor, nn
 
 from .. import __version__
 from ..base.files import write_output
-from ..data.tables.dates import expand
 from ..data.tables.table import LIMIT, TablePreprocessing
 from ..errors import FarshoreError, needs
 from ..learner.learner import Learner
@@ -42,16 +40,9 @@ class TableInputs(nn.Module):
 
     def __init__(self, preprocessing: TablePreprocessing) -> None:
         super().__init__()
-        scalings = [
-            scaling if scaling is not None else (0.0, 1.0)
-            for scaling in preprocessing.numbers.values()
-        ]
-        self.register_buffer(
-            "centre", torch.tensor([centre for centre, _ in scalings], dtype=torch.float64)
-        )
-        self.register_buffer(
-            "scale", torch.tensor([scale for _, scale in scalings], dtype=torch.float64)
-        )
+        centre, scale = _scalings(preprocessing).T.contiguous()
+        self.register_buffer("centre", centre)
+        self.register_buffer("scale", scale)
         self.indicators = preprocessing.indicators
         self.known = [len(known or []) for known in preprocessing.categories.values()]
 
@@ -75,6 +66,12 @@ class TableInputs(nn.Module):
             other = ~missing & (codes >= known)
             parts += [seen.double(), other.double(), missing.double()]
         return torch.cat(parts, dim=1).float()
+
+
+def _scalings(preprocessing: TablePreprocessing) -> Tensor:
+    """Centre and scale of each number column, [columns, 2]."""
+    known = [scaling or (0.0, 1.0) for scaling in preprocessing.numbers.values()]
+    return torch.tensor(known, dtype=torch.float64).reshape(-1, 2)
 
 
 class Exported(nn.Module):
@@ -167,39 +164,12 @@ def describe(learner: Learner, inputs: list[str]) -> dict[str, Any]:
     return facts
 
 
-def encode(preprocessing: TablePreprocessing, frame: pd.DataFrame) -> dict[str, Tensor]:
-    """Convert a data frame to the inputs of the exported model: numbers and category codes."""
-    for column, form in preprocessing.dates.items():
-        frame = frame.assign(**expand(frame[column], form))
-    numbers = [
-        pd.to_numeric(frame[column]).to_numpy(dtype=float) for column in preprocessing.numbers
-    ]
-    codes = []
-    for column, values in preprocessing.categories.items():
-        code_of = {value: code for code, value in enumerate(values or [])}
-        texts, missing = frame[column].astype(str), frame[column].isna()
-        codes.append(
-            [
-                MISSING if is_missing else code_of.get(text, len(code_of))
-                for text, is_missing in zip(texts, missing, strict=True)
-            ]
-        )
-    inputs = {}
-    if numbers:
-        inputs["numbers"] = torch.from_numpy(np.stack(numbers, axis=1))
-    if codes:
-        inputs["categories"] = torch.tensor(codes, dtype=torch.long).T.contiguous()
-    return inputs
-
-
 def trial_inputs(learner: Learner) -> dict[str, Tensor]:
     """A few random rows by input, with gaps and unknown categories, to trace and check with."""
     generator = torch.Generator().manual_seed(0)
     if isinstance(learner.preprocessing, TablePreprocessing):
         table = learner.preprocessing
-        scalings = torch.tensor(
-            [scaling or (0.0, 1.0) for scaling in table.numbers.values()], dtype=torch.float64
-        ).reshape(-1, 2)
+        scalings = _scalings(table)
         numbers = scalings[:, 0] + scalings[:, 1] * torch.randn(
             TRIAL_ROWS, len(scalings), generator=generator, dtype=torch.float64
         )

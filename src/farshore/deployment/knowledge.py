@@ -14,24 +14,11 @@ from torch import Tensor
 from ..data.domain import Rows
 from ..learner.learner import Learner
 from ..tasks.calibration import confidences, probabilities
+from . import verdict as verdicts
 from .estimate import AccuracyEstimate, Arrival, NoEstimate, Signals, estimate, read_signals
 from .familiarity import Moments, Neighbours, known_sites, nearest_distance, past_rows, strangeness
 from .held_out import Outputs, Reliability, common_temperature, outputs_of
 from .unlike import as_numbers
-from .verdict import (
-    FEWEST_ROWS,
-    SiteProfile,
-    SiteVerdict,
-    areas_between,
-    influences,
-    judge_confidence,
-    judge_distance,
-    judge_profile,
-    judge_separation,
-    judge_strangeness,
-    means_p_value,
-    weigh,
-)
 
 # Rows per site, and columns, at which the influence of inputs on the predictions is measured.
 INFLUENCE_ROWS = 50
@@ -124,40 +111,40 @@ class Knowledge:
             values = np.maximum(values, self.neighbours.strangeness(np.asarray(inputs)))
         return values, nearest
 
-    def verdict(self, inputs: Tensor, here: SiteProfile) -> SiteVerdict:
+    def verdict(self, inputs: Tensor, here: verdicts.SiteProfile) -> verdicts.SiteVerdict:
         """The verdict on a site as a whole."""
         profiles = [
-            SiteProfile(**{**facts["profile"], "rows": int(facts["profile"]["rows"])})
+            verdicts.SiteProfile(**{**facts["profile"], "rows": int(facts["profile"]["rows"])})
             for facts in self.facts.values()
         ]
-        missing, unknown, reasons = judge_profile(here, profiles)
-        if here.rows < FEWEST_ROWS:
-            note = f"fewer than {FEWEST_ROWS} rows: the site cannot be judged as a whole"
-            return SiteVerdict(here.rows, missing, unknown, tuple(reasons), (note,))
-        confidence = judge_confidence(
+        missing, unknown, reasons = verdicts.judge_profile(here, profiles)
+        if here.rows < verdicts.FEWEST_ROWS:
+            note = f"fewer than {verdicts.FEWEST_ROWS} rows: the site cannot be judged as a whole"
+            return verdicts.SiteVerdict(here.rows, missing, unknown, tuple(reasons), (note,))
+        confidence = verdicts.judge_confidence(
             confidences(self.logits(inputs) / self.temperature),
             {name: each.confidences(self.temperature) for name, each in self.outputs.items()},
             [arrival.signals.confidence for arrival in self.arrivals],
         )
         rows = np.asarray(inputs)
-        p_value, area = judge_separation(
+        p_value, area = verdicts.judge_separation(
             rows, self.kept, self.relevant, self.areas, self.learner.seed
         )
         distance = neighbours = None
         if self._features_last():
             features = self.learner.system.features(inputs)
-            distance = judge_distance(features, self.sites)
-            p_value = means_p_value(features, self.sites) if p_value is None else p_value
+            distance = verdicts.judge_distance(features, self.sites)
+            p_value = verdicts.means_p_value(features, self.sites) if p_value is None else p_value
         if self.neighbours is not None:
             values = self.neighbours.strangeness(rows)
-            neighbours = judge_strangeness(values, self.neighbours.between())
+            neighbours = verdicts.judge_strangeness(values, self.neighbours.between())
         notes: tuple[str, ...] = ()
         if len(self.learner.domains) < 2:
             notes = (
                 "only one site is known, so it is unclear how much sites may differ without harm",
             )
-        reasons += weigh(confidence, (area, neighbours, distance))
-        return SiteVerdict(
+        reasons += verdicts.weigh(confidence, (area, neighbours, distance))
+        return verdicts.SiteVerdict(
             rows=here.rows,
             missing=missing,
             unknown=unknown,
@@ -177,7 +164,7 @@ class Knowledge:
         if not rows or rows[0].ndim != 2 or rows[0].shape[1] > MOST_COLUMNS:
             width = as_numbers(rows[0][:1]).shape[1] if rows else 1
             return np.ones(width, dtype=bool)
-        return influences(
+        return verdicts.influences(
             lambda inputs: probabilities(self.logits(torch.from_numpy(inputs))),
             np.concatenate(rows),
             self.learner.seed,
@@ -186,7 +173,7 @@ class Knowledge:
     @cached_property
     def areas(self) -> list[float]:
         """How well each known site is told from the others."""
-        return areas_between(self.kept, self.relevant, self.learner.seed)
+        return verdicts.areas_between(self.kept, self.relevant, self.learner.seed)
 
     @cached_property
     def neighbours(self) -> Neighbours | None:
@@ -195,7 +182,9 @@ class Knowledge:
             return None
         return Neighbours.of(self.kept, self.relevant)
 
-    def estimate(self, inputs: Tensor, verdict: SiteVerdict) -> AccuracyEstimate | NoEstimate:
+    def estimate(
+        self, inputs: Tensor, verdict: verdicts.SiteVerdict
+    ) -> AccuracyEstimate | NoEstimate:
         """The accuracy to expect at the site that was judged."""
         signals = self.signals(inputs, self.logits(inputs))
         return estimate(signals, self.arrivals, verdict.reasons)

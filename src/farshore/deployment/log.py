@@ -59,18 +59,10 @@ class LogEntry:
 
 
 FORM = {
-    "action": "",
-    "site": Maybe(""),
-    "rows": Maybe(0),
-    "settings": MapOf(""),
-    "scores": MapOf(0.0),
-    "before": MapOf(0.0),
-    "after": MapOf(0.0),
-    "metric": "",
-    "note": "",
-    "when": "",
-    "by": "",
-    "versions": MapOf(""),
+    **{"action": "", "site": Maybe(""), "rows": Maybe(0)},
+    **dict.fromkeys(("settings", "versions"), MapOf("")),
+    **dict.fromkeys(("scores", "before", "after"), MapOf(0.0)),
+    **dict.fromkeys(("metric", "note", "when", "by"), ""),
 }
 
 

@@ -385,7 +385,7 @@ class Model:
         else:
             preprocessing, inputs = site.preprocessing, site.inputs
         weights = as_weights(site.weights, len(site), where="--weight")
-        domain = learner.prepared(Domain(name, inputs, labels, train, held_out, weights))
+        domain = learner.backbone.prepared(Domain(name, inputs, labels, train, held_out, weights))
         learner.learn_domain(domain, steps=steps, classes=classes, checkpoints=checkpoints)
         learner.preprocessing = preprocessing
         self.columns = columns

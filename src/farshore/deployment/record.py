@@ -14,38 +14,17 @@ from ..tasks.calibration import TEMPERATURES
 from .held_out import check_held_out, check_reliability
 
 KEYS = (
-    "columns",
-    "sites",
-    "sides",
-    "moments",
-    "held_out",
-    "reliability",
-    "calibration",
+    *("columns", "sites", "sides", "moments", "held_out", "reliability", "calibration"),
     "forgotten",
 )
 ARRIVAL = dict.fromkeys(("rows", "known", "accuracy", "confidence", "atc", "distance"), 0.0)
 PROFILE = dict.fromkeys(("rows", "missing", "unknown", "varying"), 0.0)
 FACTS: dict[str, Any] = {
-    "when": "",
-    "rows": 0,
-    "versions": MapOf(""),
-    "command": "",
-    "scores": MapOf(0.0),
-    "before": MapOf(0.0),
-    "after": MapOf(0.0),
-    "classes": MapOf(0),
-    "profile": PROFILE,
-    "arrival": MapOf(0.0),
-    "agreement": Maybe(0.0),
-    "promised": Maybe(0.0),
+    **{"when": "", "rows": 0, "versions": MapOf(""), "command": "", "profile": PROFILE},
+    **dict.fromkeys(("scores", "before", "after", "arrival"), MapOf(0.0)),
+    **{"classes": MapOf(0), "agreement": Maybe(0.0), "promised": Maybe(0.0)},
 }
-CALIBRATION: dict[str, Any] = {
-    "temperature": 0.0,
-    "offsets": ListOf(0.0),
-    "rows": 0,
-    "labelled": True,
-    "when": "",
-}
+CALIBRATION = {"temperature": 0.0, "offsets": ListOf(0.0), "rows": 0, "labelled": True, "when": ""}
 # No number of rows, share or distance of a real site is larger.
 LARGEST = 1e12
 
@@ -98,9 +77,5 @@ def _check_moments(stored: Any, learner: Learner) -> None:
     shape, dtype = learner.inside_form
     width = learner.system.features(torch.zeros(1, *shape, dtype=dtype)).shape[1]
     number = partial(Like, dtype=torch.float32, finite=True)
-    form = {
-        "mean": number((width,)),
-        "precision": number((width, width)),
-        "limit": number(()),
-    }
+    form = {"mean": number((width,)), "precision": number((width, width)), "limit": number(())}
     check_form(stored, MapOf(form), "moments")

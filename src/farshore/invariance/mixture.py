@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -29,12 +29,7 @@ class Mixture(Invariance):
 
     def statistic(self, features: Tensor, logits: Tensor, labels: Tensor) -> Statistic:
         """The statistics of all notions, each entry under `notion.entry`."""
-        return self.joined(
-            {
-                name: notion.statistic(features, logits, labels)
-                for name, notion in self._notions.items()
-            }
-        )
+        return self._each(lambda _, notion: notion.statistic(features, logits, labels))
 
     def penalty(self, statistics: Statistic) -> Tensor:
         """Σ_k w_k P_k; a notion of weight 0 is left out."""
@@ -57,19 +52,12 @@ class Mixture(Invariance):
     def kept(self, statistic: Statistic) -> Statistic:
         """What each notion stores as its prior."""
         parts = self._divided(statistic)
-        return self.joined(
-            {name: notion.kept(parts[name]) for name, notion in self._notions.items()}
-        )
+        return self._each(lambda name, notion: notion.kept(parts[name]))
 
     def grown(self, statistic: Statistic, before: int, after: int) -> Statistic:
         """The stored statistics of the notions for additional classes."""
         parts = self._divided(statistic)
-        return self.joined(
-            {
-                name: notion.grown(parts[name], before, after)
-                for name, notion in self._notions.items()
-            }
-        )
+        return self._each(lambda name, notion: notion.grown(parts[name], before, after))
 
     def alignment(
         self, statistic: Statistic, prior: Statistic, logits: Tensor, stored: Mapping[str, Tensor]
@@ -100,6 +88,9 @@ class Mixture(Invariance):
         """Restore the state from `state_dict`."""
         for name, fitted in state.items():
             self._notions[name].load_state_dict(fitted, device)
+
+    def _each(self, of: Callable[[str, Invariance], Statistic]) -> Statistic:
+        return self.joined({name: of(name, notion) for name, notion in self._notions.items()})
 
     def _divided(self, statistic: Statistic) -> dict[str, Statistic]:
         """Divide entries called `notion.entry` by notion."""

@@ -14,16 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..base.forms import FormError, Like, check_form
+from ..base.forms import FormError, check_form, like_all
 from ..base.randomness import generator, seeded
 from ..data.domain import Domain, RowForm, check_row_form, row_form
-from ..networks.build import (
-    build_network,
-    check_unstored,
-    is_pretrained,
-    on_meta,
-    settle_network,
-)
+from ..networks.build import build_network, check_unstored, is_pretrained, on_meta, settle_network
 from ..networks.form import Settled
 from ..networks.freezing import Frozen, Parts, Train, divide, frozen_shape
 from ..networks.network import Network
@@ -89,7 +83,10 @@ class Backbone:
     # ---- rows ------------------------------------------------------------------------------------
 
     def prepared(self, domain: Domain, cache: FeatureCache | None = None) -> Domain:
-        """The domain with the frozen part's features as inputs; the first one sets their form."""
+        """The domain with the frozen part's features as inputs; the first one sets their form.
+
+        cache: where features are kept for other runs.
+        """
         if self.train == "all":
             return domain
         form = row_form(domain)
@@ -140,11 +137,7 @@ class Backbone:
             if stored is not None:
                 raise FormError("there is a frozen part, but this network has none")
             return
-        forms = {
-            name: Like(tuple(value.shape), value.dtype, finite=value.is_floating_point())
-            for name, value in expected.state_dict().items()
-        }
-        check_form(stored, forms, FROZEN)
+        check_form(stored, like_all(expected.state_dict()), FROZEN)
         check_unstored(expected, stored)
         self.frozen = self._divided(form[0], 2, restored=True).frozen
         assert self.frozen is not None

@@ -15,16 +15,7 @@ from ..data.images.image_folder import ImagePreprocessing
 from ..data.preprocessing import Preprocessing
 from ..data.progress import following
 from ..data.splits import split_seed
-from ..data.tables.convert import (
-    Label,
-    as_inputs,
-    as_labels,
-    as_weights,
-    check_no_quantity,
-    encode_labels,
-    find_classes,
-    from_dataset,
-)
+from ..data.tables import convert
 from ..data.tables.frames import Preprocess, as_table, check_images, learn_columns
 from ..data.tables.table import TablePreprocessing
 from ..networks.form import Settled
@@ -37,8 +28,8 @@ class Converted:
 
     domain: Domain
     preprocessing: Preprocessing | None
-    classes: list[Label]
-    new_classes: list[Label]
+    classes: list[convert.Label]
+    new_classes: list[convert.Label]
 
 
 @dataclass(frozen=True)
@@ -55,7 +46,7 @@ class Conversion:
 
     preprocess: Preprocess
     known: Preprocessing | None
-    classes: Sequence[Label] | None
+    classes: Sequence[convert.Label] | None
     started: bool
     settled: Callable[[], Settled]
     observer: Observer
@@ -74,13 +65,13 @@ class Conversion:
         """The rows of the next domain, divided by the learner's seed."""
         with following(follow(self.observer)):
             x, y, known = self._read(x, y)
-        labels = as_labels(y, where=f"the labels of domain {name!r}")
+        labels = convert.as_labels(y, where=f"the labels of domain {name!r}")
         if self.classes is None:
-            check_no_quantity(labels, where=f"the labels of domain {name!r}")
-        classes = self.classes if self.classes is not None else find_classes(labels)
-        new = find_classes(list(set(labels) - set(classes))) if grow_classes else []
+            convert.check_no_quantity(labels, where=f"the labels of domain {name!r}")
+        classes = self.classes if self.classes is not None else convert.find_classes(labels)
+        new = convert.find_classes(list(set(labels) - set(classes))) if grow_classes else []
         classes = [*classes, *new]
-        encoded = encode_labels(labels, classes, domain=name)
+        encoded = convert.encode_labels(labels, classes, domain=name)
         seed = split_seed(self.seed, name)
         frame = as_table(x, known) if self._takes_tables() else None
         if frame is not None:
@@ -90,7 +81,9 @@ class Conversion:
             inputs = known.transform(frame)
         else:
             inputs = self._plain(x, f"the inputs of domain {name!r}")
-        row_weights = as_weights(weights, len(encoded), where=f"the weights of domain {name!r}")
+        row_weights = convert.as_weights(
+            weights, len(encoded), where=f"the weights of domain {name!r}"
+        )
         divided = Domain.divided(
             name, inputs, encoded, validation=validation, seed=seed, weights=row_weights
         )
@@ -108,7 +101,7 @@ class Conversion:
     def _read(self, x: Any, y: Any) -> tuple[Any, Any, Preprocessing | None]:
         """Rows and labels, read from a data set if given as one, and the preprocessing so far."""
         if not is_hf_dataset(x):
-            return *from_dataset(x, y), self.known
+            return *convert.from_dataset(x, y), self.known
         known, form = self.known, self.settled().form
         images = known if isinstance(known, ImagePreprocessing) else None
         x, y, read = read_hf_dataset(x, y, images, form.size, form.interpolation)
@@ -122,7 +115,7 @@ class Conversion:
 
     def _plain(self, x: Any, where: str) -> Tensor:
         """Rows that are not a table."""
-        inputs = as_inputs(x, where=where)
+        inputs = convert.as_inputs(x, where=where)
         if self.preprocess == "columns":
             check_images(inputs, where)
         return inputs

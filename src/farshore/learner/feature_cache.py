@@ -15,15 +15,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..base.allocation import empty_array
 from ..base.files import temporary_path, write_atomic
 from ..base.lock import InUseError, exclusive
 from ..base.randomness import generator
@@ -39,8 +39,6 @@ from ..training.execution.execution import cpu_threads, usual_threads
 VERSION = 1
 # Values of inputs in one batch, and the limits on its rows.
 BATCH_VALUES, MOST_ROWS, FEWEST_ROWS = 1 << 23, 1024, 8
-# Larger features are kept in a file even if they are not cached.
-LARGEST_IN_MEMORY = 1 << 30
 # Cached features up to this size are read at once: taking rows out of a memory map is slower.
 LARGEST_READ = 1 << 28
 # Where the code of a network's layers comes from; any other may change from run to run.
@@ -210,11 +208,9 @@ def with_features(domain: Domain, extraction: Extraction, cache: FeatureCache | 
     if not isinstance(inputs, Tensor) and inputs.nbytes <= LARGEST_READ:
         inputs = _as_tensor(inputs)
     if not extraction.copies or not len(domain.train):
-        return Domain(
-            domain.name, inputs, domain.labels, domain.train, domain.validation, domain.weights
-        )
-    train = domain.train.cpu()
-    raw = Rows(domain.inputs, domain.labels, train).take(torch.arange(len(train)))[0]
+        return replace(domain, inputs=inputs)
+    rows_trained = domain.train.cpu()
+    raw = Rows(domain.inputs, domain.labels, rows_trained).take(torch.arange(len(rows_trained)))[0]
     parts, rows = [_as_tensor(inputs)], len(domain)
     for copy in range(extraction.copies):
         made = _features(domain.name, raw, extraction, cache, copy)
@@ -225,14 +221,8 @@ def with_features(domain: Domain, extraction: Extraction, cache: FeatureCache | 
     if weights is not None:
         weights = torch.cat([weights, weights[repeated]])
     added = torch.arange(rows, rows + len(repeated), device=domain.train.device)
-    return Domain(
-        domain.name,
-        torch.cat(parts),
-        labels,
-        torch.cat([domain.train, added]),
-        domain.validation,
-        weights,
-    )
+    train = torch.cat([domain.train, added])
+    return replace(domain, inputs=torch.cat(parts), labels=labels, train=train, weights=weights)
 
 
 def features_of(inputs: Array, extraction: Extraction, name: str = "inputs") -> Tensor:
@@ -264,15 +254,12 @@ def _features(
             return cache.get(extraction.key(inputs, copy), shape, compute)
         except (OSError, FarshoreError) as error:
             extraction.observer.note(f"features are not cached: {error}")
-    if 4 * int(np.prod(shape)) <= LARGEST_IN_MEMORY:
-        kept = np.empty(shape, np.float32)
-        compute(kept)
-        return torch.from_numpy(kept)
-    with TemporaryFile(prefix="farshore-") as file:
-        mapped = np.memmap(file, np.float32, "w+", shape=shape)
-    compute(mapped)
-    mapped.flags.writeable = False
-    return mapped
+    features = empty_array(shape, np.float32)
+    compute(features)
+    if not isinstance(features, np.memmap):
+        return torch.from_numpy(features)
+    features.flags.writeable = False
+    return features
 
 
 def array_checksum(values: Array) -> str:

@@ -37,7 +37,6 @@ from ..training.execution.execution import check_way
 from .arguments import check_arguments, check_training, check_weighs_rows
 from .backbone import Backbone, resolve_train, usual_profile
 from .conversion import Conversion
-from .feature_cache import FeatureCache
 from .learner_state import FROZEN, check_state, stored_form
 
 # Own data: a domain costs the same to learn, however many there were before it. Runs give the
@@ -171,7 +170,7 @@ class Learner:
         divided_before = self.backbone.frozen, self.backbone.form
         try:
             self.grow(given.new_classes)
-            divided = self.prepared(given.domain)
+            divided = self.backbone.prepared(given.domain)
             self.learn_domain(divided, steps=steps, classes=given.classes, checkpoints=checkpoints)
         except BaseException:
             vars(self).update(before)
@@ -228,7 +227,7 @@ class Learner:
     ) -> None:
         """Check a Domain with class numbers as labels, then learn it.
 
-        With a frozen backbone its inputs are features, as `prepared` makes them.
+        With a frozen backbone its inputs are features, as `Backbone.prepared` makes them.
         """
         if self.method_type.kind == "offline":
             raise FarshoreError(
@@ -307,13 +306,6 @@ class Learner:
         """The module from raw inputs to logits: the frozen part and what was trained."""
         frozen, predictor = self.backbone.frozen, self.system.predictor()
         return predictor if frozen is None else nn.Sequential(frozen, predictor)
-
-    def prepared(self, domain: Domain, cache: FeatureCache | None = None) -> Domain:
-        """The domain as the system learns it: with the features of a frozen backbone as inputs.
-
-        Without one, it is the domain itself. `cache`: where features are kept for other runs.
-        """
-        return self.backbone.prepared(domain, cache)
 
     @property
     def inside_form(self) -> RowForm:

@@ -15,17 +15,11 @@ from ..data.preprocessing import Preprocessing
 
 # The arguments that recreate the learner.
 CONFIG: dict[str, Any] = {
-    "network": Maybe(""),
-    "method": "",
-    "memory": 0,
-    "settings": MapOf(None),
-    "network_settings": MapOf(None),
-    "classes": Maybe(ListOf(None)),
-    "metric": "",
-    "preprocess": "",
-    "weighted": Maybe(True),
-    "seed": 0,
-    "profile": Maybe(""),
+    **dict.fromkeys(("method", "metric", "preprocess"), ""),
+    **dict.fromkeys(("memory", "seed"), 0),
+    **dict.fromkeys(("network", "profile"), Maybe("")),
+    **dict.fromkeys(("settings", "network_settings"), MapOf(None)),
+    **{"classes": Maybe(ListOf(None)), "weighted": Maybe(True)},
 }
 STATE = dict.fromkeys(("config", "domains", "shape", "dtype", "preprocessing", "system"))
 # The weights of the frozen part, if there is one.

@@ -21,21 +21,14 @@ if TYPE_CHECKING:
     from .tensorboard import TensorBoard as TensorBoard
     from .wandb import Wandb as Wandb
 
-EXPORTS = {
-    "CSV": "csv_file",
-    "Logger": "logger",
-    "MLflow": "mlflow",
-    "TensorBoard": "tensorboard",
-    "Wandb": "wandb",
-}
 # What `--log` calls them, and the package that each needs.
 CLASSES = {"csv": "CSV", "tensorboard": "TensorBoard", "wandb": "Wandb", "mlflow": "MLflow"}
 PACKAGES = {"csv": "", "tensorboard": "tensorboard", "wandb": "wandb", "mlflow": "mlflow"}
 
-__all__ = ["PACKAGES", "check_logger", "make_logger", *EXPORTS]
-
 if not TYPE_CHECKING:  # type checkers use the imports above and reject any other name
-    __getattr__, __dir__ = lazy_exports(__name__, EXPORTS)
+    __getattr__, __dir__, __all__ = lazy_exports(
+        __name__, "PACKAGES", "check_logger", "make_logger"
+    )
 
 
 def check_logger(name: str) -> None:

@@ -21,21 +21,8 @@ if TYPE_CHECKING:
     from .partitions import PartitionedMemory as PartitionedMemory
     from .reservoir import ReservoirMemory as ReservoirMemory
 
-EXPORTS = {
-    "MIXED": "memory",
-    "ClassReservoirMemory": "class_reservoir",
-    "Draw": ".data.batch",
-    "Fields": "memory",
-    "Memory": "memory",
-    "PartitionedMemory": "partitions",
-    "ReservoirMemory": "reservoir",
-    "Source": "memory",
-}
-
-__all__ = ["MEMORIES", *EXPORTS]
-
 if not TYPE_CHECKING:  # type checkers use the imports above and reject any other name
-    __getattr__, __dir__ = lazy_exports(__name__, EXPORTS)
+    __getattr__, __dir__, __all__ = lazy_exports(__name__, "MEMORIES")
 
 MEMORIES: Registry[type[Memory]] = Registry(
     "memory",

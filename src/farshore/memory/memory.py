@@ -198,13 +198,10 @@ def positions(sizes: Tensor, rows: int, generator: torch.Generator, largest: int
         distinct = keys.argmin(dim=1, keepdim=True)
     else:
         order = keys.argsort(dim=1)
-        distinct = order[:, :rows] if rows < largest else _padded(order, rows)
+        padding = (0, max(0, rows - order.shape[1]))
+        distinct = torch.nn.functional.pad(order[:, :rows], padding)
     drawn = torch.rand(len(sizes), rows, generator=generator, device=device)
     return torch.where(rows <= sizes[:, None], distinct, (drawn * sizes[:, None]).long())
-
-
-def _padded(order: Tensor, rows: int) -> Tensor:
-    return torch.nn.functional.pad(order, (0, rows - order.shape[1]))
 
 
 def as_draw(fields: Fields, domains: Tensor | None = None) -> Draw:

@@ -120,11 +120,8 @@ class CoPE(Method):
                 self.settings.temperature,
                 repel_both=self.settings.reading == "original",
             )
-            for optimizer in self.opts:
-                optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            for optimizer in self.opts:
-                optimizer.step()
+            with self.stepping():
+                loss.backward()
             first = 0 if avalanche or repeat == repeats - 1 else batch.rows
             new_sums, new_counts = class_sums(
                 directions.detach()[first:], labels[first:], len(head.prototypes)

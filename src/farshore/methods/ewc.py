@@ -117,7 +117,7 @@ def fisher_information(network: Network, rows: Rows, order: Tensor, kind: Fisher
     """
     network.eval()
     parameters = {name: value for name, value in network.named_parameters() if value.requires_grad}
-    layers = [each for each in network.modules() if type(each) is nn.Linear and _trains(each)]
+    layers = [each for each in network.modules() if type(each) is nn.Linear and trainable(each)]
     owned = {id(value) for layer in layers for value in layer.parameters()}
     linear = all(id(value) in owned for value in parameters.values())
     count = sum(value.numel() for value in parameters.values())
@@ -131,10 +131,6 @@ def fisher_information(network: Network, rows: Rows, order: Tensor, kind: Fisher
         for name, value in parameters.items():
             total[name] += sums[value] / len(order)
     return flat(total.values())
-
-
-def _trains(layer: nn.Linear) -> bool:
-    return any(value.requires_grad for value in layer.parameters())
 
 
 def _by_layer(

@@ -26,8 +26,7 @@ class FDRSettings(MethodSettings):
         help="α, the weight of the distance to the stored predictions; 0 skips it",
     )
     second_step: bool = setting(
-        True,
-        help="true: a separate step for the distance (Mammoth); false: one step on the sum",
+        True, help="true: a separate step for the distance (Mammoth); false: one step on the sum"
     )
 
 
@@ -73,12 +72,9 @@ class FDR(Finetune):
         """Step on the current rows; from the second domain on, then step on remembered rows."""
         terms = super().update(batch)
         if self.settings.second_step and self._remembers(batch):
-            for optimizer in self.opts:
-                optimizer.zero_grad(set_to_none=True)
-            distance = self._distance(batch)
-            (self.settings.penalty_weight * distance).backward()
-            for optimizer in self.opts:
-                optimizer.step()
+            with self.stepping():
+                distance = self._distance(batch)
+                (self.settings.penalty_weight * distance).backward()
             terms["distance"] = distance.detach()
         return terms
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..base.forms import NAMES, FormError, Like, ListOf, MapOf, check_form
+from ..base.trees import mapped
 from ..data.domain import Rows
 from ..invariance.invariance import Invariance, Priors, Statistic
 from ..settings import MethodSettings, Power, UniformInt, setting
@@ -43,10 +44,7 @@ class AnnealedSettings(InvariantSettings):
     """Settings of methods with an annealed penalty (V-REx, Fishr)."""
 
     anneal_steps: int = setting(
-        100,
-        UniformInt(0, 1000),
-        ge=0,
-        help="steps before the penalty gets its weight λ",
+        100, UniformInt(0, 1000), ge=0, help="steps before the penalty gets its weight λ"
     )
     anneal_scope: Literal["penalty", "domain", "global"] = setting(
         "penalty",
@@ -193,10 +191,7 @@ class InvariantMethod(Method):
         if learned or state["running"]:
             self._check_statistics(state, device)
         self.priors.load_state_dict(state["priors"], device)
-        self.running = {
-            domain: {name: value.to(device) for name, value in running.items()}
-            for domain, running in state["running"].items()
-        }
+        self.running = mapped(state["running"], lambda value: value.to(device))
         self.unpenalised_steps = int(state["unpenalised_steps"])
 
     def _check_statistics(self, state: Mapping[str, Any], device: torch.device) -> None:

@@ -9,7 +9,8 @@ A method overrides one of these, the first one that suffices:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any, ClassVar
@@ -18,6 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from ..base.trees import mapped, tensors
 from ..data.batch import Batch
 from ..data.domain import Rows
 from ..entry import Entry
@@ -122,9 +124,13 @@ class Method(Entry):
         """Drop the optimisers' moments and counters, if the run resets them per domain."""
         reset_optimizers(self.opts)
 
+    def extract(self, batch: Batch) -> Tensor:
+        """Features of the flat batch in one joint pass."""
+        return self.network.extract(batch.inputs)
+
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Features and logits of the flat batch in one joint pass."""
-        features = self.network.extract(batch.inputs)
+        """Features and logits of the flat batch; the current rows' ones are kept with them."""
+        features = self.extract(batch)
         logits: Tensor = self.network.classifier(features)
         batch.outputs = {
             "logits": logits[: batch.rows].detach(),
@@ -157,12 +163,17 @@ class Method(Entry):
 
     def update(self, batch: Batch) -> Terms:
         """Take one training step on this batch."""
+        with self.stepping():
+            return self.gradients(batch)
+
+    @contextmanager
+    def stepping(self) -> Iterator[None]:
+        """Inside, gradients are computed from zero; then every optimiser takes a step."""
         for optimizer in self.opts:
             optimizer.zero_grad(set_to_none=True)
-        terms = self.gradients(batch)
+        yield
         for optimizer in self.opts:
             optimizer.step()
-        return terms
 
     def joint_steps(self, steps: int, domains: int) -> int:
         """Number of steps when all domains are learned at once: as many as in turn."""
@@ -226,21 +237,7 @@ class Method(Entry):
     @property
     def bytes(self) -> int:
         """Size of the method's state in bytes, without network, optimiser and memory."""
-        return tensor_bytes(self.state_dict())
-
-
-def tensor_bytes(node: Any) -> int:
-    """Size in bytes of all tensors in nested dictionaries and lists."""
-    if isinstance(node, Tensor):
-        return node.numel() * node.element_size()
-    children = (
-        node.values()
-        if isinstance(node, Mapping)
-        else node
-        if isinstance(node, list | tuple)
-        else ()
-    )
-    return sum(tensor_bytes(child) for child in children)
+        return sum(each.nbytes for each in tensors(self.state_dict()))
 
 
 def as_state(value: Any) -> Any:
@@ -255,14 +252,10 @@ def from_state(saved: Any, fresh: Any, device: torch.device) -> Any:
     if hasattr(fresh, "load_state_dict"):
         fresh.load_state_dict(saved)
         return fresh
-    if isinstance(saved, Tensor):
-        return saved.to(device)
-    if isinstance(saved, Mapping):
-        return {name: from_state(part, None, device) for name, part in saved.items()}
-    if isinstance(saved, list):
-        owns = chain(fresh if isinstance(fresh, list) else (), repeat(None))
+    if isinstance(saved, list) and isinstance(fresh, list):
+        owns = chain(fresh, repeat(None))
         return [from_state(part, own, device) for part, own in zip(saved, owns, strict=False)]
-    return saved
+    return mapped(saved, lambda value: value.to(device))
 
 
 def unknown_parts(state: Any) -> Any:

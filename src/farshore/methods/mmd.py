@@ -26,6 +26,10 @@ class KernelSettings(InvariantSettings):
         "median", help="σ: the median distance at the end of the first domain, or a number"
     )
 
+    def kernel_mean(self) -> KernelMean:
+        """Kernel mean with the chosen map."""
+        return KernelMean(self.rff_features, form=self.rff_form, bandwidth=self.bandwidth)
+
 
 class CLMMDSettings(KernelSettings, TailoredSettings):
     """β 1, 10^U(-1, 1): the paper's table."""
@@ -51,11 +55,7 @@ class CLMMD(Tailored):
 
     def make_invariance(self) -> KernelMean:
         """Kernel mean with the chosen map."""
-        return KernelMean(
-            self.settings.rff_features,
-            form=self.settings.rff_form,
-            bandwidth=self.settings.bandwidth,
-        )
+        return self.settings.kernel_mean()
 
 
 class NaiveCLMMD(Naive):
@@ -75,8 +75,4 @@ class NaiveCLMMD(Naive):
 
     def make_invariance(self) -> KernelMean:
         """Kernel mean with the chosen map."""
-        return KernelMean(
-            self.settings.rff_features,
-            form=self.settings.rff_form,
-            bandwidth=self.settings.bandwidth,
-        )
+        return self.settings.kernel_mean()

@@ -40,10 +40,7 @@ class SARLSettings(MethodSettings):
     )
     semantic_weight: float = setting(0.01, ge=0, help="ω_sm, the weight of the semantic term")
     warmup_steps: int = setting(
-        100,
-        UniformInt(0, 1000),
-        ge=0,
-        help="steps of a domain before β and ω_sm apply",
+        100, UniformInt(0, 1000), ge=0, help="steps of a domain before β and ω_sm apply"
     )
     winners: float = setting(0.9, gt=0, le=1, help="share of the channels that pass an activation")
     prototypes: Literal["mean", "first"] = setting(

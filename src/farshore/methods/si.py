@@ -23,10 +23,7 @@ class SISettings(MethodSettings):
         0.1, Uniform(0.001, 0.1), ge=0, help="c, the weight of the penalty"
     )
     damping: float = setting(
-        0.1,
-        Uniform(0.001, 0.1),
-        gt=0,
-        help="ξ, bounds the importance of weights that hardly moved",
+        0.1, Uniform(0.001, 0.1), gt=0, help="ξ, bounds the importance of weights that hardly moved"
     )
     clip: float | None = setting(
         None,

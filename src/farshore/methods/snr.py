@@ -82,10 +82,7 @@ class SNR(Finetune):
         self.layers = [layer for layer in self.network.hidden_units() if resettable(layer)]
         self.clocks = [
             Clocks(
-                len(layer.writer.weight),
-                settings.initial_threshold,
-                LONGEST_SILENCE,
-                self.device,
+                len(layer.writer.weight), settings.initial_threshold, LONGEST_SILENCE, self.device
             )
             for layer in self.layers
         ]
@@ -142,13 +139,12 @@ class Clocks:
 
     def state_dict(self) -> dict[str, Tensor]:
         """Silences, thresholds and histograms."""
-        return {"silence": self.silence, "threshold": self.threshold, "ended": self.ended}
+        return dict(vars(self))
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Restore the state from `state_dict`."""
-        self.silence.copy_(state["silence"])
-        self.threshold.copy_(state["threshold"])
-        self.ended.copy_(state["ended"])
+        for name, value in vars(self).items():
+            value.copy_(state[name])
 
 
 @contextmanager

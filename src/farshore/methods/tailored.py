@@ -79,17 +79,11 @@ class Tailored(InvariantMethod):
             "distillation": self.settings.distillation_weight,
         }
 
-    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Features and logits of the flat batch, in one pass or one pass per domain."""
+    def extract(self, batch: Batch) -> Tensor:
+        """Features of the flat batch, in one pass or one pass per domain."""
         if self.settings.forward == "joint":
-            return super().forward(batch)
-        features = torch.cat([self.network.extract(part) for part in batch.parts(batch.inputs)])
-        logits: Tensor = self.network.classifier(features)
-        batch.outputs = {
-            "logits": logits[: batch.rows].detach(),
-            "features": features[: batch.rows].detach(),
-        }
-        return features, logits
+            return super().extract(batch)
+        return torch.cat([self.network.extract(part) for part in batch.parts(batch.inputs)])
 
     def terms(self, batch: Batch) -> Terms:
         """`erm`, and with replay the other terms; one of weight 0 is not computed."""

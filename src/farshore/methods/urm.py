@@ -36,10 +36,7 @@ class URMSettings(MethodSettings):
         help="activation after the features; it is part of the model",
     )
     critic_rate: float = setting(
-        1e-3,
-        Power(10, -5.5, -3.5),
-        gt=0,
-        help="learning rate of the critic's Adam",
+        1e-3, Power(10, -5.5, -3.5), gt=0, help="learning rate of the critic's Adam"
     )
     joint_steps: Literal["per-domain", "total"] = setting(
         "per-domain",

@@ -19,12 +19,8 @@ if TYPE_CHECKING:
     from .network import ImageInputs as ImageInputs
     from .network import Network as Network
 
-EXPORTS = {"HiddenUnits": "network", "ImageInputs": "network", "Network": "network"}
-
-__all__ = ["NETWORKS", *EXPORTS]
-
 if not TYPE_CHECKING:  # type checkers use the imports above and reject any other name
-    __getattr__, __dir__ = lazy_exports(__name__, EXPORTS)
+    __getattr__, __dir__, __all__ = lazy_exports(__name__, "NETWORKS")
 
 NETWORKS: Registry[Callable[..., Network]] = Registry(
     "network",

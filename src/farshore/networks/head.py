@@ -13,10 +13,7 @@ from .network import Network
 
 @validate_call
 def head(
-    shape: tuple[int, ...],
-    classes: int,
-    *,
-    width: Annotated[int, Field(ge=0, le=65536)] = 0,
+    shape: tuple[int, ...], classes: int, *, width: Annotated[int, Field(ge=0, le=65536)] = 0
 ) -> Network:
     """A linear classifier; with `width`, on that many hidden units with ReLU.
 

@@ -68,10 +68,7 @@ class HistogramFeatures(nn.Module):
 
 @validate_call
 def histogram(
-    shape: tuple[int, ...],
-    classes: int,
-    *,
-    cells: Annotated[int, Field(ge=1, le=64)] = 8,
+    shape: tuple[int, ...], classes: int, *, cells: Annotated[int, Field(ge=1, le=64)] = 8
 ) -> Network:
     """Histograms of colours and edge directions, then a linear classifier."""
     if len(shape) != 3:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, Self
 
 import torch
@@ -164,36 +165,20 @@ class Network(nn.Module):
         They are determined by walking `features`, as a chain of modules, and the classifier.
         Networks with branches override this.
         """
-        chain = [
-            module for module in _leaves(self.features) if not isinstance(module, nn.Identity)
-        ] + [self.classifier]
+        leaves = [each for each in _leaves(self.features) if not isinstance(each, nn.Identity)]
+        chain, weighted = [*leaves, self.classifier], (nn.Linear, nn.Conv2d)
+        places = [index for index, module in enumerate(chain) if isinstance(module, weighted)]
         layers: list[HiddenUnits] = []
-        for index, writer in enumerate(chain[:-1]):
-            if not isinstance(writer, nn.Linear | nn.Conv2d):
+        for writes, reads in pairwise(places):
+            writer, reader, between = chain[writes], chain[reads], chain[writes + 1 : reads]
+            relu = next((module for module in between if isinstance(module, nn.ReLU)), None)
+            if relu is None:
                 continue
-            reader_at = next(
-                (
-                    i
-                    for i in range(index + 1, len(chain))
-                    if isinstance(chain[i], nn.Linear | nn.Conv2d)
-                ),
-                None,
-            )
-            between = chain[index + 1 : reader_at]
-            if reader_at is None or not any(isinstance(module, nn.ReLU) for module in between):
-                continue
-            norm = next(
-                (
-                    m
-                    for m in between
-                    if isinstance(m, nn.GroupNorm | nn.modules.batchnorm._BatchNorm)
-                ),
-                None,
-            )
-            relu = next(m for m in between if isinstance(m, nn.ReLU))
+            kinds = (nn.GroupNorm, nn.modules.batchnorm._BatchNorm)
+            norm = next((module for module in between if isinstance(module, kinds)), None)
             normalised_first = norm is not None and between.index(norm) < between.index(relu)
-            reader = chain[reader_at]
-            assert isinstance(reader, nn.Linear | nn.Conv2d)
+            assert isinstance(writer, weighted)
+            assert isinstance(reader, weighted)
             layers.append(HiddenUnits(f"{len(layers)}", writer, norm, (reader,), normalised_first))
         return layers
 

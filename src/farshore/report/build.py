@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pandas as pd
@@ -103,23 +103,22 @@ def report_of(collected: Collected, published: pd.DataFrame | None = None) -> Re
             problems.append(f"{name} has no table because none of its runs has finished")
     if not sections and not problems:
         raise FarshoreError(f"{collected.folder} contains no finished run: give a folder {WRITERS}")
+    found = {name: collected.experiment(name) for name in collected.names}
+    experiments = {name: each for name, each in found.items() if each is not None}
     frame = collected.shown()
     problems += [*mixed_versions(frame), *_absent(sections)]
     report = Report(
         title=_title(sections, collected.folder),
         sections=tuple(sections),
-        provenance=provenance(frame, _experiments(collected)),
+        provenance=provenance(frame, experiments),
         problems=tuple(problems),
     )
     main = report.main
     if main is None or main.verdict is None:
         return report
-    command, reason = next_step(
-        main.frame, main.verdict, collected.experiment(main.table.name), collected.folder
-    )
-    return Report(
-        report.title, report.sections, report.provenance, report.problems, command, reason
-    )
+    experiment = collected.experiment(main.table.name)
+    command, reason = next_step(main.frame, main.verdict, experiment, collected.folder)
+    return replace(report, next_command=command, next_reason=reason)
 
 
 def _section(collected: Collected, name: str, published: pd.DataFrame | None) -> Section:
@@ -162,11 +161,6 @@ def published_name(experiment: Experiment | None) -> str:
         for part in experiment.parts
     )
     return "compare" if default else ""
-
-
-def _experiments(collected: Collected) -> dict[str, Experiment]:
-    found = {name: collected.experiment(name) for name in collected.names}
-    return {name: experiment for name, experiment in found.items() if experiment is not None}
 
 
 def _absent(sections: Sequence[Section]) -> list[str]:

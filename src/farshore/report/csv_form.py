@@ -54,7 +54,7 @@ def _line(table: Table, row: Row, column: Column, cell: Cell) -> dict[str, Any]:
         "metric": column.metric,
         "unit": "rank" if column.kind == "rank" else table.unit,
         **{
-            name: _exact(getattr(cell, name))
+            name: "" if getattr(cell, name) is None else repr(float(getattr(cell, name)))
             for name in ("mean", "error", "low", "high", *PUBLISHED)
         },
         "over": cell.unit,
@@ -68,8 +68,3 @@ def _line(table: Table, row: Row, column: Column, cell: Cell) -> dict[str, Any]:
         "values": json.dumps(dict(cell.values), ensure_ascii=False) if cell.values else "",
         "notes": "; ".join(cell.notes),
     }
-
-
-def _exact(value: float | None) -> str:
-    """All digits of a number; an empty text for None."""
-    return "" if value is None else repr(float(value))

@@ -24,37 +24,17 @@ PACKAGES = (
 LONG = 20
 MARKED = r" Marked: \textbf{best}, \underline{second}, \dotuline{third} of the ranked methods."
 MARKS = {1: r"\textbf", 2: r"\underline", 3: r"\dotuline"}
+SYMBOLS = {
+    **{"★": "bigstar", "±": "pm", "·": "cdot", "→": "rightarrow", "×": "times"},
+    **{"χ": "chi", "λ": "lambda", "β": "beta"},
+}
 SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": "$<$",
-    ">": "$>$",
-    "|": "$|$",
-    '"': "{''}",
-    "`": "{`}",
-    "★": r"$\bigstar$",
-    "±": r"$\pm$",
-    "—": "---",
-    "–": "--",
-    "−": "$-$",
-    "·": r"$\cdot$",
-    "→": r"$\rightarrow$",
-    "×": r"$\times$",
-    "χ": r"$\chi$",
-    "²": r"$^{2}$",
-    "λ": r"$\lambda$",
-    "β": r"$\beta$",
-    "ï": r"{\"i}",
-    "é": r"{\'e}",
-    "š": r"{\v{s}}",
+    **{sign: rf"\{sign}" for sign in "&%$#_{}"},
+    **{sign: f"${sign}$" for sign in "<>|"},
+    **{sign: rf"$\{name}$" for sign, name in SYMBOLS.items()},
+    **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
+    **{'"': "{''}", "`": "{`}", "—": "---", "–": "--", "−": "$-$", "²": r"$^{2}$"},
+    **{"ï": r"{\"i}", "é": r"{\'e}", "š": r"{\v{s}}"},
 }
 
 

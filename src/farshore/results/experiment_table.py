@@ -46,6 +46,7 @@ COLUMNS: dict[TableName, dict[str, Reader]] = {
     },
     "step time": {"milliseconds_a_step": step_milliseconds},
 }
+CONDITION = ("benchmark", "method", "target", "order", "varied")
 # Benchmark, method, and the target if there are several.
 Key = tuple[str, str, str]
 
@@ -57,11 +58,7 @@ def experiment_table(plan: Plan, frame: pd.DataFrame) -> pd.DataFrame:
             {
                 "experiment": plan.name,
                 "part": condition.part + 1,
-                "benchmark": condition.benchmark,
-                "method": condition.method,
-                "target": condition.target,
-                "order": condition.order,
-                "varied": condition.varied,
+                **{name: getattr(condition, name) for name in CONDITION},
                 "selection": plan.selection,
             }
             | (_numbers(runs) if missing is None else {"note": missing.sentence})

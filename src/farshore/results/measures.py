@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import pandas as pd
 
@@ -11,6 +12,7 @@ from ..runs.result import Result
 from .frame import results_in_metric
 from .select import observed
 
+T = TypeVar("T")
 # Reads one number from a result; None if it is not defined.
 Reader = Callable[[Result], float | None]
 
@@ -46,8 +48,7 @@ MEASURES: dict[str, Measure] = {
         unit="points",
     ),
     "source performance": Measure(
-        "mean score on the sources' training rows",
-        lambda result: _percent(result.source_score(2)),
+        "mean score on the sources' training rows", lambda result: _percent(result.source_score(2))
     ),
     "run time": Measure(
         "run time",
@@ -82,7 +83,7 @@ def mean_numbers(frame: pd.DataFrame) -> dict[str, dict[str, float | None]]:
     }
 
 
-def mean_of(results: Iterable[Result], read: Reader) -> float | None:
+def mean_of(results: Iterable[T], read: Callable[[T], float | None]) -> float | None:
     """The mean of a number over the results that have it; None if none has."""
     values = [value for result in results if (value := read(result)) is not None]
     return sum(values) / len(values) if values else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +61,8 @@ def _after_comparison(
     frame: pd.DataFrame, verdict: Verdict, experiment: Experiment, folder: str
 ) -> tuple[str, str]:
     part = experiment.parts[0]
-    sources = _most_sources(observed(frame)["sources"])
+    counts = [len(each.split(SEPARATOR)) for each in observed(frame)["sources"]]
+    sources = max(counts, default=0)
     one_order = len(part.orders) == 1 and not part.orders[0].startswith(("all", "balanced"))
     in_time = any(each.data[0].options.get("time") is not None for each in experiment.parts)
     if one_order and sources > 1 and not in_time:
@@ -126,7 +126,3 @@ def _from_runs(frame: pd.DataFrame) -> tuple[str, str]:
         return "", ""
     sources = max(len(result.sources) for result in results)
     return comparison_after(known[0], [result.run.method for result in results], sources)
-
-
-def _most_sources(sources: Iterable[str]) -> int:
-    return max((len(each.split(SEPARATOR)) for each in sources), default=0)

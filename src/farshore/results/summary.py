@@ -412,11 +412,7 @@ def _at_places(scores: Scores, places: Scores) -> Scores:
 
 
 def _estimated(
-    values: Mapping[str, float],
-    unit: Unit,
-    metric: Metric,
-    runs: int,
-    limits: tuple[float, float],
+    values: Mapping[str, float], unit: Unit, metric: Metric, runs: int, limits: tuple[float, float]
 ) -> Estimate | None:
     if not values:
         return None

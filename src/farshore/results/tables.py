@@ -21,16 +21,7 @@ from ..tasks.metrics import MIXED, Metric, listed, several
 from .measures import Measure
 from .published import SUMMARIES, Published
 from .select import observed
-from .summary import (
-    KINDS,
-    Difference,
-    Estimate,
-    Ranking,
-    Unit,
-    estimate,
-    scores_of,
-    unit_of,
-)
+from .summary import KINDS, Difference, Estimate, Ranking, Unit, estimate, scores_of, unit_of
 from .tests import DECIMALS, rank_methods
 
 # The headings above the rows of each kind. Only the first kind is ranked.
@@ -270,7 +261,8 @@ def make_table(
     columns, cells = _columns(scored, metric, ranking, averaged, trials, description.planned)
     ranked = {each.row for each in ranking.ranked} if ranking is not None else None
     rows = [_row(scored, row, cells, published) for row in _ordered(scored, ranking)]
-    rows = _placed([row for row in rows if _ran(row)], columns, measure, ranked)
+    rows = [row for row in rows if any(cell.counts.ended for cell in row.cells.values())]
+    rows = _placed(rows, columns, measure, ranked)
     shown = tuple(column for column in columns if any(column.key in row.cells for row in rows))
     absent = tuple(_absent(scored))
     left = [row for row in dict.fromkeys(scored["row"]) if row not in {each.row for each in rows}]
@@ -345,7 +337,8 @@ def _columns(
     for name in datasets:
         part = scored[scored["benchmark"] == name]
         label = name if len(datasets) > 1 else _mean_label(part)
-        add(Column(name, label, "score", _metric(part), _generated(part)), part)
+        generated = any(_data_kind(result)[0] for result in part["result"])
+        add(Column(name, label, "score", _metric(part), generated), part)
     if len(datasets) > 1 and averaged:
         columns.append(Column("average", "average", "average"))
         _add_averages(cells, datasets, int(scored["benchmark"].nunique()))
@@ -489,11 +482,6 @@ def _row(scored: pd.DataFrame, row: str, cells: Cells, published: Published | No
     return Row(row, first["method"], first["variant"], first["group"], first["kind"], of_row)
 
 
-def _ran(row: Row) -> bool:
-    """Whether any run of a row has ended."""
-    return any(cell.counts.ended for cell in row.cells.values())
-
-
 def _placed(
     rows: Sequence[Row], columns: Sequence[Column], measure: Measure, ranked: set[str] | None
 ) -> list[Row]:
@@ -575,10 +563,6 @@ def _data_kind(result: Any) -> tuple[bool, str]:
     """Whether farshore generated the data's corruptions, and which part of the data they are."""
     data = result.data if result is not None else {}
     return data.get("corruptions") == "generated", str(data.get("part") or "")
-
-
-def _generated(part: pd.DataFrame) -> bool:
-    return any(_data_kind(result)[0] for result in part["result"])
 
 
 def _absent(scored: pd.DataFrame) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from operator import itemgetter
 from typing import Any
 
 import pandas as pd
@@ -12,18 +13,7 @@ from ..runs.result import Result, average
 from ..runs.store.store import Store
 from ..tasks.scores import SCORES
 from .collect import WRITERS
-from .measures import NUMBERS, step_milliseconds
-
-# Columns that differ when the same run is carried out again.
-MEASURED = (
-    "seconds_in_all",
-    "seconds_of_training",
-    "milliseconds_a_step",
-    "target_opened_at",
-    "commit",
-    "torch_version",
-    "device",
-)
+from .measures import NUMBERS, mean_of, step_milliseconds
 
 
 def tidy_table(store: Store, damaged: list[str] | None = None) -> pd.DataFrame:
@@ -72,8 +62,7 @@ def row(name: str, result: Result, config: dict[str, Any]) -> dict[str, Any]:
         "source_validation_score": average(result.matrices["validation"]) if done else None,
         "source_train_score": average(result.matrices["train"]) if done else None,
         **{
-            f"source_validation_{name}": _mean([each[name] for each in source_scores])
-            for name in SCORES
+            f"source_validation_{name}": mean_of(source_scores, itemgetter(name)) for name in SCORES
         },
         "backward_transfer": result.backward_transfer(),
         "forgetting": result.forgetting(),
@@ -90,8 +79,3 @@ def row(name: str, result: Result, config: dict[str, Any]) -> dict[str, Any]:
         "torch_version": result.versions["torch"],
         "device": run.device,
     }
-
-
-def _mean(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None

@@ -60,6 +60,11 @@ class Recommendation:
     leader: str
     reason: str = ""
 
+    @property
+    def sentence(self) -> str:
+        """The row to use, with the reason."""
+        return f"Recommended: {self.row}" + (f"; {self.reason}." if self.reason else ".")
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -106,7 +111,7 @@ def judge(frame: pd.DataFrame) -> Verdict:
     if not whole(frame):
         sentence += " Not everything that was planned has run yet."
     details = [
-        *_recommended(recommendation),
+        *([recommendation.sentence] if recommendation is not None else []),
         *([_first_two(frame, ranking)] if tested is None and len(usable) > 1 else []),
         *(tested.sentences if tested is not None else ()),
         *_best_by_place(frame, ranking),
@@ -173,7 +178,8 @@ def legend(ranking: Ranking) -> list[str]:
     units = several(most, ranking.unit)
     compared = [each for each in shown if each.difference is not None]
     without = [each.row for each in compared if each.difference and each.difference.low is None]
-    parts = ["± is the standard error of the mean"] if _any_error(shown) else []
+    any_error = any(each.estimate and each.estimate.error is not None for each in shown)
+    parts = ["± is the standard error of the mean"] if any_error else []
     if len(without) < len(compared):
         parts.append(f"[ ] is the 95% interval of the paired difference to {ranking.reference}")
     if not parts:
@@ -191,10 +197,6 @@ def legend(ranking: Ranking) -> list[str]:
         if each.estimate and each.estimate.units < most
     ]
     return [*texts, f"Over fewer {ranking.unit}s: {listed(fewer, NAMED)}."] if fewer else texts
-
-
-def _any_error(standings: Sequence[Standing]) -> bool:
-    return any(each.estimate and each.estimate.error is not None for each in standings)
 
 
 def points(metric: Metric) -> str:
@@ -326,12 +328,6 @@ def _none_usable(ranking: Ranking) -> Verdict:
     else:
         sentence = "No method that is ranked has run."
     return Verdict(Outcome.NONE, sentence, tuple(_not_ranked(ranking)), ranking, None)
-
-
-def _recommended(found: Recommendation | None) -> list[str]:
-    if found is None:
-        return []
-    return [f"Recommended: {found.row}" + (f"; {found.reason}." if found.reason else ".")]
 
 
 def _meaning(ranking: Ranking) -> list[str]:

@@ -40,8 +40,10 @@ from ..training.profiles import PROFILES
 from . import catalog
 from .result import SPLITS, Result, RunStatus, TargetScores
 from .resume import Resume
-from .run import NormalRun, Run
+from .run import Run
 
+# What a result says of the system that its `usage` says, under the same names.
+USAGE = ("execution", "precision", "memory_bytes", "memory_items", "method_bytes")
 # Called with the frozen learner once the target is open and measured, for figures.
 Opened = Callable[[Learner, Scenario, Domain], None]
 # Called ahead of each domain but the first with the validation scores so far.
@@ -56,6 +58,7 @@ def execute(
     resume: Resume | None = None,
     opened: Opened | None = None,
     promising: Promising | None = None,
+    normal: bool = False,
 ) -> Result:
     """Carry out a run.
 
@@ -65,27 +68,9 @@ def execute(
         continues from there.
     opened: called with the frozen learner and the open target once the scores are measured.
     promising: if it returns False between two domains, the run is pruned.
+    normal: the run is in its normal form already.
     """
-    return execute_normal(
-        run.normal(),
-        observer=observer,
-        save_model=save_model,
-        resume=resume,
-        opened=opened,
-        promising=promising,
-    )
-
-
-def execute_normal(
-    run: NormalRun,
-    *,
-    observer: Observer | None = None,
-    save_model: str | Path | None = None,
-    resume: Resume | None = None,
-    opened: Opened | None = None,
-    promising: Promising | None = None,
-) -> Result:
-    """Carry out a run that is in its normal form, as `execute` does."""
+    run = run if normal else run.normal()
     entry = catalog.find(run.method)
     warm_up(run.device)
     began = time.perf_counter()  # after the imports: times exclude the start of the interpreter
@@ -205,8 +190,7 @@ def _result(
             **_network_settings(run, scenario),
             **({"origin": ready.origin} if ready.origin else {}),
         },
-        execution=usage.execution,
-        precision=usage.precision,
+        **{name: getattr(usage, name) for name in USAGE},
         steps=ready.steps,
         memory=learner.capacity,
         rows_per_step=record.rows_per_step,
@@ -219,9 +203,6 @@ def _result(
             1000 * seconds_spent / count
             for seconds_spent, count in zip(record.step_seconds, record.steps, strict=True)
         ],
-        memory_bytes=usage.memory_bytes,
-        memory_items=usage.memory_items,
-        method_bytes=usage.method_bytes,
         notes=[
             *scenario.notes,
             *name_note(run.network or ""),
@@ -291,8 +272,8 @@ def _prepare(learner: Learner, scenario: Scenario) -> Scenario:
         cache = FeatureCache()
         scenario = replace(
             scenario,
-            sources=tuple(learner.prepared(domain, cache) for domain in scenario.sources),
-            target=scenario.target.then(lambda target: learner.prepared(target, cache)),
+            sources=tuple(learner.backbone.prepared(domain, cache) for domain in scenario.sources),
+            target=scenario.target.then(lambda target: learner.backbone.prepared(target, cache)),
         )
     return replace(
         scenario, sources=tuple(domain.to(learner.device) for domain in scenario.sources)

@@ -60,11 +60,6 @@ SOURCE_OPTIONS = {
 }
 
 
-def source_performance(matrices: dict[str, Matrix], option: int = 2) -> float:
-    """Mean source score of the final model, on the option's split; the paper uses option 2."""
-    return average(matrices[SOURCE_OPTIONS[option][1]])
-
-
 # How a run ended. `pruned`: stopped between two domains because of the sources' scores; the target
 # was never opened.
 RunStatus = Literal["done", "diverged", "pruned"]
@@ -165,7 +160,7 @@ class Result(BaseModel):
         found = self.source_scores.get(SOURCE_OPTIONS[option][1], [])
         scores = [value for each in found if (value := each.get(self.metric)) is not None]
         if not scores:  # results of older versions
-            return source_performance(dict(self.matrices), option)
+            return average(self.matrices[SOURCE_OPTIONS[option][1]])
         return sum(scores) / len(scores)
 
     def backward_transfer(self, split: str = "validation") -> float | None:

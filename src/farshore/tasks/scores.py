@@ -12,14 +12,7 @@ from torch import Tensor
 
 CALIBRATION_BINS = 15
 # The names of all scores, in the order of `all_scores`.
-SCORES = (
-    "accuracy",
-    "macro_f1",
-    "balanced_accuracy",
-    "auroc",
-    "log_loss",
-    "calibration_error",
-)
+SCORES = ("accuracy", "macro_f1", "balanced_accuracy", "auroc", "log_loss", "calibration_error")
 
 
 def confusion_matrix(logits: Tensor, labels: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from ..base.trees import tensors
 from ..data.domain import Domain
 from ..entry import Entry
 from ..errors import FarshoreError
@@ -27,27 +28,13 @@ from ..runs.result import TargetScores
 from ..runs.run import Run
 from ..settings import RunSettings
 from ..training.trainer import Trainer
+from . import toys
 from .battery import Battery, ensure, not_for
-from .toys import (
-    DomainCount,
-    ToyShift,
-    toy_image_network,
-    toy_images,
-    toy_learned,
-    toy_learner,
-    toy_rows,
-    toy_settings,
-    toy_shift,
-)
-from .trees import copied, differences, tensors
+from .trees import copied, differences
 from .waiting import Waiting
 
 EDGE_CASES = (
-    "one domain",
-    "missing class",
-    "one row per batch",
-    "unequal domains",
-    "one row",
+    *("one domain", "missing class", "one row per batch", "unequal domains", "one row"),
     "total budget",
 )
 SMALL_MEMORY = 7
@@ -69,7 +56,7 @@ class MethodCase:
     def learner(
         self,
         *,
-        make: Callable[..., Learner] = toy_learner,
+        make: Callable[..., Learner] = toys.toy_learner,
         settings: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> Learner:
@@ -81,7 +68,7 @@ class MethodCase:
 
     def learned(self, **options: Any) -> Learner:
         """A small learner that has learned toy domains."""
-        return self.learner(make=toy_learned, **options)
+        return self.learner(make=toys.toy_learned, **options)
 
     def by_gradients(self) -> type[Method]:
         """The class, if it learns by gradient steps; otherwise the check does not apply."""
@@ -96,10 +83,7 @@ parametrize_method_checks = BATTERY.parametrize
 
 
 def check_method(
-    method: str | type[Entry],
-    *,
-    settings: Mapping[str, Any] | None = None,
-    device: str = "cpu",
+    method: str | type[Entry], *, settings: Mapping[str, Any] | None = None, device: str = "cpu"
 ) -> None:
     """Run every check on a method, given by its name or as a class. The first failure raises.
 
@@ -152,7 +136,7 @@ def settings_have_help_texts(case: MethodCase) -> None:
 def steps_lower_the_loss(case: MethodCase) -> None:
     """After 60 steps the loss on the training rows is lower than after one."""
     case.by_gradients()
-    inputs, labels = toy_rows(0)
+    inputs, labels = toys.toy_rows(0)
 
     def loss(steps: int) -> float:
         learner = case.learner()
@@ -181,7 +165,7 @@ def draws_come_from_its_own_generator(case: MethodCase) -> None:
     learner = case.learned(domains=2)
     moved = not torch.equal(before, torch.random.get_rng_state())
     ensure(not moved, "it draws from PyTorch's global generator: use self.generator")
-    plain = toy_learned(
+    plain = toys.toy_learned(
         "finetune",
         domains=2,
         device=case.device,
@@ -250,7 +234,7 @@ def resuming_equals_never_stopping(case: MethodCase) -> None:
     learner = case.learner()
     with TemporaryDirectory() as folder:
         for number in range(3):
-            learner.learn(*toy_rows(number), domain=f"d{number}", steps=8)
+            learner.learn(*toys.toy_rows(number), domain=f"d{number}", steps=8)
             learner.save(folder)
             learner = load(folder, device=case.device)
     _ensure_same(
@@ -267,7 +251,7 @@ def memory_stays_bounded(case: MethodCase) -> None:
     learner = case.learner(memory=SMALL_MEMORY)
     sizes = []
     for number in range(4):
-        learner.learn(*toy_rows(number), domain=f"d{number}", steps=3)
+        learner.learn(*toys.toy_rows(number), domain=f"d{number}", steps=3)
         usage = learner.system.usage()
         sizes.append(usage.method_bytes)
         ensure(
@@ -314,8 +298,8 @@ def forgetting_a_domain_leaves_the_others(case: MethodCase) -> None:
         "it keeps more after forgetting a domain than before",
     )
     learner.system.load_state_dict(learner.system.state_dict())
-    learner.learn(*toy_rows(2), domain="d2", steps=2)
-    _ensure_finite(learner, toy_rows(2)[0])
+    learner.learn(*toys.toy_rows(2), domain="d2", steps=2)
+    _ensure_finite(learner, toys.toy_rows(2)[0])
 
 
 @BATTERY.check
@@ -325,7 +309,7 @@ def exact_forgetting_equals_never_having_seen(case: MethodCase) -> None:
     def learned(*numbers: int) -> Learner:
         learner = case.learner(classes=[0, 1])
         for number in numbers:
-            domain = Domain.divided(f"d{number}", *toy_rows(number))
+            domain = Domain.divided(f"d{number}", *toys.toy_rows(number))
             learner.learn_domain(domain, steps=4)
         return learner
 
@@ -347,7 +331,7 @@ def exact_forgetting_equals_never_having_seen(case: MethodCase) -> None:
 
 def _stays_finite(case: MethodCase, edge: str) -> None:
     """Weights, memory and logits are finite numbers."""
-    inputs, labels = toy_rows(0, classes=3)
+    inputs, labels = toys.toy_rows(0, classes=3)
     settings: dict[str, Any] = {}
     if edge == "one row per batch":
         settings = {"batch_size": 1}
@@ -356,7 +340,7 @@ def _stays_finite(case: MethodCase, edge: str) -> None:
     learner = case.learner(classes=[0, 1, 2], settings=settings)
     learner.learn(inputs, labels, domain="a", steps=6)
     for number in range(1, 1 if edge == "one domain" else 4):
-        more, classes = toy_rows(number, classes=3)
+        more, classes = toys.toy_rows(number, classes=3)
         if edge == "missing class":
             present = classes != number % 3
             more, classes = more[present], classes[present]
@@ -379,18 +363,18 @@ def images_and_batchnorm(case: MethodCase) -> None:
         raise not_for("it learns from tables only")
 
     def learned(folder: Path | None) -> Learner:
-        learner = case.learner(network=toy_image_network(), network_settings=None)
+        learner = case.learner(network=toys.toy_image_network(), network_settings=None)
         for number in range(2):
-            learner.learn(*toy_images(number), domain=f"d{number}", steps=4)
+            learner.learn(*toys.toy_images(number), domain=f"d{number}", steps=4)
             if folder is not None:
                 learner.save(folder)
-                learner = load(folder, network=toy_image_network(), device=case.device)
+                learner = load(folder, network=toys.toy_image_network(), device=case.device)
         return learner
 
     straight = learned(None)
     with TemporaryDirectory() as folder:
         resumed = learned(Path(folder))
-    _ensure_finite(straight, toy_images(0)[0])
+    _ensure_finite(straight, toys.toy_images(0)[0])
     if case.device == "cpu":  # on a GPU convolutions add in any order
         _ensure_same(
             straight.state_dict(),
@@ -424,7 +408,7 @@ def zero_weights_reduce_it_to_its_simpler_method(case: MethodCase) -> None:
         learner.state_dict()["system"]["network"]
         for learner in (
             case.learned(settings=zeros),
-            toy_learned(name, settings=run, device=case.device),
+            toys.toy_learned(name, settings=run, device=case.device),
         )
     )
     _ensure_same(own, simple, f"with {dict(zeros)} its weights are not those of {name!r}")
@@ -435,14 +419,17 @@ def the_target_changes_no_weight(case: MethodCase) -> None:
     """The target is made once, at the end; as noise it changes no weight and no source score."""
     fields = case.kind.Settings.model_fields
     settings = {
-        name: value for name, value in toy_settings(case.name).items() if name in fields
+        name: value for name, value in toys.toy_settings(case.name).items() if name in fields
     } | dict(case.settings)
     results = []
     for noise in (False, True):
-        observer = DomainCount()
-        with toy_shift(noise=noise, observer=observer) as opened:
+        observer = toys.DomainCount()
+        with toys.toy_shift(noise=noise, observer=observer) as opened:
             run = Run.build(
-                benchmark=ToyShift.name, method=case.name, settings=settings, device=case.device
+                benchmark=toys.ToyShift.name,
+                method=case.name,
+                settings=settings,
+                device=case.device,
             )
             results.append(execute(run, observer=observer))
         ensure(

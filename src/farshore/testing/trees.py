@@ -1,4 +1,4 @@
-"""Trees of state: their tensors, and where two of them differ bit for bit."""
+"""Trees of state: copies, and where two of them differ bit for bit."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+from ..base.trees import mapped
 
 
 def differences(first: Any, second: Any, path: str = "") -> list[str]:
@@ -34,23 +36,6 @@ def differences(first: Any, second: Any, path: str = "") -> list[str]:
     return [] if alike else [f"{path}: {first!r} and {second!r}"]
 
 
-def tensors(tree: Any) -> list[Tensor]:
-    """All tensors of a tree."""
-    if isinstance(tree, Tensor):
-        return [tree]
-    if isinstance(tree, Mapping):
-        tree = list(tree.values())
-    return [each for child in tree for each in tensors(child)] if _is_sequence(tree) else []
-
-
-def _is_sequence(tree: Any) -> bool:
-    return isinstance(tree, list | tuple)
-
-
 def copied(tree: Any) -> Any:
     """The same tree with tensors of its own, which later steps do not write into."""
-    if isinstance(tree, Tensor):
-        return tree.detach().clone()
-    if isinstance(tree, Mapping):
-        return {key: copied(value) for key, value in tree.items()}
-    return type(tree)(map(copied, tree)) if _is_sequence(tree) else tree
+    return mapped(tree, lambda value: value.detach().clone())

@@ -10,12 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 # Reading a value, or a result whose size depends on values.
 OPERATIONS = (
-    "_local_scalar_dense",
-    "is_nonzero",
-    "nonzero",
-    "masked_select",
-    "_unique",
-    "unique",
+    *("_local_scalar_dense", "is_nonzero", "nonzero", "masked_select", "_unique", "unique"),
     "equal",
 )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor, nn
 
 from ..base.forms import NAMES, FormError, MapOf, check_form, check_keys, is_count, like_all
+from ..base.trees import mapped
 from ..memory.memory import KeptForm, Memory
 from ..methods.method import Method, unknown_parts
 from ..methods.optimization import check_optimizers
@@ -57,7 +57,7 @@ def restore_snapshot(trainer: Trainer, state: Mapping[str, Any]) -> None:
     method.domains = list(state["domains"])
     method.load_state_dict(state["method"])
     for name, value in state.get("within", {}).items():
-        setattr(method, name, _moved(value, trainer.device))
+        setattr(method, name, mapped(value, lambda each: each.to(trainer.device)))
     trainer.generators.load_state_dict(state["generators"])
 
 
@@ -126,14 +126,3 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, Tensor):
         return not isinstance(value, nn.Parameter)
     return value is None or isinstance(value, bool | int | float | str)
-
-
-def _moved(value: Any, device: torch.device) -> Any:
-    """The same tree with its tensors on `device`."""
-    if isinstance(value, Tensor):
-        return value.to(device)
-    if isinstance(value, Mapping):
-        return {key: _moved(item, device) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_moved(item, device) for item in value)
-    return value

@@ -19,6 +19,7 @@ from torch.optim import Optimizer
 
 from ..base.allocation import check_fits, explain_shortage
 from ..base.randomness import Generators, seeded
+from ..base.trees import mapped
 from ..data.domain import Domain, Rows
 from ..data.seal import training
 from ..errors import FarshoreError
@@ -419,13 +420,11 @@ class Trainer(System):
         restore_snapshot(self, state)
 
 
-def _resized(node: Any, sizes: Mapping[tuple[int, ...], torch.Size]) -> Any:
-    """The same tree, in which tensors of these sizes are filled up with zeros."""
-    if isinstance(node, Tensor):
-        larger = sizes.get(tuple(node.shape))
-        return node if larger is None else widened(node, node.new_zeros(larger))
-    if isinstance(node, Mapping):
-        return {key: _resized(item, sizes) for key, item in node.items()}
-    if isinstance(node, list | tuple):
-        return type(node)(_resized(item, sizes) for item in node)
-    return node
+def _resized(state: Any, sizes: Mapping[tuple[int, ...], torch.Size]) -> Any:
+    """The same state, in which tensors of these sizes are filled up with zeros."""
+
+    def resize(value: Tensor) -> Tensor:
+        larger = sizes.get(tuple(value.shape))
+        return value if larger is None else widened(value, value.new_zeros(larger))
+
+    return mapped(state, resize)

@@ -18,7 +18,7 @@ neighbouring segments places it, which is more precise than the difference of me
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from torch import Tensor
@@ -26,7 +26,6 @@ from torch import Tensor
 from ...errors import FarshoreError
 
 By = Literal["blocks", "time", "drift", "cluster"]
-WAYS: tuple[str, ...] = get_args(By)
 BLOCKS = 4  # default number of domains for `blocks` and `time`
 MOST_CLUSTERS = 8
 MOST_CLUSTERED = 2000  # rows used to fit the clusters
@@ -254,10 +253,7 @@ def _drift(features: np.ndarray, count: int | None, seed: int) -> list[int]:
         else:  # take the best split overall until there are enough
             _, at, a, b = max(splits)
             splits_found.append(a + at)
-            segments = [part for part in segments if part != (a, b)] + [
-                (a, a + at),
-                (a + at, b),
-            ]
+            segments = [part for part in segments if part != (a, b)] + [(a, a + at), (a + at, b)]
     return _refine(features, [int(starts[at]) for at in sorted(splits_found)])
 
 

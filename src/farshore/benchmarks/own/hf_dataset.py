@@ -12,7 +12,6 @@ from pydantic import Field
 from ...data.downloads.public_files import FileState, file_states
 from ...data.images.hf_columns import as_frame, image_bytes, image_column, load_hf_dataset
 from ...data.images.image_folder import ImageSource
-from ...errors import FarshoreError
 from ..options import BenchmarkOptions
 from .image_table import ImageTableOptions
 from .own_images import OwnImages
@@ -58,11 +57,6 @@ class HFDataset(OwnImages, OwnTable):
     def list_all(self) -> tuple[pd.DataFrame, list[ImageSource], list[str], list[str]]:
         """Return the facts and the encoded image of every row."""
         frame, images, column, _ = _listed(*self._key())
-        if self.options.label is None:
-            raise FarshoreError(
-                f"--label is not given: name the column of {self.title} with the class, one of "
-                f"{', '.join(frame.columns)}"
-            )
         names = [f"{self.title} row {row}" for row in range(len(frame))]
         note = f"{self.title}: images from the column {column!r}, split {self.options.split}"
         return self._facts(frame), list(images), names, [note]

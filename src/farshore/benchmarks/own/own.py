@@ -219,6 +219,7 @@ class OwnBenchmark(Benchmark):
         used = rows.facts[~rows.facts["domain"].isin(list(left_out))]
         rows.notes += self._find_classes(used, target, held_out=held_out)
         domains, make_target = self._divide(rows, sources, target, seed)
+        training_rows = sum(len(domain.train) for domain in domains)
         return Scenario(
             name=self.title,
             sources=tuple(domains),
@@ -227,7 +228,7 @@ class OwnBenchmark(Benchmark):
             metric=metric,
             network=network or self.usual_network(),
             network_settings={},
-            steps=usual_steps(_mean_training_rows(domains), self.options.epochs),
+            steps=usual_steps(training_rows / len(domains), self.options.epochs),
             memory=self.memory,
             profile=self.profile,
             seed=seed,
@@ -328,7 +329,3 @@ class OwnBenchmark(Benchmark):
             return Domain(target, rows.inputs(members[target]), labels, index[:0], index)
 
         return domains, make_target
-
-
-def _mean_training_rows(domains: Sequence[Domain]) -> float:
-    return sum(len(domain.train) for domain in domains) / len(domains)

@@ -40,12 +40,7 @@ def make_sources(
             own[column].to_numpy() if column in own else None for column in ("time", "group")
         )
         splits[name] = divide_rows(
-            name,
-            len(own),
-            seed=split_seed(seed, name),
-            times=times,
-            groups=groups,
-            sides=sides,
+            name, len(own), seed=split_seed(seed, name), times=times, groups=groups, sides=sides
         )
     training = {name: members[name][splits[name][0].numpy()] for name in sources}
     if preprocess == "all-sources" and isinstance(rows, TableRows):

@@ -26,49 +26,27 @@ FROST_SCALE = {32: 0.2, 64: 0.3}
 _FROST_URL = "https://raw.githubusercontent.com/hendrycks/robustness/master/ImageNet-C/imagenet_c/imagenet_c/frost/"
 
 
-def _photograph(name: str, sha256: str, size: int) -> PublicFile:
-    return PublicFile(name, (_FROST_URL + name,), sha256, size)
-
-
 # The published generator draws from the first five of its six photographs. Apache-2.0.
-FROST = (
-    _photograph(
-        "frost1.png", "ff9f907860bd7a835d459e32f9d588062b7f61ee267343cc7222b56753a14755", 1_199_930
-    ),
-    _photograph(
-        "frost2.png", "fe211a89b336999c207a852ce05818d4545d0b57c5beadd824b4cc9d9a9b6137", 299_002
-    ),
-    _photograph(
-        "frost3.png", "2d0d50b4a9bb213f38b024ef7768731bb83cc08d2f26b5766bbc167cdfa0e504", 299_002
-    ),
-    _photograph(
-        "frost4.jpg", "3f8b91ca1a9fa7167b09e773da53f5ae60d0a1fd88f02a783f6e328a72887f6e", 36_734
-    ),
-    _photograph(
-        "frost5.jpg", "5fc6a19df4a429ba68abdcc8f8a4278d4c9f81c9ccafd2c92ab0c8cf8992ebd2", 155_150
-    ),
+FROST = tuple(
+    PublicFile(name, (_FROST_URL + name,), sha256, size)
+    for name, sha256, size in (
+        ("frost1.png", "ff9f907860bd7a835d459e32f9d588062b7f61ee267343cc7222b56753a14755", 1199930),
+        ("frost2.png", "fe211a89b336999c207a852ce05818d4545d0b57c5beadd824b4cc9d9a9b6137", 299002),
+        ("frost3.png", "2d0d50b4a9bb213f38b024ef7768731bb83cc08d2f26b5766bbc167cdfa0e504", 299002),
+        ("frost4.jpg", "3f8b91ca1a9fa7167b09e773da53f5ae60d0a1fd88f02a783f6e328a72887f6e", 36734),
+        ("frost5.jpg", "5fc6a19df4a429ba68abdcc8f8a4278d4c9f81c9ccafd2c92ab0c8cf8992ebd2", 155150),
+    )
 )
 
 CORRUPTIONS: dict[str, Callable[..., np.ndarray]] = {
-    "gaussian_noise": noise.gaussian_noise,
-    "shot_noise": noise.shot_noise,
-    "impulse_noise": noise.impulse_noise,
-    "speckle_noise": noise.speckle_noise,
-    "gaussian_blur": blur.gaussian_blur,
-    "glass_blur": blur.glass_blur,
-    "defocus_blur": blur.defocus_blur,
-    "motion_blur": blur.motion_blur,
-    "zoom_blur": blur.zoom_blur,
-    "snow": weather.snow,
-    "frost": weather.frost,
-    "fog": weather.fog,
-    "brightness": digital.brightness,
-    "contrast": digital.contrast,
-    "elastic_transform": digital.elastic_transform,
-    "pixelate": digital.pixelate,
-    "jpeg_compression": digital.jpeg_compression,
-    "spatter": weather.spatter,
-    "saturate": digital.saturate,
+    function.__name__: function
+    for function in (
+        *(noise.gaussian_noise, noise.shot_noise, noise.impulse_noise, noise.speckle_noise),
+        *(blur.gaussian_blur, blur.glass_blur, blur.defocus_blur, blur.motion_blur, blur.zoom_blur),
+        *(weather.snow, weather.frost, weather.fog, digital.brightness, digital.contrast),
+        *(digital.elastic_transform, digital.pixelate, digital.jpeg_compression, weather.spatter),
+        digital.saturate,
+    )
 }
 
 # Severity 1 to 5. Each function names the numbers in its tuple.

@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ...base.lock import is_running
 from ...errors import FarshoreError
 from .public_files import checksum
 
@@ -176,18 +177,8 @@ def _remove_stale_builds(folder: Path) -> None:
     prefix = f".building-{folder.name}-{socket.gethostname()}-"
     for stale in folder.parent.glob(f"{prefix}*"):
         owner = stale.name.removeprefix(prefix).split("-")[0]
-        if owner.isdigit() and not _is_running(int(owner)):
+        if owner.isdigit() and not is_running(int(owner)):
             shutil.rmtree(stale, ignore_errors=True)
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _flush_to_disk(file: IO[bytes]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import tempfile
 import unicodedata
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from ...base.allocation import empty_array
 from ...base.forms import FormError
 from ...base.names import natural_key
 from ...errors import FarshoreError
@@ -33,8 +33,6 @@ FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"}
 GREY = {"1", "L", "LA", "I", "I;16", "I;16B", "I;16L", "F"}
 LISTED = 5
-# A larger array is kept in a memory-mapped file.
-LARGEST_IN_MEMORY = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -95,8 +93,14 @@ def list_images(folder: Path) -> tuple[pd.DataFrame, list[str]]:
             f"{folder} contains {contents}: the layout must be domain/class/file (or class/file "
             "with --domain auto)"
         )
+
     # Sort by file name, not by class: if domains are constructed, this order is the stream.
-    images.sort(key=lambda path: _stream_key(path.relative_to(folder).parts))
+    # The class decides last.
+    def key(path: Path) -> list[Any]:
+        *domain, of_class, name = path.relative_to(folder).parts
+        return [natural_key(part) for part in (*domain, name, of_class)]
+
+    images.sort(key=key)
     parts = [path.relative_to(folder).parts for path in images]
     frame = pd.DataFrame(
         {"file": [str(path) for path in images], "class": [part[-2] for part in parts]}
@@ -132,11 +136,6 @@ def list_files(folder: Path) -> list[Path]:
     return [path for _, path in sorted(listed)]
 
 
-def _stream_key(parts: tuple[str, ...]) -> list[Any]:
-    """Sort by domain and file name; the class decides last."""
-    return [natural_key(name) for name in (*parts[:-2], parts[-1], parts[-2])]
-
-
 def read_images(
     sources: Sequence[ImageSource],
     size: int,
@@ -159,7 +158,7 @@ def read_images(
         coloured = np.array([mode is not None and mode not in GREY for mode in modes], dtype=bool)
         in_colour = coloured.any() if deciding is None else coloured[list(deciding)].any()
         preprocessing = ImagePreprocessing(size, channels or (3 if in_colour else 1), interpolation)
-        array = _allocate((len(sources), preprocessing.channels, size, size))
+        array = empty_array((len(sources), preprocessing.channels, size, size), np.uint8)
 
         def read(row: int) -> str | None:
             try:
@@ -277,15 +276,6 @@ def _eight_bits(image: Image.Image) -> Image.Image:
         top = 65535.0 if image.mode.startswith("I") else max(float(values.max()), 1.0)
         return Image.fromarray((255 * values / top).round().clip(0, 255).astype(np.uint8))
     return image
-
-
-def _allocate(shape: tuple[int, ...]) -> np.ndarray:
-    """Return an uninitialised uint8 array: in memory, or in a temporary file if it is large."""
-    if int(np.prod(shape)) <= LARGEST_IN_MEMORY:
-        return np.empty(shape, np.uint8)
-    # The memory map keeps the file alive; it disappears together with the map.
-    with tempfile.TemporaryFile(prefix="farshore-") as file:
-        return np.memmap(file, np.uint8, mode="w+", shape=shape)
 
 
 def _shortened(names: Sequence[str]) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, RandomSampler, Subset
 
+from ...base.allocation import empty_array
 from ...errors import FarshoreError, unknown
 from ..progress import followed
 from .cells import plain_name
@@ -26,8 +25,6 @@ Label = int | float | str | bool
 MOST_FRACTIONS = 10
 # A Dataset is read by several processes if one would take longer than this; the first rows tell.
 WORTH_SECONDS, TRIED_ROWS, BATCH_ROWS, MOST_WORKERS = 10.0, 8, 64, 8
-# Larger inputs are read into a memory-mapped file.
-LARGEST_IN_MEMORY = 1 << 30
 
 
 def as_inputs(values: Any, *, where: str = "the inputs") -> Tensor:
@@ -80,7 +77,8 @@ def _from_items(dataset: Any) -> tuple[Tensor, list[Any] | None]:
     seconds = (time.perf_counter() - began) / len(tried) * (count - len(tried))
     paired = isinstance(tried[0], tuple | list) and len(tried[0]) == 2
     first = _row(tried[0][0] if paired else tried[0])
-    inputs = _allocated(count, first)
+    kind = torch.empty(0, dtype=first.dtype).numpy().dtype
+    inputs = torch.from_numpy(empty_array((count, *first.shape), kind))
     labels: list[Any] = []
     others: Any = Subset(dataset, range(len(tried), count))
     batches = (item for batch in _batches(others, seconds) for item in batch)
@@ -92,16 +90,6 @@ def _from_items(dataset: Any) -> tuple[Tensor, list[Any] | None]:
         if paired:
             labels.append(_plain(item[1]))
     return inputs, labels if paired else None
-
-
-def _allocated(count: int, row: Tensor) -> Tensor:
-    """Room for this many rows: in memory, or in a temporary file if they are large."""
-    shape = (count, *row.shape)
-    if row.element_size() * math.prod(shape) <= LARGEST_IN_MEMORY:
-        return torch.empty(shape, dtype=row.dtype)
-    with TemporaryFile(prefix="farshore-") as file:  # the memory map keeps it alive
-        kind = torch.empty(0, dtype=row.dtype).numpy().dtype
-        return torch.from_numpy(np.memmap(file, kind, "w+", shape=shape))
 
 
 def _batches(dataset: Any, seconds: float) -> Iterator[list[Any]]:

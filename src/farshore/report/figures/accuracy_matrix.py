@@ -7,14 +7,10 @@ from collections.abc import Iterator
 import pandas as pd
 import plotly.graph_objects as go
 
-from ...results.describe import conditions
 from ...results.summary import rank
 from ...runs.result import Result
-from .shape import OF_ROW, Drawing, View, canvas, comparable, estimates, places, text
+from .shape import OF_ROW, Drawn, View, canvas, comparable, estimates, places, text
 
-NAME = "accuracy-matrix"
-TITLE = "Scores after each domain"
-NEEDS = "runs over at least two domains"
 # From low to high, without a bright middle, so that the numbers stay readable.
 SCALE = [[0.0, "#fbf3e4"], [0.35, "#c9dcc0"], [0.7, "#6ba58f"], [1.0, "#1f5f6b"]]
 CELL = ["stage", "learned", "position", "domain", "unseen_target"]
@@ -71,13 +67,15 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def drawing(runs: pd.DataFrame) -> Drawing | None:
+def drawing(runs: pd.DataFrame) -> Drawn | None:
     """The figure, if a run learned several domains; the first of the ranking is shown first."""
     runs = comparable(runs)
     frame = collect(runs)
     if frame.empty or frame["stage"].max() < 2:
         return None
-    leaders = {name: _leader(part) for name, part in places(runs)}
+    # A method that lacks a score is not ranked.
+    ranked = {name: rank(part[part["complete"]]).ranked for name, part in places(runs)}
+    leaders = {name: of[0].row for name, of in ranked.items() if of}
     says = (
         "Each line shows the scores on all sources' validation rows after one more domain was "
         "learned. Below the diagonal are past domains, above it future ones; the last column is "
@@ -86,12 +84,7 @@ def drawing(runs: pd.DataFrame) -> Drawing | None:
     shown = [
         view for name, part in places(frame) for view in _views(name, part, leaders.get(name, ""))
     ]
-    return Drawing(NAME, TITLE, says, shown, frame, shows=conditions(runs))
-
-
-def _leader(runs: pd.DataFrame) -> str:
-    """The first of the ranking at a place; a method that lacks a score is not ranked."""
-    return next((each.row for each in rank(runs[runs["complete"]]).ranked), "")
+    return says, shown, frame, runs
 
 
 def _views(place: str, frame: pd.DataFrame, leader: str) -> Iterator[View]:

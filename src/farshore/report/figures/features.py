@@ -13,13 +13,9 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from ...results.describe import conditions
 from ..cells import SERIES
-from .shape import PLACE, Drawing, View, canvas, places, text
+from .shape import PLACE, Drawn, View, canvas, places, text
 
-NAME = "features"
-TITLE = "Features of sources and target"
-NEEDS = "runs that saved their features"
 TARGET_COLOUR = "#d7263d"
 
 
@@ -62,7 +58,7 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def drawing(runs: pd.DataFrame) -> Drawing | None:
+def drawing(runs: pd.DataFrame) -> Drawn | None:
     """The figure, if features were saved; one run per data set, target and method."""
     runs = runs[runs["features"] != ""].sort_values("selected", ascending=False, kind="stable")
     runs = runs.drop_duplicates([*PLACE, "row"]).sort_index().assign(selected=True)
@@ -90,7 +86,7 @@ def drawing(runs: pd.DataFrame) -> Drawing | None:
         "the features reveal where a row comes from."
     )
     numbers = pd.concat(frames, ignore_index=True)
-    return Drawing(NAME, TITLE, says, shown, numbers, shows=conditions(runs))
+    return says, shown, numbers, runs
 
 
 FOLDS = 5

@@ -5,15 +5,10 @@ from __future__ import annotations
 import pandas as pd
 import plotly.graph_objects as go
 
-from ...results.describe import conditions
 from ...results.frame import results_in_metric
 from ...results.summary import unit_of
 from ..cells import fill, line
-from .shape import Drawing, View, canvas, comparable, error_bars, errors, estimates, text
-
-NAME = "in-domain"
-TITLE = "Performance on the sources, by group"
-NEEDS = "methods of at least two groups"
+from .shape import Drawn, View, canvas, comparable, error_bars, errors, estimates, text
 
 
 def collect(runs: pd.DataFrame) -> pd.DataFrame:
@@ -46,7 +41,7 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def drawing(runs: pd.DataFrame) -> Drawing | None:
+def drawing(runs: pd.DataFrame) -> Drawn | None:
     """The figure, if at least two groups have scores."""
     runs = comparable(runs)
     frame = collect(runs)
@@ -57,4 +52,4 @@ def drawing(runs: pd.DataFrame) -> Drawing | None:
         "methods of a group). They say nothing about unseen domains."
     )
     view = View("", draw(frame), note=error_bars(frame))
-    return Drawing(NAME, TITLE, says, [view], frame, shows=conditions(runs))
+    return says, [view], frame, runs

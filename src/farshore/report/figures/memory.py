@@ -5,29 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import plotly.graph_objects as go
 
-from ...results.describe import conditions
 from ...results.summary import metric_of, unit_of
-from .shape import (
-    CONDITIONS,
-    OF_ROW,
-    PLACE,
-    Drawing,
-    View,
-    calm,
-    canvas,
-    comparable,
-    error_bars,
-    errors,
-    estimates,
-    everywhere,
-    line_style,
-    on_target,
-    text,
-    views,
-)
-
-NAME = "memory"
-TITLE = "Less memory"
+from . import shape
 
 
 def of_several_sizes(runs: pd.DataFrame) -> pd.DataFrame:
@@ -35,8 +14,8 @@ def of_several_sizes(runs: pd.DataFrame) -> pd.DataFrame:
 
     The row is the method alone; of several rows of a method with the same size, the first counts.
     """
-    same = [*PLACE, "method", *(name for name in CONDITIONS if name != "memory")]
-    runs = comparable(runs[runs.groupby(same)["memory"].transform("nunique") > 1], "memory")
+    same = [*shape.PLACE, "method", *(name for name in shape.CONDITIONS if name != "memory")]
+    runs = shape.comparable(runs[runs.groupby(same)["memory"].transform("nunique") > 1], "memory")
     first = runs.groupby([*same, "memory"])["row"].transform("first")
     runs = runs[runs["row"] == first]
     largest = runs.groupby(same)["memory"].transform("max")
@@ -46,43 +25,44 @@ def of_several_sizes(runs: pd.DataFrame) -> pd.DataFrame:
 def collect(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per data set, target, method and memory size."""
     sizes = {"memory": "memory_rows"}
-    by = [*OF_ROW, "memory", "memory_percent"]
-    return estimates(runs, by, "target_score_unseen").rename(columns=sizes)
+    by = [*shape.OF_ROW, "memory", "memory_percent"]
+    return shape.estimates(runs, by, "target_score_unseen").rename(columns=sizes)
 
 
 def draw(frame: pd.DataFrame) -> go.Figure:
     """One line per method over the sizes."""
     metric = metric_of(frame)
-    figure = canvas(x="memory, of the full size", y=on_target(metric))
+    figure = shape.canvas(x="memory, of the full size", y=shape.on_target(metric))
     for (group, method), part in frame.groupby(["group", "method"], sort=False):
         part = part.sort_values("memory_percent", ascending=False)
         members = frame.loc[frame["group"] == group, "method"].unique()
         figure.add_scatter(
             x=[f"{share:g}%" for share in part["memory_percent"]],
             y=list(metric.scale * part["target_score_unseen"]),
-            error_y=errors(part["standard_error"], metric.scale),
-            name=text(method),
+            error_y=shape.errors(part["standard_error"], metric.scale),
+            name=shape.text(method),
             mode="lines+markers",
-            line=line_style(str(group), list(members).index(method)),
-            hovertemplate=f"{text(method)}, memory %{{x}}: %{{y:.1f}}{metric.unit}<extra></extra>",
+            line=shape.line_style(str(group), list(members).index(method)),
+            hovertemplate=f"{shape.text(method)}, memory %{{x}}: %{{y:.1f}}{metric.unit}"
+            "<extra></extra>",
         )
     figure.update_xaxes(type="category")
-    calm(figure)
+    shape.calm(figure)
     return figure
 
 
-def overall(runs: pd.DataFrame) -> list[View]:
+def overall(runs: pd.DataFrame) -> list[shape.View]:
     """The means over several data sets or targets, of what ran at every one of them."""
     unit = unit_of(runs)
-    runs = everywhere(runs.assign(metric=metric_of(runs).name), ["row", "memory_percent"])
-    if runs.empty or runs.groupby(PLACE).ngroups == 1:
+    runs = shape.everywhere(runs.assign(metric=metric_of(runs).name), ["row", "memory_percent"])
+    if runs.empty or runs.groupby(shape.PLACE).ngroups == 1:
         return []
     by = ["metric", "group", "row", "memory_percent"]
-    frame = estimates(runs, by, "target_score_unseen", unit)
-    return [View(f"mean over {unit}s", draw(frame), note=error_bars(frame))]
+    frame = shape.estimates(runs, by, "target_score_unseen", unit)
+    return [shape.View(f"mean over {unit}s", draw(frame), note=shape.error_bars(frame))]
 
 
-def drawing(runs: pd.DataFrame) -> Drawing | None:
+def drawing(runs: pd.DataFrame) -> shape.Drawn | None:
     """The figure, if a method ran with more than one memory size."""
     runs = of_several_sizes(runs)
     frame = collect(runs)
@@ -92,5 +72,5 @@ def drawing(runs: pd.DataFrame) -> Drawing | None:
         "How a smaller memory changes the score on the unseen target. Each line is a method, "
         "with its own search at each size."
     )
-    shown = [*overall(runs), *views(frame, draw)]
-    return Drawing(NAME, TITLE, says, shown, frame, shows=conditions(runs))
+    shown = [*overall(runs), *shape.views(frame, draw)]
+    return says, shown, frame, runs

@@ -5,33 +5,18 @@ from __future__ import annotations
 import pandas as pd
 import plotly.graph_objects as go
 
-from ...results.describe import conditions
 from ...results.summary import estimate, metric_of, paired, scores_of, unit_of
 from ..cells import fill, line
-from .shape import (
-    PLACE,
-    Drawing,
-    View,
-    canvas,
-    comparable,
-    error_bars,
-    errors,
-    everywhere,
-    on_target,
-    places,
-    text,
-)
+from . import shape
 
-NAME = "naive-tailored"
-TITLE = "Naive against tailored"
 PREFIX = "naive-"
 
 
 def in_both_forms(runs: pd.DataFrame) -> pd.DataFrame:
     """The runs whose other form ran at the same place in the same order with the same seed."""
-    runs = comparable(runs[runs["group"].isin(["naive", "tailored"])], "sources")
+    runs = shape.comparable(runs[runs["group"].isin(["naive", "tailored"])], "sources")
     runs = runs.assign(notion=[row.removeprefix(PREFIX) for row in runs["row"]])
-    forms = runs.groupby([*PLACE, "sources", "seed", "notion"])["group"]
+    forms = runs.groupby([*shape.PLACE, "sources", "seed", "notion"])["group"]
     return runs[forms.transform("nunique") == 2]
 
 
@@ -63,14 +48,14 @@ def collect(runs: pd.DataFrame) -> pd.DataFrame:
 def draw(frame: pd.DataFrame) -> go.Figure:
     """Two bars per method."""
     metric, frame = metric_of(frame), frame[::-1]
-    figure = canvas(x=on_target(metric), y="", height=120 + 58 * len(frame))
+    figure = shape.canvas(x=shape.on_target(metric), y="", height=120 + 58 * len(frame))
     for form in ("naive", "tailored"):
         figure.add_bar(
-            y=[text(method) for method in frame["method"]],
+            y=[shape.text(method) for method in frame["method"]],
             x=list(metric.scale * frame[f"target_score_{form}"]),
             orientation="h",
             name=form,
-            error_x=errors(frame[f"{form}_standard_error"], metric.scale),
+            error_x=shape.errors(frame[f"{form}_standard_error"], metric.scale),
             marker={"color": fill(form), "line": {"color": line(form), "width": 1}},
             hovertemplate=f"{form} %{{y}}: %{{x:.1f}}{metric.unit}<extra></extra>",
         )
@@ -78,18 +63,21 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def drawing(runs: pd.DataFrame) -> Drawing | None:
+def drawing(runs: pd.DataFrame) -> shape.Drawn | None:
     """The figure, if there is at least one pair; with several places, their mean is first."""
     runs = in_both_forms(runs)
-    frames = [(name, collect(part), part) for name, part in places(runs)]
+    frames = [(name, collect(part), part) for name, part in shape.places(runs)]
     if not frames:
         return None
     shown = [_view(name, frame) for name, frame, _ in frames]
-    complete = everywhere(runs, ["notion"])
+    complete = shape.everywhere(runs, ["notion"])
     if len(frames) > 1 and len(complete):
         shown.insert(0, _view(f"mean over {unit_of(runs)}s", collect(complete)))
     frame = pd.concat(
-        [pairs.assign(**{name: part[name].iloc[0] for name in PLACE}) for _, pairs, part in frames],
+        [
+            pairs.assign(**{name: part[name].iloc[0] for name in shape.PLACE})
+            for _, pairs, part in frames
+        ],
         ignore_index=True,
     )
     ahead = sum(
@@ -100,10 +88,10 @@ def drawing(runs: pd.DataFrame) -> Drawing | None:
         "over all orders and seeds that both forms have. The tailored form is ahead in "
         f"{ahead} of {len(frame)} pairs."
     )
-    columns = [*PLACE, *(name for name in frame if name not in PLACE)]
-    return Drawing(NAME, TITLE, says, shown, frame[columns], shows=conditions(runs))
+    columns = [*shape.PLACE, *(name for name in frame if name not in shape.PLACE)]
+    return says, shown, frame[columns], runs
 
 
-def _view(name: str, frame: pd.DataFrame) -> View:
+def _view(name: str, frame: pd.DataFrame) -> shape.View:
     bars = frame.rename(columns={"tailored_standard_error": "standard_error"})
-    return View(name, draw(frame), note=error_bars(bars))
+    return shape.View(name, draw(frame), note=shape.error_bars(bars))

@@ -5,26 +5,11 @@ from __future__ import annotations
 import pandas as pd
 import plotly.graph_objects as go
 
-from ...results.describe import conditions
 from ...results.frame import SEPARATOR
 from ...results.summary import metric_of
 from ..cells import SERIES
-from .shape import (
-    OF_ROW,
-    PLACE,
-    Drawing,
-    canvas,
-    comparable,
-    errors,
-    estimates,
-    on_target,
-    text,
-    views,
-)
+from . import shape
 
-NAME = "orders"
-TITLE = "The order of the domains"
-NEEDS = "runs with more than one order of the sources"
 SYMBOLS = (
     *("circle", "diamond", "square", "triangle-up"),
     *("triangle-down", "cross", "star", "hexagon"),
@@ -33,16 +18,16 @@ SYMBOLS = (
 
 def in_several_orders(runs: pd.DataFrame) -> pd.DataFrame:
     """The runs of methods that ran with several orders under the same conditions."""
-    same = [*PLACE, "row", "steps", "memory", "scenario_seed"]
-    return comparable(runs[runs.groupby(same)["sources"].transform("nunique") > 1], "sources")
+    same = [*shape.PLACE, "row", "steps", "memory", "scenario_seed"]
+    return shape.comparable(runs[runs.groupby(same)["sources"].transform("nunique") > 1], "sources")
 
 
 def collect(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per data set, target, method and order."""
-    frame = estimates(runs, [*OF_ROW, "sources"], "target_score_unseen")
+    frame = shape.estimates(runs, [*shape.OF_ROW, "sources"], "target_score_unseen")
     if frame.empty:
         return frame
-    usual = runs[runs["listed"]].groupby(PLACE)["sources"].first().to_dict()
+    usual = runs[runs["listed"]].groupby(shape.PLACE)["sources"].first().to_dict()
     named = zip(frame["benchmark"], frame["target"], frame["sources"], strict=True)
     words = [_word(order, usual.get((benchmark, target))) for benchmark, target, order in named]
     return frame.rename(columns={"sources": "order"}).assign(word=words)
@@ -57,38 +42,38 @@ def _word(order: str, listed: str | None) -> str:
 def draw(frame: pd.DataFrame) -> go.Figure:
     """One line per method, one point per order."""
     metric = metric_of(frame)
-    methods = [text(method) for method in frame["method"].unique()]
-    figure = canvas(x=on_target(metric), y="", height=150 + 30 * len(methods))
+    methods = [shape.text(method) for method in frame["method"].unique()]
+    figure = shape.canvas(x=shape.on_target(metric), y="", height=150 + 30 * len(methods))
     for index, ((order, word), part) in enumerate(frame.groupby(["order", "word"], sort=False)):
         figure.add_scatter(
             x=list(metric.scale * part["target_score_unseen"]),
-            y=[text(method) for method in part["method"]],
-            error_x=errors(part["standard_error"], metric.scale),
+            y=[shape.text(method) for method in part["method"]],
+            error_x=shape.errors(part["standard_error"], metric.scale),
             mode="markers",
-            name=text(order) if word == "other" else f"{word}: {text(order)}",
+            name=shape.text(order) if word == "other" else f"{word}: {shape.text(order)}",
             marker={
                 "color": SERIES[index % len(SERIES)],
                 "symbol": SYMBOLS[index % len(SYMBOLS)],
                 "size": 10,
             },
-            hovertemplate=f"%{{y}}, {text(order)}: %{{x:.1f}}{metric.unit}<extra></extra>",
+            hovertemplate=f"%{{y}}, {shape.text(order)}: %{{x:.1f}}{metric.unit}<extra></extra>",
         )
     figure.update_yaxes(type="category", categoryorder="array", categoryarray=methods[::-1])
     figure.update_layout(legend={"orientation": "v", "yanchor": "bottom", "y": 1.02, "x": 0})
     return figure
 
 
-def drawing(runs: pd.DataFrame) -> Drawing | None:
+def drawing(runs: pd.DataFrame) -> shape.Drawn | None:
     """The figure, if a method ran with more than one order."""
     runs = in_several_orders(runs)
     frame = collect(runs)
     if frame.empty:
         return None
-    scores = frame.groupby([*PLACE, "method"])["target_score_unseen"]
+    scores = frame.groupby([*shape.PLACE, "method"])["target_score_unseen"]
     spread = metric_of(frame).scale * (scores.max() - scores.min())
     says = (
         "The same methods with the sources in different orders. On average, a method's score on "
         f"the unseen target differs by {spread.mean():.1f} points between its best and its worst "
         "order."
     )
-    return Drawing(NAME, TITLE, says, views(frame, draw), frame, shows=conditions(runs))
+    return says, shape.views(frame, draw), frame, runs

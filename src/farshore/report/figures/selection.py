@@ -8,14 +8,10 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from ...results.describe import conditions
 from ...results.summary import metric_of
 from ..cells import line
-from .shape import OF_ROW, Drawing, View, canvas, on_target, places, text
+from .shape import OF_ROW, Drawn, View, canvas, on_target, places, text
 
-NAME = "selection"
-TITLE = "Does selection by the sources work?"
-NEEDS = "several trials per method, of which some were not selected"
 LEAST_TRIALS = 4
 SCORES = ["source_validation_score", "target_score_unseen"]
 
@@ -75,7 +71,7 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def drawing(runs: pd.DataFrame) -> Drawing | None:
+def drawing(runs: pd.DataFrame) -> Drawn | None:
     """The figure, if selection had a choice: a method with several trials."""
     frame = collect(runs)
     if frame["selected"].all() or len(frame) < LEAST_TRIALS:
@@ -86,7 +82,7 @@ def drawing(runs: pd.DataFrame) -> Drawing | None:
         "the best trial on the sources need not be the best on the target."
     )
     shown = [View(place, draw(part), note=_note(part)) for place, part in places(frame)]
-    return Drawing(NAME, TITLE, says, shown, frame, shows=conditions(runs))
+    return says, shown, frame, runs
 
 
 def _note(frame: pd.DataFrame) -> str:

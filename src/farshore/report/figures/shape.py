@@ -1,7 +1,7 @@
 """Which figures there are, and their parts: runs to compare, views, and the numbers behind them.
 
 In the module of a figure, `collect` turns runs into numbers, `draw` numbers into a picture, and
-`drawing` does both, or returns None if the runs have no data for the figure after all.
+`drawing` does both and says what is shown, or returns None if the runs have no data for the figure.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from ...errors import FarshoreError, unknown
+from ...results.describe import conditions
 from ...results.frame import results_in_metric
 from ...results.select import observed
 from ...results.summary import Place, Unit, estimate, metric_of
@@ -229,13 +230,16 @@ def error_bars(frame: pd.DataFrame) -> str:
     return f"Error bars: the standard error of the mean over {over}."
 
 
+# What a figure says, its views, the numbers behind them, and the runs that it shows.
+Drawn = tuple[str, Sequence[View], pd.DataFrame, pd.DataFrame]
 SCORES, DIAGRAM = "scores", "critical-difference"
 
 
 @dataclass(frozen=True)
 class Figure:
-    """What a figure needs, in words, and a quick test that rules out most runs without it."""
+    """Its title, what it needs, in words, and a quick test that rules out most runs without it."""
 
+    title: str
     needs: str
     possible: Callable[[pd.DataFrame], bool]
 
@@ -247,26 +251,45 @@ def _several(*columns: str) -> Callable[[pd.DataFrame], bool]:
 
 # In the order of the page, after the main figure. The module of a figure has its name.
 FIGURES = {
-    "in-domain": Figure("methods of at least two groups", _several("group")),
+    "in-domain": Figure(
+        "Performance on the sources, by group", "methods of at least two groups", _several("group")
+    ),
     "naive-tailored": Figure(
+        "Naive against tailored",
         "a tailored method and its naive form under the same conditions",
         lambda runs: {"naive", "tailored"} <= set(runs["group"]),
     ),
-    "memory": Figure("runs of a method with more than one size of memory", _several("memory")),
+    "memory": Figure(
+        "Less memory", "runs of a method with more than one size of memory", _several("memory")
+    ),
     "selection": Figure(
+        "Does selection by the sources work?",
         "several trials per method, of which some were not selected",
         lambda runs: not runs["selected"].all(),
     ),
-    "orders": Figure("runs with more than one order of the sources", _several("sources")),
+    "orders": Figure(
+        "The order of the domains",
+        "runs with more than one order of the sources",
+        _several("sources"),
+    ),
     "sensitivity": Figure(
+        "Sensitivity to λ and β",
         "runs that vary penalty_weight or alignment_weight alone",
         _several("variant", "trial", "run"),
     ),
-    "accuracy-matrix": Figure("runs over at least two domains", lambda runs: len(runs) > 0),
-    "features": Figure(
-        "runs that saved their features", lambda runs: bool((runs["features"] != "").any())
+    "accuracy-matrix": Figure(
+        "Scores after each domain", "runs over at least two domains", lambda runs: len(runs) > 0
     ),
-    "step-time": Figure("runs over at least two domains", lambda runs: len(runs) > 0),
+    "features": Figure(
+        "Features of sources and target",
+        "runs that saved their features",
+        lambda runs: bool((runs["features"] != "").any()),
+    ),
+    "step-time": Figure(
+        "Time per step, domain after domain",
+        "runs over at least two domains",
+        lambda runs: len(runs) > 0,
+    ),
 }
 
 
@@ -294,8 +317,12 @@ def no_data(name: str, needs: str) -> FarshoreError:
 def _draw(name: str, runs: pd.DataFrame) -> Drawing | None:
     if not FIGURES[name].possible(runs):
         return None
-    drawn: Drawing | None = import_module(f".{name.replace('-', '_')}", __package__).drawing(runs)
-    return drawn
+    module = import_module(f".{name.replace('-', '_')}", __package__)
+    drawn: Drawn | None = module.drawing(runs)
+    if drawn is None:
+        return None
+    says, shown, numbers, used = drawn
+    return Drawing(name, FIGURES[name].title, says, shown, numbers, shows=conditions(used))
 
 
 def check_figure(name: str) -> None:

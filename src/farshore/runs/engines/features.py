@@ -29,10 +29,7 @@ def feature_saver(path: Path) -> Callable[[Learner, Scenario, Domain], None]:
         tensors: dict[str, Tensor] = {}
         for number, domain in enumerate(scenario.sources, start=1):
             tensors |= _features(
-                learner,
-                domain.split("validation"),
-                f"source {number} {domain.name}",
-                scenario.seed,
+                learner, domain.split("validation"), f"source {number} {domain.name}", scenario.seed
             )
         tensors |= _features(learner, target.split("all"), f"target {target.name}", scenario.seed)
         try:

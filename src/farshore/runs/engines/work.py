@@ -7,9 +7,10 @@ import os
 import shutil
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +21,7 @@ from ...errors import FarshoreError, StateError
 from ...loggers import make_logger
 from ...observer import Observer
 from ..plan.plan import Planned
-from ..protocol import execute_normal
+from ..protocol import execute
 from ..result import Result
 from ..resume import Resume, is_litter
 from ..search.optuna_search import promising, seen_scores
@@ -133,27 +134,13 @@ class Together(Observer):
     """Several observers as one; each receives every event, in this order."""
 
     def __init__(self, *observers: Observer) -> None:
-        self.observers = observers
+        for event in ("note", "start", "step", "domain"):
+            setattr(self, event, partial(_tell, [getattr(each, event) for each in observers]))
 
-    def note(self, text: str) -> None:
-        """Forward to all observers."""
-        for observer in self.observers:
-            observer.note(text)
 
-    def start(self, domain: str, steps: int) -> None:
-        """Forward to all observers."""
-        for observer in self.observers:
-            observer.start(domain, steps)
-
-    def step(self, domain: str, step: int, terms: Mapping[str, Tensor]) -> None:
-        """Forward to all observers."""
-        for observer in self.observers:
-            observer.step(domain, step, terms)
-
-    def domain(self, domain: str, scores: Mapping[str, float]) -> None:
-        """Forward to all observers."""
-        for observer in self.observers:
-            observer.domain(domain, scores)
+def _tell(receivers: Sequence[Callable[..., None]], *event: Any) -> None:
+    for receive in receivers:
+        receive(*event)
 
 
 def carry_out_task(task: Task, observer: Observer | None = None) -> TaskOutcome:
@@ -203,8 +190,9 @@ def _finish(
     watching: list[Observer] = [Lines(folder, claim), *([observer] if observer is not None else [])]
     logger = make_logger(keep.log, log_folder(task.runs, keep.log), task.name) if keep.log else None
     try:
-        result = execute_normal(
+        result = execute(
             run,
+            normal=True,
             observer=Together(*watching, *([logger] if logger is not None else [])),
             save_model=folder.model if keep.model else None,
             resume=resume,

@@ -39,11 +39,6 @@ class Chosen:
     trials: Mapping[int, Trial]
     seeds: int
 
-    @property
-    def results(self) -> list[Result]:
-        """The selected results, in the order of the seeds."""
-        return [self.trials[seed].result for seed in sorted(self.trials)]
-
     def best_seed(self, rule: Rule) -> int | None:
         """The seed with the best selected trial by the rule; the first one if tied."""
         scores = {seed: score(trial, rule) for seed, trial in sorted(self.trials.items())}

@@ -61,10 +61,7 @@ def defaults(method: str, benchmark: Benchmark) -> dict[str, Any]:
 
 
 def capped(
-    method: str,
-    benchmark: Benchmark,
-    settings: Mapping[str, Any],
-    at_most: Mapping[str, float],
+    method: str, benchmark: Benchmark, settings: Mapping[str, Any], at_most: Mapping[str, float]
 ) -> dict[str, Any]:
     """The settings with upper bounds applied, to defaults as well."""
     effective = {**defaults(method, benchmark), **settings}

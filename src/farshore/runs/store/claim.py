@@ -23,6 +23,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ...base.files import TEMPORARY_END, temporary_path
+from ...base.lock import is_running
 from ...errors import FarshoreError
 
 BEAT_SECONDS = 2.0
@@ -175,14 +176,8 @@ def _create(path: Path) -> bool:
 
 def _alive(pid: int, began: str) -> bool:
     """Whether the process runs and is the same one: process numbers are reused."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
     actual = _began(pid)
-    return not actual or not began or actual == began
+    return is_running(pid) and (not actual or not began or actual == began)
 
 
 def _began(pid: int) -> str:

@@ -40,17 +40,10 @@ _LONG: Overrides = {
 }
 
 
-def _merged(first: Overrides, second: Overrides) -> Overrides:
-    return {
-        method: {**first.get(method, {}), **second.get(method, {})}
-        for method in dict.fromkeys([*first, *second])
-    }
-
-
 LARGE_DATA = Profile(
     "large-data",
     "large data, long training: tinyimagenet-c, wm811k and other images",
-    _merged(_LARGE, _LONG),
+    {method: {**_LARGE.get(method, {}), **_LONG.get(method, {})} for method in {**_LARGE, **_LONG}},
 )
 LARGE_DATA_SHORT_TRAINING = Profile(
     "large-data-short-training", "large data, short training: camelyon17", _LARGE
