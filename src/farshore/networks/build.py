@@ -88,7 +88,9 @@ def settle_network(name: str, settings: Mapping[str, Any]) -> Settled:
 def _states(name: str, settings: Mapping[str, Any]) -> tuple[FileState, ...]:
     """The states of the files that a network is made of, as far as it names them."""
     weights, (library, _, model) = settings.get("weights"), name.partition(":")
-    files = [] if weights is None else [str(weights), weights_folder() / str(weights)]
+    files: list[str | Path] = []
+    if weights is not None:
+        files += [str(weights), weights_folder() / str(weights)]
     if is_own_module(name):
         files.append(name.rpartition(":")[0])
     elif library == "hf":
