@@ -154,3 +154,29 @@ def test_nothing_is_written_through_links_in_a_folder_of_runs(
     else:
         assert mine.read_text() == "mine"
         assert not (runs / where).is_symlink()
+
+
+@pytest.mark.parametrize("where", ["", "stages", "model", "stages/1", "progress.jsonl"])
+@pytest.mark.parametrize("again", [False, True])
+def test_a_run_writes_through_no_link_of_its_folder(
+    typed, tmp_path: Path, where: str, again: bool
+) -> None:
+    """Somebody's model lies where a link of the folder of a run points."""
+    words = ["run", "rotated-digits", "ncm", "--out", tmp_path / "runs"]
+    assert typed(*words)[0] == 0
+    (folder,) = (path.parent for path in (tmp_path / "runs").glob("*/result.json"))
+    mine = tmp_path / "mine"
+    folder.rename(mine)
+    if where:
+        folder.mkdir()
+        (folder / where).parent.mkdir(exist_ok=True)
+        (folder / where).symlink_to(mine / "model" if where != "progress.jsonl" else mine / where)
+    else:
+        if not again:
+            (mine / "result.json").unlink()
+        folder.symlink_to(mine)
+    before = {path: path.read_bytes() for path in mine.rglob("*") if path.is_file()}
+    code, out = typed(*words, *["--again"][: int(again)])
+    assert code == 2, out
+    assert "nothing is written through links" in out
+    assert {path: path.read_bytes() for path in mine.rglob("*") if path.is_file()} == before

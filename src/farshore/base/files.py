@@ -70,6 +70,15 @@ def write_inside(folder: Path, path: Path, data: bytes) -> None:
         raise FarshoreError(f"{str(path)!r} cannot be written: {reason(error)}") from None
 
 
+def refuse_links(folder: Path) -> None:
+    """Refuse a folder that is a link or has links in it, before anything is written into it."""
+    for path in (folder, *folder.rglob("*")):
+        if path.is_symlink():
+            raise FarshoreError(
+                f"{path} is a link, and nothing is written through links: delete it"
+            )
+
+
 def read_file(path: Path) -> bytes:
     """The bytes of a file. Raises OSError, also for a pipe or a device, which may have no end."""
     if path.exists() and not path.is_file():

@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from ...base.files import TEMPORARY_END, read_file, temporary_path
+from ...base.files import TEMPORARY_END, read_file, refuse_links, temporary_path
 from ...base.lock import is_running
 from ...errors import FarshoreError
 
@@ -92,6 +92,7 @@ class Claim:
 
 def take(folder: Path, *, stale_seconds: float = STALE_SECONDS) -> Claim | None:
     """Claim the run in `folder`; None if a live process has claimed it."""
+    refuse_links(folder)
     folder.mkdir(parents=True, exist_ok=True)
     number = newest(folder)
     if number is not None and not is_stale(folder, stale_seconds=stale_seconds):

@@ -27,6 +27,7 @@ from typing import Any
 from ...base.files import (
     read_file,
     reason,
+    refuse_links,
     remove_folder,
     remove_temporary,
     write_atomic,
@@ -102,6 +103,7 @@ class RunFolder:
 
     def discard_result(self) -> None:
         """Delete a damaged result, so that the run is repeated."""
+        refuse_links(self.path)
         try:
             self.result.unlink(missing_ok=True)
         except OSError as error:
