@@ -104,6 +104,16 @@ def test_other_data_and_what_is_refused(tmp_path: Path) -> None:
         farshore.compare("heart-hospitals", runs=tmp_path, labels="x", **QUICK)
 
 
+@pytest.mark.parametrize("name", ["../../x", "/tmp/x", ".x", "a\nb", "", "x" * 101])
+def test_a_frame_is_written_into_the_folder_of_runs(tmp_path: Path, name: str) -> None:
+    runs = tmp_path / "some" / "runs"
+    with pytest.raises(FarshoreError, match="a name"):
+        farshore.compare(
+            heart_frame(), domain="hospital", label="disease", name=name, runs=runs, **QUICK
+        )
+    assert list(tmp_path.rglob("*")) == []
+
+
 def test_each_run_chooses_its_metric_by_its_sources_and_the_table_has_one(tmp_path: Path) -> None:
     """The first site alone has a rare class: the run whose target it is must not know that."""
     rng = np.random.default_rng(0)

@@ -34,6 +34,19 @@ def test_commands_that_are_shown_exist(page: Path) -> None:
     assert set(re.findall(r"`make ([a-z]+)`", text)) <= targets
 
 
+def test_what_is_promised_names_tests_that_exist() -> None:
+    text = (ROOT / "SECURITY.md").read_text()
+    files = (ROOT / "tests").rglob("test_*.py")
+    there = {
+        name for path in files for name in re.findall(r"^def (test_\w+)", path.read_text(), re.M)
+    }
+    named = re.findall(r"`(test_\w+)`", text)
+    assert set(named) <= there
+    rows = [line for line in text.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) == 6
+    assert all("`test_" in row.split("|")[4] for row in rows)
+
+
 def test_the_python_of_the_readme_and_of_the_reference_runs(
     blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

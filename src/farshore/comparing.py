@@ -18,7 +18,8 @@ from typing import Any
 
 import pandas as pd
 
-from .base.files import write_output
+from .base.files import write_inside
+from .base.names import check_name
 from .benchmarks import BENCHMARKS
 from .benchmarks.own.image_folder import ImageFolder
 from .benchmarks.own.table import OwnTable
@@ -231,11 +232,11 @@ def _save(frame: pd.DataFrame, options: Mapping[str, Any], runs: Path, name: str
 
     Frames with equal contents share one file in the folder of runs.
     """
-    table = OwnTable({**options, "path": name}).in_one_form(frame)
+    table = OwnTable({**options, "path": check_name(name, "name")}).in_one_form(frame)
     contents = table.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC).encode()
     path = runs / "data" / f"{name}-{hashlib.sha256(contents).hexdigest()[:12]}.csv"
     if not path.is_file():
-        write_output(path, contents)
+        write_inside(runs, path, contents)
     return path
 
 

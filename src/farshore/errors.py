@@ -10,8 +10,17 @@ from collections.abc import Iterable
 INSTALL = "pip install '.[{}]'"
 
 
+# Longer errors, which quote a long cell or list many names, lose their middle.
+LONGEST = 1200
+
+
 class FarshoreError(Exception):
     """An error in the request. The command line prints it as one line and exits with code 2."""
+
+    def __str__(self) -> str:
+        """The line; it begins with what was given, and ends with what is allowed."""
+        line, half = super().__str__(), LONGEST // 2
+        return line if len(line) <= LONGEST else f"{line[:half]} ... {line[-half:]}"
 
 
 class SealedTargetError(FarshoreError):

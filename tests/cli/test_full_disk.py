@@ -117,12 +117,30 @@ def test_the_table_of_a_sweep(tmp_path: Path) -> None:
     assert contents(tmp_path) == {}
 
 
-def test_predictions_to_a_full_standard_output(
-    prepared: Path, typed, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["predict", "model", "0.csv"],
+        ["evaluate", "model", "0.csv"],
+        ["show", "model"],
+        ["show", "model", "--log"],
+        ["card", "model"],
+        ["results", "runs"],
+        ["methods"],
+        ["methods", "er"],
+        ["benchmarks"],
+        ["sweep", "--help"],
+        ["--version"],
+    ],
+    ids=" ".join,
+)
+def test_a_full_standard_output(
+    words: list[str], prepared: Path, typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(prepared)
     with open("/dev/full", "w") as full, monkeypatch.context() as patched:
         patched.setattr(sys, "stdout", full)
-        code, _, error = typed("predict", prepared / "model", prepared / "0.csv")
+        code, _, error = typed(*words)
     assert code == 2
     assert error == (
         "farshore: error: the standard output cannot be written: No space left on device\n"

@@ -72,6 +72,8 @@ def test_a_label_that_is_no_class_is_refused(models: Path) -> None:
         (NewModel(memory=0), {}, "memory = 0 is not allowed"),
         (NewModel(), {"max_drop": float("nan")}, "--max-drop nan is not allowed"),
         (NewModel(), {"max_drop": -0.1}, "--max-drop -0.1 is not allowed"),
+        (NewModel(), {"validation": float("nan")}, "--validation nan is not allowed"),
+        (NewModel(), {"validation": float("inf")}, "--validation inf is not allowed"),
         (NewModel(classes=["no", "no", "yes"]), {}, "'no' is named twice"),
         (NewModel(settings={"batch_size": 10**11}), {}, "batch_size = 100000000000"),
         (NewModel(), {"size": 0}, "--size 0 is not allowed"),

@@ -139,6 +139,34 @@ def test_two_processes_at_once_damage_nothing(tmp_path: Path) -> None:
     assert [domain["name"] for domain in load(model).domains] == ["a", "b"]
 
 
+def test_two_real_learners_of_different_sites_on_one_folder(tmp_path: Path) -> None:
+    """Each learns or says that the folder is in use; in the end, it is as if one had waited."""
+    model, data = model_and_next_site(tmp_path)
+    sites = {"b": data, "c": site(tmp_path / "2.csv", 2)}
+    shutil.copytree(model, tmp_path / "serial")
+
+    def typed(name: str) -> list[str]:
+        words = ["learn", model, sites[name], "--name", name, "--steps", STEPS]
+        return [sys.executable, "-m", "farshore", *map(str, words)]
+
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    started = {name: subprocess.Popen(typed(name), **pipes) for name in sites}
+    said = {name: process.communicate()[1] for name, process in started.items()}
+    assert 0 in (process.returncode for process in started.values()), said
+    for name, process in started.items():
+        if process.returncode != 0:
+            assert process.returncode == 2
+            assert "is in use by" in said[name]
+            subprocess.run(typed(name), check=True, capture_output=True)
+    names = [domain["name"] for domain in load(model).domains]
+    assert sorted(names) == ["a", "b", "c"]
+    for name in names[1:]:
+        options = {"columns": Columns(), "new": NewModel(), "steps": STEPS}
+        learn(tmp_path / "serial", sites[name], name=name, **options)
+    states = [load(folder).state_dict() for folder in (tmp_path / "serial", model)]
+    assert differences(*states) == []
+
+
 def attempt(call: Callable[[], Any]) -> tuple[Any, str]:
     """The result of the call, or None and the error message. Any other exception propagates."""
     try:

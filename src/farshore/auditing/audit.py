@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..base.files import write_output
+from ..base.files import write_inside
 from ..benchmarks import make_benchmark
 from ..benchmarks.own.own import OwnBenchmark
 from ..comparing import carry_out_quietly, find_data
@@ -71,7 +71,7 @@ class Audit:
             from .page import audit_page
 
             text = audit_page(self, self.findings)
-        write_output(out, text.encode())
+        write_inside(out.parent, out, text.encode())
         return out
 
 

@@ -57,6 +57,41 @@ def remove_temporary(folder: Path, names: re.Pattern[str]) -> None:
                 path.unlink(missing_ok=True)
 
 
+def write_inside(folder: Path, path: Path, data: bytes) -> None:
+    """Write a file; one in `folder`, which may come from anybody, through no link in it."""
+    if not path.absolute().is_relative_to(folder.absolute()):
+        return write_output(path, data)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.parent.resolve().is_relative_to(folder.resolve()):
+            raise OSError("its folder is a link, and nothing is written through links")
+        write_atomic(path, data)
+    except (OSError, RuntimeError) as error:
+        raise FarshoreError(f"{str(path)!r} cannot be written: {reason(error)}") from None
+
+
+def refuse_links(folder: Path) -> None:
+    """Refuse a folder that is a link or has links in it, before anything is written into it."""
+    for path in (folder, *folder.rglob("*")):
+        if path.is_symlink():
+            raise FarshoreError(
+                f"{path} is a link, and nothing is written through links: delete it"
+            )
+
+
+def read_file(path: Path) -> bytes:
+    """The bytes of a file. Raises OSError, also for a pipe or a device, which may have no end."""
+    if path.exists() and not path.is_file():
+        raise OSError(f"{path} is not a file")
+    return path.read_bytes()
+
+
+def check_ends(path: Path) -> None:
+    """Refuse what may have no end, or none until somebody writes: a pipe or a device."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise FarshoreError(f"{path} is a pipe or a device: give a file")
+
+
 def write_output(path: Path, data: bytes) -> None:
     """Write a file that the user named, completely or not at all.
 

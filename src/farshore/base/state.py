@@ -204,8 +204,9 @@ def check_undo(folder: str | Path, *, kind: str) -> dict[str, Any] | None:
     if previous is None:
         if manifest.get("undone") and _obsolete(folder, manifest):
             return None
+        done = " any more: the last undo was carried out" if manifest.get("undone") else ""
         raise StateError(
-            f"{folder} keeps no previous version: only the last save can be undone, once"
+            f"{folder} keeps no previous version{done}: only the last save can be undone, once"
         )
     _refuse_link(folder)
     for name, facts in previous["files"].items():

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
+from ..base.files import print_output
 from ..errors import FarshoreError
 from .audit import audit
 from .benchmarks import benchmarks
@@ -81,7 +82,11 @@ def main() -> None:
     expected; its traceback is in a file, or shown if FARSHORE_TRACEBACK=1 is set.
     """
     try:
-        app()
+        try:
+            app()
+        finally:
+            # What is left to print, or why it cannot be printed.
+            print_output("\n" if isinstance(sys.exception(), OSError) else "")
     except FarshoreError as error:
         print(f"farshore: error: {_one_line(str(error))}", file=sys.stderr)
         sys.exit(2)

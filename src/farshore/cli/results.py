@@ -23,7 +23,7 @@ def results(
     """
     import io
 
-    from ..base.files import write_output
+    from ..base.files import write_inside
     from ..data.tables.spreadsheet import as_csv_text
     from ..results.tidy_table import tidy_table
     from ..runs.store.store import Store
@@ -46,7 +46,7 @@ def results(
         data = buffer.getvalue()
     else:
         data = as_csv_text(frame).encode()
-    write_output(path, data)
+    write_inside(runs, path, data)
     console = make_console()
     for text in damaged:
         console.print(f"left out: {text}", soft_wrap=True)

@@ -168,6 +168,10 @@ def _check_options(
             raise FarshoreError(
                 f"{flag} {value} is not allowed: give a share from 0 to 1, for example 0.02"
             )
+    if not 0 <= validation < 1:
+        raise FarshoreError(
+            f"--validation {validation} is not allowed: give a share of the rows from 0 to below 1"
+        )
     if min_score is not None and validation == 0:
         raise FarshoreError(
             "--min-score is not allowed with --validation 0: there are no rows to measure it on"

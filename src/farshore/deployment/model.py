@@ -465,10 +465,6 @@ class Model:
 
     def _split(self, site: Site, name: str, labels: Tensor, share: float) -> tuple[Tensor, Tensor]:
         """Divide rows at random, or by time and groups, which are stored as checksums."""
-        if not 0 <= share < 1:
-            raise FarshoreError(
-                f"--validation {share} is not allowed: give a share of the rows from 0 to below 1"
-            )
         seed = split_seed(self.learner.seed, name)
         if (site.times is None and site.groups is None) or share == 0:
             divided = Domain.divided(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..base.files import write_output
+from ..base.files import write_inside
 from ..data.tables.spreadsheet import as_csv_text
 from ..errors import FarshoreError
 from ..results.collect import WRITERS, Collected, collect
@@ -207,7 +207,7 @@ def write_report(
         text = page(report, drawings, source=_typed(runs, experiment))
     else:
         text = TEXT_FORMS[out.suffix](report)
-    write_output(out, text.encode())
+    write_inside(runs, out, text.encode())
     return list(report.problems)
 
 
@@ -222,7 +222,7 @@ def write_figure(runs: Path, name: str, out: Path, *, experiment: str | None = N
 
     needed()
     if name == DIAGRAM:
-        write_output(out, _diagram(build_report(runs, experiment=experiment), out).encode())
+        write_inside(runs, out, _diagram(build_report(runs, experiment=experiment), out).encode())
         return
     from .figures.shape import SCORES, check_figure, draw_one, no_data
     from .page import figure_data, main_figure, page
@@ -242,7 +242,7 @@ def write_figure(runs: Path, name: str, out: Path, *, experiment: str | None = N
         text = figure_data([drawing])
     else:
         text = page(Report(drawing.title), [drawing], source=_typed(runs, experiment))
-    write_output(out, text.encode())
+    write_inside(runs, out, text.encode())
 
 
 def _typed(runs: Path, experiment: str | None) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..base.files import write_output
+from ..base.files import write_inside
 from ..data.tables.spreadsheet import as_csv_text
 from ..errors import FarshoreError
 from ..runs import catalog
@@ -206,5 +206,5 @@ def _pairs(chosen: Mapping[Key, pd.DataFrame]) -> list[dict[str, Any]]:
 def save_table(frame: pd.DataFrame, runs: Path, name: str) -> Path:
     """Write the table to RUNS/tables/NAME.csv."""
     path = runs / "tables" / f"{name}.csv"
-    write_output(path, as_csv_text(frame).encode())
+    write_inside(runs, path, as_csv_text(frame).encode())
     return path

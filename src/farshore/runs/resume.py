@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ..base.files import reason, write_atomic
+from ..base.files import read_file, reason, write_atomic
 from ..base.state import load_state
 from ..errors import StateError
 from ..learner.learner import Learner
@@ -82,6 +82,6 @@ class Resume:
 def is_litter(folder: Path) -> bool:
     """Whether these states of a finished run were to be deleted when their process was killed."""
     try:
-        return not json.loads((folder / RECORD).read_bytes())["keep"]
+        return not json.loads(read_file(folder / RECORD))["keep"]
     except (OSError, ValueError, KeyError, TypeError):
         return True

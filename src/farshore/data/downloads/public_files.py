@@ -16,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from ...base.files import check_ends
 from ...errors import FarshoreError
 
 CHUNK = 1 << 20
@@ -87,6 +88,7 @@ def file_states(*paths: str | Path) -> tuple[FileState, ...]:
 
 def known_checksum(path: Path) -> str:
     """Return the sha256 of a file, cached until the file is written or replaced."""
+    check_ends(path)
     try:
         return _checksum_of(file_state(path))
     except OSError as error:

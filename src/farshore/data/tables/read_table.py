@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from ...base.files import TABLE_SUFFIXES
+from ...base.files import TABLE_SUFFIXES, check_ends
 from ...errors import FarshoreError, needs
 from .cells import MISSING_NUMBER, as_texts
 
@@ -93,6 +93,7 @@ def read_table(
     text; the columns in `texts` are always text. Text stays as it is written, except for spaces
     around it: `01` and `1.0` are not `1`. A file whose rows do not fit its header is refused.
     """
+    check_ends(path)
     suffix, form = table_suffix(path), form or TextForm()
     if suffix is None:
         raise FarshoreError(

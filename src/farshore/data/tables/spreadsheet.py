@@ -1,25 +1,28 @@
 """Texts in CSV files that no spreadsheet takes for a formula.
 
 A cell that begins with =, +, -, @, a tab or a carriage return is a formula for spreadsheet
-programs, and a formula can call programs. Such a text gets an apostrophe in front, the usual sign
-for "this is text" (OWASP, "CSV Injection"). Numbers stay as they are, also those
-written as text.
+programs, and a formula can call programs. Some pass over spaces and line feeds ahead of it, and
+some divide a line at other marks than commas. So an apostrophe, the usual sign for "this is text"
+(OWASP, "CSV Injection"), is put in front of a text that begins so, and into a text where a part
+does. Numbers stay as they are, also those written as text.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# Where a text, or a part of it behind a mark that may divide a line, begins as a formula does.
+FORMULA = re.compile(r"\A(?=[\t\r])|(?:\A|(?<=[;|\t\r\n]))(?=\s*[=+\-@])")
 
 
 def plain_cell(value: Any) -> Any:
     """The value; a text that would be a formula gets an apostrophe in front."""
-    if isinstance(value, str) and value.startswith(FORMULA) and not _is_number(value):
-        return f"'{value}"
+    if isinstance(value, str) and FORMULA.search(value) and not _is_number(value):
+        return FORMULA.sub("'", value)
     return value
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from ...base.files import append_line, reason, write_atomic
+from ...base.files import append_line, reason, write_inside
 from ...errors import FarshoreError, StateError
 from ...loggers import make_logger
 from ...observer import Observer
@@ -232,6 +232,6 @@ def tidy(folder: RunFolder) -> None:
 
 def _failed(task: Task, message: str, began: float, trace: str = "") -> TaskOutcome:
     """Record a failure in the run's folder if the disk permits; it does not count as a result."""
-    with suppress(OSError):
-        write_atomic(task.folder.failure, f"{message}\n{trace}".encode())
+    with suppress(FarshoreError):
+        write_inside(Path(task.runs), task.folder.failure, f"{message}\n{trace}".encode())
     return TaskOutcome(task.name, "failed", message, time.perf_counter() - began, trace)

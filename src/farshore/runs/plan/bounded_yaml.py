@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from ...base.files import check_ends
 from ...errors import FarshoreError
 
 LARGEST_FILE = 1 << 20
@@ -20,6 +21,7 @@ DEEPEST = 50
 
 def read_yaml(path: Path) -> Any:
     """The contents of a YAML file; errors are one line that names it."""
+    check_ends(path)
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST_FILE + 1)

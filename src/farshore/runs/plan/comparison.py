@@ -28,7 +28,7 @@ from ...benchmarks.benchmark import Benchmark
 from ...errors import FarshoreError
 from ..store.identity import typed_settings
 from ..store.store import FOLDER, Store, record_experiment, recorded_experiments
-from .experiment import Experiment, Part, Search, explain_keys, make_book, with_forms
+from .experiment import MOST_SEEDS, Experiment, Part, Search, explain_keys, make_book, with_forms
 from .plan import Plan, make_plan
 from .select import (
     EACH,
@@ -66,6 +66,8 @@ def make_comparison(
     """
     if not (methods and seeds and orders):
         raise FarshoreError("there is nothing to compare: name at least one method, seed and order")
+    if len(seeds) > MOST_SEEDS:
+        raise FarshoreError(f"{len(seeds):,} seeds are not allowed: use at most {MOST_SEEDS:,}")
     name, options = str(data["benchmark"]), dict(data.get("options", {}))
     benchmark = make_benchmark(name, options)
     if target is None and benchmark.own_data and benchmark.usual_target() is None:

@@ -21,6 +21,9 @@ from .experiment import Book, Experiment, Part, Search, check_dependencies
 from .select import DRAWN, arrange_sources, draw_order, select_targets
 from .study import EarlierScores, PartOnData, Study, begin_studies
 
+# More than any table needs, and planned within a minute.
+MOST_RUNS = 100_000
+
 
 @dataclass(frozen=True)
 class Condition:
@@ -223,6 +226,14 @@ def _plan_place(
     """Add the runs of a part on one benchmark with one target."""
     part, search, benchmark, aim = place.part, place.search, place.benchmark, place.aim
     orders = arrange_sources(benchmark, part.orders, aim, place.experiment.scenario_seed)
+    count = (
+        len(plan.runs) + plan.ahead + len(part.systems) * len(orders) * _per_method(part, search)
+    )
+    if count > MOST_RUNS:
+        raise FarshoreError(
+            f"{place.experiment.name} has {count:,} runs or more, and at most {MOST_RUNS:,} are "
+            "allowed: use fewer trials, seeds or orders"
+        )
     title = place.data.title
     for method in part.systems:
         if part.settings_from is not None:
@@ -422,8 +433,12 @@ def _count(part: Part, search: Search, benchmark: Benchmark) -> int:
     because their domains are not known.
     """
     targets = 1 if benchmark.own_data else len(select_targets(benchmark, part.target))
+    return targets * len(part.systems) * len(part.orders) * _per_method(part, search)
+
+
+def _per_method(part: Part, search: Search) -> int:
+    """How many runs a method has in one order."""
     seeds = len(search.run_seeds)
-    per_method = seeds * search.trials
     if part.settings_from is not None or part.vary:
-        per_method = (1 if part.best_seed else seeds) * (len(part.vary) * part.values or 1)
-    return targets * len(part.systems) * len(part.orders) * per_method
+        return (1 if part.best_seed else seeds) * (len(part.vary) * part.values or 1)
+    return seeds * search.trials

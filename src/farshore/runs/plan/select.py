@@ -139,8 +139,8 @@ def select_orders(
     for word in words:
         if word in ("listed", "reversed"):
             orders.append(tuple(listed if word == "listed" else listed[::-1]))
-        elif word.startswith("random") and word[6:].isdecimal() and int(word[6:]) > 0:
-            orders.append(_random_order(listed, int(word[6:]), seed))
+        elif word.startswith("random") and _count(word[6:]) > 0:
+            orders.append(_random_order(listed, _count(word[6:]), seed))
         elif BETWEEN_NAMES in word:
             orders.append(
                 tuple(arrange(benchmark.domain_names(), target, word.split(BETWEEN_NAMES)))
@@ -207,16 +207,20 @@ def _all_orders(listed: Sequence[str]) -> list[tuple[str, ...]]:
     return list(itertools.permutations(listed))
 
 
+def _count(text: str) -> int:
+    """A number that somebody wrote; 0 for anything else, and for more digits than any count has."""
+    return int(text) if text.isdecimal() and len(text) < 20 else 0
+
+
 def _balanced_orders(listed: Sequence[str], text: str, seed: int) -> list[tuple[str, ...]]:
     """All rotations of random orders: in each block, every source is at every place once."""
-    count = int(text) if text.isdecimal() else 0
-    sources = len(listed)
-    if count < 1 or count % sources or count > math.factorial(sources):
-        most = min(3 * sources, math.factorial(sources))
+    count, sources = _count(text), len(listed)
+    most = min(math.factorial(sources), max(sources, MOST_ORDERS))
+    if count < 1 or count % sources or count > most:
         raise FarshoreError(
             f"order 'balanced:{text}' is not allowed: the number must be a multiple of {sources} "
-            f"(the number of sources) and at most {math.factorial(sources):,}, for example "
-            f"balanced:{most}"
+            f"(the number of sources) and at most {most:,}, for example "
+            f"balanced:{min(3 * sources, most)}"
         )
     orders: dict[tuple[str, ...], None] = {}
     draws = np.random.default_rng(derive(seed, "balanced orders"))
@@ -229,6 +233,10 @@ def _balanced_orders(listed: Sequence[str], text: str, seed: int) -> list[tuple[
 
 def _random_order(listed: Sequence[str], number: int, seed: int) -> tuple[str, ...]:
     """A random order, other than listed, reversed and earlier random ones if possible."""
+    if number > MOST_ORDERS:
+        raise FarshoreError(
+            f"order 'random{number}' is not allowed: use random1 to random{MOST_ORDERS}"
+        )
     used = {tuple(listed), tuple(listed[::-1])}
     for count in range(1, number + 1):
         if len(used) >= math.factorial(len(listed)):

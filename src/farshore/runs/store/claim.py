@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from ...base.files import TEMPORARY_END, temporary_path
+from ...base.files import TEMPORARY_END, read_file, refuse_links, temporary_path
 from ...base.lock import is_running
 from ...errors import FarshoreError
 
@@ -92,6 +92,7 @@ class Claim:
 
 def take(folder: Path, *, stale_seconds: float = STALE_SECONDS) -> Claim | None:
     """Claim the run in `folder`; None if a live process has claimed it."""
+    refuse_links(folder)
     folder.mkdir(parents=True, exist_ok=True)
     number = newest(folder)
     if number is not None and not is_stale(folder, stale_seconds=stale_seconds):
@@ -116,7 +117,7 @@ def is_stale(folder: Path, *, stale_seconds: float = STALE_SECONDS) -> bool:
         return True
     path = folder / f"claim-{number}"
     try:
-        owner = json.loads(path.read_bytes())
+        owner = json.loads(read_file(path))
         if owner["host"] == socket.gethostname() and not _alive(int(owner["pid"]), owner["began"]):
             return True
     except (OSError, KeyError, TypeError, ValueError):
@@ -150,7 +151,7 @@ def release(folder: Path, *, pid: int | None = None) -> None:
         return
     if pid is not None:
         try:
-            owner = json.loads((folder / f"claim-{number}").read_bytes())
+            owner = json.loads(read_file(folder / f"claim-{number}"))
         except (OSError, ValueError):
             return
         if owner.get("pid") != pid or owner.get("host") != socket.gethostname():

@@ -24,7 +24,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...base.files import reason, remove_folder, remove_temporary, write_atomic, write_output
+from ...base.files import (
+    read_file,
+    reason,
+    refuse_links,
+    remove_folder,
+    remove_temporary,
+    write_atomic,
+    write_inside,
+)
 from ...errors import FarshoreError, StateError
 from ..plan.bounded_yaml import write_yaml
 from ..plan.experiment import Book, Experiment, check_dependencies, needs, read_experiment
@@ -56,8 +64,8 @@ class RunFolder:
     def read(self) -> Result:
         """Read the result. One that does not match its checksum is refused by name."""
         try:
-            data = self.result.read_bytes()
-            expected = self.checksum.read_text().strip()
+            data = read_file(self.result)
+            expected = read_file(self.checksum).decode(errors="replace").strip()
         except OSError as error:
             raise StateError(
                 f"{error.filename or self.result} cannot be read: {error.strerror or error}"
@@ -88,13 +96,14 @@ class RunFolder:
     def read_config(self) -> dict[str, Any] | None:
         """The description that `write_config` wrote; None if it cannot be read."""
         try:
-            config = json.loads(self.config.read_bytes())
+            config = json.loads(read_file(self.config))
         except (OSError, ValueError):
             return None
         return config if isinstance(config, dict) else None
 
     def discard_result(self) -> None:
         """Delete a damaged result, so that the run is repeated."""
+        refuse_links(self.path)
         try:
             self.result.unlink(missing_ok=True)
         except OSError as error:
@@ -276,7 +285,7 @@ def record_experiment(experiment: Experiment, runs: Path, book: Book, *, ending:
             record_experiment(book(name), runs, book, ending=ending)
     path = _file(runs, experiment.name, ending)
     text = write_yaml(experiment.model_dump(mode="json", exclude_defaults=True))
-    write_output(path, text.encode())
+    write_inside(runs, path, text.encode())
 
 
 def recorded_experiments(
