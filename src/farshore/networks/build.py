@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from copy import deepcopy
 from functools import lru_cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 import torch
