@@ -11,15 +11,14 @@ from farshore.networks.winners import KWinners, kth_largest, sparse
 
 
 @pytest.mark.parametrize(
-    ("values", "relu", "expected"),
+    ("values", "expected"),
     [
-        ((3, -1, 2, -2, 0.5), True, (3, 0, 2, 0, 0.5)),
-        ((3, -1, -0.5, -2, -3), True, (3, 0, 0, 0, 0)),
-        ((3, -1, -0.5, -2, -3), False, (3, -1, -0.5, 0, 0)),
+        ((3, -1, 2, -2, 0.5), (3, 0, 2, 0, 0.5)),
+        ((3, -1, -0.5, -2, -3), (3, 0, 0, 0, 0)),
     ],
 )
-def test_worked_numbers(values: tuple[float, ...], relu: bool, expected: tuple[float, ...]) -> None:
-    assert KWinners(0.6, relu=relu)(torch.tensor([values])).tolist() == [list(expected)]
+def test_worked_numbers(values: tuple[float, ...], expected: tuple[float, ...]) -> None:
+    assert KWinners(0.6)(torch.tensor([values])).tolist() == [list(expected)]
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.7, 0.9, 1.0])

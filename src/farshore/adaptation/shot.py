@@ -175,7 +175,7 @@ class SHOTPP(adaptation.Adaptation):
                 logits.softmax(dim=1)
             ) + self.settings.pseudo_label_weight * functional.cross_entropy(logits, labels)
             if head is not None:
-                turns = draw_turns(len(inputs), generator)
+                turns = draw(TURNS, len(inputs), generator)
                 pairs = torch.cat(
                     [features.detach(), network.extract(quarter_turns(inputs, turns))], dim=1
                 )
@@ -201,7 +201,7 @@ class SHOTPP(adaptation.Adaptation):
         )
         for step, rows in enumerate(epochs(len(target), batches, steps, generator)):
             decay(optimizer, step / steps)
-            turns = draw_turns(len(rows), generator)
+            turns = draw(TURNS, len(rows), generator)
             optimizer.zero_grad(set_to_none=True)
             functional.cross_entropy(
                 head(torch.cat([features[0, rows], features[turns, rows]], dim=1)), turns
@@ -361,8 +361,3 @@ def epochs(rows: int, batches: int, steps: int, generator: torch.Generator) -> I
 def draw(pool: int, count: int, generator: torch.Generator) -> Tensor:
     """Draw positions in a pool, uniformly with replacement."""
     return torch.randint(pool, (count,), generator=generator, device=generator.device)
-
-
-def draw_turns(count: int, generator: torch.Generator) -> Tensor:
-    """Draw a number of quarter turns for each row."""
-    return draw(TURNS, count, generator)

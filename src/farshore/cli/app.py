@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from typing import Annotated
 
 import typer
@@ -14,26 +15,6 @@ import typer
 from .. import __version__
 from ..base.files import print_output
 from ..errors import FarshoreError
-from .audit import audit
-from .benchmarks import benchmarks
-from .calibrate import calibrate
-from .card import card
-from .compare import compare
-from .demo import demo
-from .estimate import estimate
-from .evaluate import evaluate
-from .export import export
-from .forget import forget
-from .learn import learn
-from .methods import methods
-from .predict import predict
-from .prepare import prepare
-from .report import report
-from .results import results
-from .run import run
-from .show import show
-from .sweep import sweep
-from .undo import undo
 
 app = typer.Typer(
     name="farshore",
@@ -67,12 +48,14 @@ def options(
     """Options of `farshore` itself."""
 
 
-for command in (demo, run, compare, audit, methods, benchmarks, prepare):
-    app.command()(command)
-for command in (learn, predict, estimate, calibrate, evaluate, show, undo, forget, export, card):
-    app.command()(command)
-for command in (sweep, results, report):
-    app.command()(command)
+# In the order of the help; the file of a command has its name, and so has its function.
+COMMANDS = (
+    *("demo", "run", "compare", "audit", "methods", "benchmarks", "prepare"),
+    *("learn", "predict", "estimate", "calibrate", "evaluate", "show", "undo", "forget"),
+    *("export", "card", "sweep", "results", "report"),
+)
+for command in COMMANDS:
+    app.command()(getattr(import_module(f".{command}", __package__), command))
 
 
 def main() -> None:

@@ -52,11 +52,10 @@ def compare(
 
     Example: farshore compare rotated-digits --methods finetune,er,tailored
     """
-    from ..results.frame import frame_of_plan
-    from ..results.select import select
+    from ..results.collect import planned_frame
     from ..runs.plan.comparison import make_comparison, plan_comparison
     from ..runs.plan.select import select_methods
-    from ..runs.store.store import ReadingStore, Store
+    from ..runs.store.store import Store
     from ..tasks.metrics import several
     from .method_groups import method_groups
     from .ranking import print_results, write_page
@@ -79,7 +78,7 @@ def compare(
     store, console = Store(runs), make_console()
     plan = plan_comparison(comparison, store, device=engine.chosen_device)
     failed = carry_out_plan(console, plan, store, engine, keep)
-    frame = select(frame_of_plan(plan, ReadingStore(runs)), plan.selection)
+    frame = planned_frame(plan, runs)
     ended = int((frame["status"] != "missing").sum())
     if ended:
         where = f"{several(ended, 'run')} in {runs}; {write_page(runs, plan.name)}"

@@ -38,11 +38,10 @@ def demo(
 
     Example: farshore demo --runs demo-runs
     """
-    from ..results.frame import frame_of_plan
-    from ..results.select import select
+    from ..results.collect import planned_frame
     from ..runs.plan.experiment import make_book
     from ..runs.plan.plan import make_plan
-    from ..runs.store.store import ReadingStore, Store, record_experiment
+    from ..runs.store.store import Store, record_experiment
     from .ranking import print_results, write_page
     from .tables import make_console
 
@@ -53,7 +52,7 @@ def demo(
     print_line(console, f"{len(plan.unique())} runs on {BENCHMARK}, {steps} steps per domain")
     options = EngineOptions(workers=workers, device="cpu")
     failed = carry_out_plan(console, plan, store, options)
-    frame = select(frame_of_plan(plan, ReadingStore(runs)), plan.selection)
+    frame = planned_frame(plan, runs)
     if not frame["score"].notna().any():
         raise typer.Exit(1)
     page = write_page(runs, NAME)

@@ -100,12 +100,11 @@ def sweep(
     Example: farshore sweep reproduction/experiments/small.yaml --workers 2
     """
     from ..base.files import check_writable
+    from ..results.collect import planned_frame
     from ..results.experiment_table import derived_table, experiment_table
-    from ..results.frame import frame_of_plan
-    from ..results.select import select
     from ..runs.plan.experiment import make_book, read_experiment
     from ..runs.plan.plan import make_plan
-    from ..runs.store.store import ReadingStore, Store, record_experiment
+    from ..runs.store.store import Store, record_experiment
     from .ranking import print_results
     from .tables import make_console
 
@@ -138,7 +137,7 @@ def sweep(
     record_experiment(whole, runs, book, ending=changes.ending)
     failed = engine_options.carry_out_plan(console, plan, store, engine, keep)
     if plan.runs and done is None:  # a table without the runs that are elsewhere would mislead
-        selected = select(frame_of_plan(plan, ReadingStore(runs)), plan.selection)
+        selected = planned_frame(plan, runs)
         frame = experiment_table(plan, selected)
         failed |= not _show(console, experiment, frame, runs)
         if experiment.ranked and selected["score"].notna().any():

@@ -44,10 +44,10 @@ def printable(text: str) -> str:
     )
 
 
-def make_console(*, stderr: bool = False) -> Console:
+def make_console() -> Console:
     """Standard output, as wide as the terminal or, without one, wide enough for a table."""
-    console = PlainConsole(stderr=stderr)
-    return console if console.is_terminal else PlainConsole(stderr=stderr, width=LOG_WIDTH)
+    console = PlainConsole()
+    return console if console.is_terminal else PlainConsole(width=LOG_WIDTH)
 
 
 def plain_table(

@@ -12,24 +12,9 @@ import torch
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
-from ..data.images.image_folder import (
-    SUFFIXES,
-    ImagePreprocessing,
-    broken_notes,
-    find_broken,
-    list_files,
-    list_images,
-    read_images,
-)
+from ..data.images import image_folder
 from ..data.preprocessing import Preprocessing
-from ..data.tables.columns import (
-    check_class_labels,
-    column_notes,
-    need_texts,
-    need_times,
-    need_weights,
-    plan_columns,
-)
+from ..data.tables import columns as table_columns
 from ..data.tables.read_table import TextForm, read_table
 from ..data.tables.table import TablePreprocessing, check_columns, listed
 from ..errors import FarshoreError, unknown
@@ -80,7 +65,7 @@ def read_site(
     known: Preprocessing | None,
     *,
     labelled: bool,
-    new_form: ImagePreprocessing | None = None,
+    new_form: image_folder.ImagePreprocessing | None = None,
     size: int | None = None,
     skip_broken: bool = False,
     form: TextForm | None = None,
@@ -103,14 +88,14 @@ def read_site(
         if form is not None and form.flags:
             raise FarshoreError(f"{form.flags[0]} is only for text files: {path} is a folder")
         if known is not None and size not in (None, getattr(known, "size", size)):
-            assert isinstance(known, ImagePreprocessing)
+            assert isinstance(known, image_folder.ImagePreprocessing)
             raise FarshoreError(
                 f"--size {size}: this model was created with images of {known.size} x "
                 f"{known.size} pixels; leave the option out"
             )
-        chosen = known if isinstance(known, ImagePreprocessing) else new_form
+        chosen = known if isinstance(known, image_folder.ImagePreprocessing) else new_form
         return _read_folder(path, columns, chosen, labelled=labelled, skip_broken=skip_broken)
-    if isinstance(known, ImagePreprocessing):
+    if isinstance(known, image_folder.ImagePreprocessing):
         raise FarshoreError(
             f"{path} is a file, but this model was created with images: give a folder class/file"
         )
@@ -143,15 +128,15 @@ def _read_file(
                 f"--label is not given: name the column of {path.name} with the class, one of "
                 f"{listed(frame.columns)}"
             )
-        labels = need_texts(frame, columns.label, "--label")
-        check_class_labels(labels, columns.label)
+        labels = table_columns.need_texts(frame, columns.label, "--label")
+        table_columns.check_class_labels(labels, columns.label)
         site.labels = labels.tolist()
         if columns.time:
-            site.times = need_times(frame, columns.time, columns.time_format)
+            site.times = table_columns.need_times(frame, columns.time, columns.time_format)
         if columns.group:
-            site.groups = need_texts(frame, columns.group, "--group")
+            site.groups = table_columns.need_texts(frame, columns.group, "--group")
         if columns.weight and columns.weight in frame.columns:
-            site.weights = need_weights(frame, columns.weight)
+            site.weights = table_columns.need_weights(frame, columns.weight)
         elif columns.weight and known is None:
             raise unknown("column in --weight", columns.weight, frame.columns)
     not_inputs = {columns.label, columns.time, columns.group, columns.weight, *columns.drop}
@@ -174,16 +159,16 @@ def _read_file(
                 raise unknown(f"column in --{flag}", column, frame.columns)
     inputs = [column for column in frame.columns if column not in not_inputs]
     site.inputs = frame[inputs]
-    plan = plan_columns(site.inputs, inputs, columns.categories, columns.time_format)
+    plan = table_columns.plan_columns(site.inputs, inputs, columns.categories, columns.time_format)
     site.preprocessing = plan
-    site.notes += column_notes(site.inputs, plan)
+    site.notes += table_columns.column_notes(site.inputs, plan)
     return site
 
 
 def _read_folder(
     path: Path,
     columns: Columns,
-    form: ImagePreprocessing | None,
+    form: image_folder.ImagePreprocessing | None,
     *,
     labelled: bool,
     skip_broken: bool,
@@ -197,7 +182,7 @@ def _read_folder(
     notes: list[str] = []
     labels = None
     if labelled:
-        listed, notes = list_images(path)
+        listed, notes = image_folder.list_images(path)
         if "domain" in listed:
             raise FarshoreError(
                 f"{path} has the layout domain/class/file: give the folder of one domain, such as "
@@ -205,19 +190,23 @@ def _read_folder(
             )
         files, labels = listed["file"].tolist(), listed["class"].tolist()
     else:
-        files = [str(file) for file in list_files(path) if file.suffix.lower() in SUFFIXES]
+        files = [
+            str(file)
+            for file in image_folder.list_files(path)
+            if file.suffix.lower() in image_folder.SUFFIXES
+        ]
         if not files:
             raise FarshoreError(f"{path} contains no image files: check the path")
     if skip_broken:
-        broken = find_broken(files, files)
-        notes += broken_notes(broken, len(files))
+        broken = image_folder.find_broken(files, files)
+        notes += image_folder.broken_notes(broken, len(files))
         kept = [row for row, file in enumerate(files) if file not in broken]
         if not kept:
             raise FarshoreError(f"{path}: none of {len(files)} images can be read")
         files = [files[row] for row in kept]
         labels = [labels[row] for row in kept] if labels is not None else None
-    form = form or ImagePreprocessing(SIZE, 0)
-    images, preprocessing, coloured = read_images(
+    form = form or image_folder.ImagePreprocessing(SIZE, 0)
+    images, preprocessing, coloured = image_folder.read_images(
         files, form.size, form.channels or None, interpolation=form.interpolation
     )
     if form.channels == 1 and coloured.any():

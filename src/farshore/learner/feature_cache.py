@@ -265,14 +265,9 @@ def _features(
 def array_checksum(values: Array) -> str:
     """The sha256 of an array's shape, type and contents."""
     digest = hashlib.sha256(f"{tuple(values.shape)} {values.dtype}".encode())
-    rows = max(1, HASHED_BYTES // max(1, _row_bytes(values)))
+    rows = max(1, HASHED_BYTES * len(values) // max(1, values.nbytes))
     for start in range(0, len(values), rows):
         part: Any = values[start : start + rows]
         array = part.cpu().numpy() if isinstance(part, Tensor) else np.asarray(part)
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
-
-
-def _row_bytes(values: Array) -> int:
-    size = values.element_size() if isinstance(values, Tensor) else values.itemsize
-    return int(size * np.prod(values.shape[1:]))

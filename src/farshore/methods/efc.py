@@ -86,6 +86,7 @@ class EFC(Method):
     reference = "Magistri et al., ICLR 2024, arXiv:2402.03917"
     Settings: ClassVar[type[MethodSettings]] = EFCSettings
     settings: EFCSettings
+    remembers = ("old", "matrix", "gaussians")
     reduces_to = ("finetune", {"drift_weight": 0.0, "prototype_weight": 0.0, "batchnorm": "train"})
 
     def prepare(self, network: Network) -> Network:
@@ -179,11 +180,6 @@ class EFC(Method):
     def forget(self, domain: str) -> None:
         """Remove the domain's Gaussians."""
         self.gaussians.forget(domain)
-
-    def state_dict(self) -> dict[str, Any]:
-        """The old model, the feature matrix and the Gaussians."""
-        old = dict(self.old.state_dict()) if self.old is not None else None
-        return {"old": old, "matrix": self.matrix, "gaussians": self.gaussians.state_dict()}
 
     def state_form(self) -> Any:
         """The old model is like the network; matrix and Gaussians are over its features."""

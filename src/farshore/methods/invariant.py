@@ -14,7 +14,6 @@ from ..data.domain import Rows
 from ..invariance.invariance import Invariance, Priors, Statistic
 from ..settings import MethodSettings, Power, UniformInt, setting
 from .method import Method
-from .optimization import reset_optimizers
 from .priors import compute_prior, domain_features
 
 
@@ -104,7 +103,7 @@ class InvariantMethod(Method):
         annealing = count < settings.anneal_steps
         self.penalty_weight = self.weight_before_anneal if annealing else settings.penalty_weight
         if count == settings.anneal_steps > 0 and settings.anneal_resets_optimizer:
-            reset_optimizers(self.opts)
+            self.reset_optimizers()
 
     def phase(self) -> Hashable:
         """The current λ."""

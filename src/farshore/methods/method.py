@@ -26,7 +26,6 @@ from ..entry import Entry
 from ..memory import Memory
 from ..networks.network import Network
 from ..settings import MethodSettings
-from .optimization import reset_optimizers
 
 TINY = 1e-12
 Terms = dict[str, Tensor]
@@ -122,7 +121,8 @@ class Method(Entry):
 
     def reset_optimizers(self) -> None:
         """Drop the optimisers' moments and counters, if the run resets them per domain."""
-        reset_optimizers(self.opts)
+        for optimizer in self.opts:
+            optimizer.state.clear()  # as if it had just been created
 
     def extract(self, batch: Batch) -> Tensor:
         """Features of the flat batch in one joint pass."""

@@ -91,12 +91,6 @@ def find_device(name: str) -> torch.device:
     return device
 
 
-def reset_optimizers(optimizers: Iterable[Optimizer]) -> None:
-    """Drop the moments and counters of each optimiser, as if it had just been created."""
-    for optimizer in optimizers:
-        optimizer.state.clear()
-
-
 def check_optimizers(optimizers: Sequence[Optimizer], states: Any) -> None:
     """Raise a FormError unless these are states of these optimisers, parameter by parameter.
 

@@ -90,7 +90,7 @@ class SARL(Method):
     reference = "Sarfraz, Arani, Zonooz, ICLR 2025"
     Settings: ClassVar[type[MethodSettings]] = SARLSettings
     settings: SARLSettings
-    remembers = ("sums", "counts")
+    remembers = ("old", "sums", "counts")
     replay = Replay(memory="reservoir", joined=False, draws=("replay",), stores=("logits",))
 
     def prepare(self, network: Network) -> Network:
@@ -206,11 +206,6 @@ class SARL(Method):
         for part in inputs.tensor_split(max(1, len(inputs) // max(2, self.settings.batch_size))):
             self.network(part)
         self.network.eval()
-
-    def state_dict(self) -> dict[str, Any]:
-        """The frozen model, and the sums and counts of the prototypes."""
-        old = dict(self.old.state_dict()) if self.old is not None else None
-        return {"old": old, **super().state_dict()}
 
     def state_form(self) -> Any:
         """The frozen model is like the network; sums and counts do not grow."""

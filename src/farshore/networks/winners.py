@@ -9,24 +9,22 @@ from torch import Tensor, nn
 class KWinners(nn.Module):
     """Keep the k = round(share · channels) largest channels of each row and pixel, zero the others.
 
-    With `relu`, negative values become zero too. Gradients pass where values pass. Ties may keep
-    more than k. k is the same in training and evaluation.
+    Negative values become zero too. Gradients pass where values pass. Ties may keep more than k. k
+    is the same in training and evaluation.
     """
 
-    def __init__(self, share: float, *, relu: bool = True) -> None:
+    def __init__(self, share: float) -> None:
         super().__init__()
-        self.share, self.relu = share, relu
+        self.share = share
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Keep the winners among the channels, axis 1."""
         threshold = kth_largest(inputs.detach(), max(1, round(self.share * inputs.shape[1])))
-        if self.relu:
-            threshold = threshold.clamp(min=0)
-        return torch.where(inputs >= threshold, inputs, 0.0)
+        return torch.where(inputs >= threshold.clamp(min=0), inputs, 0.0)
 
     def extra_repr(self) -> str:
         """Show the share of winners."""
-        return f"share={self.share}, relu={self.relu}"
+        return f"share={self.share}"
 
 
 def kth_largest(values: Tensor, k: int) -> Tensor:

@@ -126,6 +126,11 @@ def collect(path: Path, experiment: str | None = None) -> Collected:
     return Collected(folder, frame, plans, tuple(problems), experiment or "")
 
 
+def planned_frame(plan: Plan, runs: Path) -> pd.DataFrame:
+    """The runs of a plan as they are in a folder, those that count selected by its rule."""
+    return select(frame_of_plan(plan, ReadingStore(runs)), plan.selection)
+
+
 def _find(path: Path) -> tuple[Path, str | None]:
     """The folder of runs, and the name of the only run to show, if the path is one."""
     if path.is_file():

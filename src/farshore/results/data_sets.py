@@ -8,17 +8,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ..tasks.metrics import listed, several
+from . import tests
 from .summary import Ranking
-from .tests import (
-    ALPHA,
-    Friedman,
-    cliques,
-    critical_difference,
-    friedman,
-    rank_methods,
-    smallest_wilcoxon,
-    wilcoxon_holm,
-)
+from .tests import cliques, friedman
 
 # With fewer data sets than this, a test that finds no difference means little.
 FEW = 6
@@ -37,7 +29,7 @@ class Significance:
 
     datasets: tuple[str, ...]
     mean_ranks: Mapping[str, float]
-    friedman: Friedman | None
+    friedman: tests.Friedman | None
     critical: float | None
     cliques: tuple[tuple[str, ...], ...]
     pairs: tuple[tuple[str, str, float, float], ...]
@@ -53,8 +45,8 @@ class Significance:
         if self.mean_ranks[first] >= self.mean_ranks[second]:
             return False
         if self.friedman is None:
-            return any(p < ALPHA for a, b, _, p in self.pairs if {a, b} == {first, second})
-        if self.critical is None or self.friedman.iman_davenport_p >= ALPHA:
+            return any(p < tests.ALPHA for a, b, _, p in self.pairs if {a, b} == {first, second})
+        if self.critical is None or self.friedman.iman_davenport_p >= tests.ALPHA:
             return False
         return self.mean_ranks[second] - self.mean_ranks[first] > self.critical
 
@@ -68,11 +60,11 @@ def compare_data_sets(frame: pd.DataFrame, ranking: Ranking) -> Significance:
     datasets = list(scores[rows[0]])
     table = [[scores[row][name] for name in datasets] for row in rows]
     higher = ranking.metric.higher_is_better
-    ranks = rank_methods(table, higher_is_better=higher).mean(axis=1).tolist()
+    ranks = tests.rank_methods(table, higher_is_better=higher).mean(axis=1).tolist()
     order = sorted(range(len(rows)), key=lambda index: ranks[index])
     test = friedman(table)
-    critical = critical_difference(len(rows), len(datasets)) if len(rows) > 2 else None
-    pairs = tuple((rows[p.first], rows[p.second], p.p, p.holm) for p in wilcoxon_holm(table))
+    critical = tests.critical_difference(len(rows), len(datasets)) if len(rows) > 2 else None
+    pairs = tuple((rows[p.first], rows[p.second], p.p, p.holm) for p in tests.wilcoxon_holm(table))
     named = {row: float(rank) for row, rank in zip(rows, ranks, strict=True)}
     mean_ranks = {rows[index]: named[rows[index]] for index in order}
     groups = cliques(ranks, critical) if critical is not None else []
@@ -100,7 +92,7 @@ def _of_ranks(ranks: Mapping[str, float]) -> str:
     return f"Mean ranks over the data sets, 1 is best: {first}."
 
 
-def _of_friedman(test: Friedman | None, methods: int, datasets: int) -> list[str]:
+def _of_friedman(test: tests.Friedman | None, methods: int, datasets: int) -> list[str]:
     if test is None:
         return [
             f"{methods} methods on {datasets} data sets are too few for the Friedman test, which "
@@ -110,7 +102,7 @@ def _of_friedman(test: Friedman | None, methods: int, datasets: int) -> list[str
         f"Friedman χ² = {test.statistic:.1f}, p = {_p(test.p)}; Iman-Davenport F = "
         f"{test.iman_davenport:.2f}, p = {_p(test.iman_davenport_p)}"
     )
-    if test.iman_davenport_p < ALPHA:
+    if test.iman_davenport_p < tests.ALPHA:
         sentences = [
             f"The {methods} methods do not all perform equally over the {datasets} data sets "
             f"({numbers})."
@@ -130,9 +122,9 @@ def _of_friedman(test: Friedman | None, methods: int, datasets: int) -> list[str
 
 
 def _of_nemenyi(
-    test: Friedman | None, critical: float | None, ranks: Mapping[str, float]
+    test: tests.Friedman | None, critical: float | None, ranks: Mapping[str, float]
 ) -> list[str]:
-    if critical is None or test is None or test.iman_davenport_p >= ALPHA:
+    if critical is None or test is None or test.iman_davenport_p >= tests.ALPHA:
         return []
     best, *others = ranks
     different = [row for row in others if ranks[row] - ranks[best] > critical]
@@ -151,19 +143,21 @@ def _of_nemenyi(
 
 def _of_pairs(pairs: Sequence[tuple[str, str, float, float]], datasets: int) -> list[str]:
     head = "Wilcoxon tests with Holm's correction:"
-    smallest = smallest_wilcoxon(datasets, len(pairs))
-    if smallest >= ALPHA:
+    smallest = tests.smallest_wilcoxon(datasets, len(pairs))
+    if smallest >= tests.ALPHA:
         return [
             f"{head} with {several(datasets, 'data set')} and {several(len(pairs), 'pair')}, no "
             f"corrected p can be below {_p(smallest)}, however large the differences. Comparing "
             "pairs needs more data sets or fewer methods."
         ]
-    significant = sorted((pair for pair in pairs if pair[3] < ALPHA), key=lambda pair: pair[3])
+    significant = sorted(
+        (pair for pair in pairs if pair[3] < tests.ALPHA), key=lambda pair: pair[3]
+    )
     if not significant:
-        return [f"{head} none of {several(len(pairs), 'pair')} differs at p < {ALPHA}."]
+        return [f"{head} none of {several(len(pairs), 'pair')} differs at p < {tests.ALPHA}."]
     texts = [f"{first} and {second} (p = {_p(p)})" for first, second, _, p in significant]
     return [
-        f"{head} {len(significant)} of {several(len(pairs), 'pair')} differ at p < {ALPHA}: "
+        f"{head} {len(significant)} of {several(len(pairs), 'pair')} differ at p < {tests.ALPHA}: "
         f"{listed(texts, NAMED)}."
     ]
 

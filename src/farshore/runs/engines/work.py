@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from ...base.files import append_line, reason, write_inside
+from ...base.files import append_line, reason, remove_temporary, write_inside
 from ...errors import FarshoreError, StateError
 from ...loggers import make_logger
 from ...observer import Observer
@@ -26,7 +26,7 @@ from ..result import Result
 from ..resume import Resume, is_litter
 from ..search.optuna_search import promising, seen_scores
 from ..store.claim import Claim, ClaimLostError, take
-from ..store.store import RunFolder
+from ..store.store import WRITTEN, RunFolder
 from .features import feature_saver
 
 # Domains that took less time than this in total are learned again rather than saved, because
@@ -225,7 +225,7 @@ def tidy(folder: RunFolder) -> None:
     """Delete what a finished run no longer needs, also what killed attempts left of it."""
     with suppress(OSError):
         folder.failure.unlink(missing_ok=True)
-    folder.remove_temporary()
+    remove_temporary(folder.path, WRITTEN)
     if folder.stages.is_dir() and is_litter(folder.stages):
         shutil.rmtree(folder.stages, ignore_errors=True)
 

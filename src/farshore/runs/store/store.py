@@ -24,15 +24,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...base.files import (
-    read_file,
-    reason,
-    refuse_links,
-    remove_folder,
-    remove_temporary,
-    write_atomic,
-    write_inside,
-)
+from ...base.files import read_file, reason, refuse_links, remove_folder, write_atomic, write_inside
 from ...errors import FarshoreError, StateError
 from ..plan.bounded_yaml import write_yaml
 from ..plan.experiment import Book, Experiment, check_dependencies, needs, read_experiment
@@ -114,10 +106,6 @@ class RunFolder:
         self.discard_result()
         for folder in (self.stages, self.model):
             remove_folder(folder)
-
-    def remove_temporary(self) -> None:
-        """Delete what killed writers left behind."""
-        remove_temporary(self.path, WRITTEN)
 
 
 def is_run_folder(path: Path) -> bool:
