@@ -41,6 +41,7 @@ def done(runs: Path) -> farshore.auditing.audit.Audit:
         orders=["listed", "reversed"],
         steps=20,
         memory=60,
+        design="full",
         runs=runs,
     )
     assert sorted(runs.iterdir()) == before, "runs were carried out"

@@ -12,12 +12,12 @@ from made_sites import Made, make_sites
 from PIL import Image
 
 import farshore
-from farshore.auditing.candidates import CANDIDATES, usual_methods
+from farshore.auditing.designs import CANDIDATES, usual_methods
 from farshore.auditing.findings import Findings
 from farshore.benchmarks import make_benchmark
 from farshore.errors import FarshoreError
 
-QUICK = {"methods": ["slda", "ncm"], "steps": 2}
+QUICK = {"methods": ["slda", "ncm"], "steps": 2, "design": "full"}
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +138,7 @@ def test_images_on_a_frozen_network_have_a_candidate_more(
         settings={"train": "head"},
         orders=["listed"],
         steps=2,
+        design="full",
         runs=tmp_path / "runs",
     )
     assert isinstance(done.findings, Findings)

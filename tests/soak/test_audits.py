@@ -20,7 +20,7 @@ pytestmark = pytest.mark.soak
 
 KINDS = (Made(sites=7), Made(sites=6), Made(sites=9, rows=150), Made(sites=8, tail=True))
 DATA_SETS = 40
-QUICK = {"steps": 2, "orders": ["listed"]}
+QUICK = {"steps": 2, "orders": ["listed"], "design": "full"}
 
 
 def test_the_interval_covers_the_truth_at_a_new_site(
@@ -87,7 +87,7 @@ def test_the_audit_of_the_heart_table_is_quick_and_answers_everything(tmp_path: 
     heart = files("farshore.benchmarks") / "files" / "heart.csv"
     began = time.perf_counter()
     done = farshore.audit(
-        str(heart), domain="hospital", label="num", runs=tmp_path / "runs", steps=100
+        str(heart), domain="hospital", label="num", runs=tmp_path / "runs", design="full"
     )
     spent = time.perf_counter() - began
     from farshore.runs.store.store import Store

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,12 +29,15 @@ from ..results.describe import conditions as conditions_of
 from ..results.frame import frame_of_plan
 from ..results.next_step import deploy
 from ..results.select import select
-from ..runs.plan.comparison import plan_comparison
+from ..results.summary import rank
+from ..runs.plan.comparison import plan_comparison, record_comparison
 from ..runs.plan.plan import Plan
 from ..runs.plan.select import select_methods
 from ..runs.store.store import Store
+from ..tasks.metrics import listed, several
 from .answers import answers, too_few, verdict
-from .candidates import plan_audit
+from .climb import SHARE, Climb
+from .designs import check_design, plan_designs, to_climb, what_is_left_out
 from .findings import Findings, TooFew, check_enough, find_all
 
 FORMS = (".html", ".json")
@@ -46,6 +51,7 @@ class Audit:
     frame: a row per run, see `farshore.results.frame`.
     verdict: what to expect at a new site, in one sentence.
     conditions: what was measured, in one line.
+    design: the name of the design, and what it leaves out, in one line.
     answers: the answers by question.
     next_step: the command to type next, and what for.
     """
@@ -54,6 +60,7 @@ class Audit:
     findings: Findings | TooFew
     verdict: str
     conditions: str = ""
+    design: tuple[str, str] = ("", "")
     answers: Mapping[str, str] = field(default_factory=dict)
     next_step: tuple[str, str] = ("", "")
     frame: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False, compare=False)
@@ -64,7 +71,8 @@ class Audit:
         if out.suffix not in FORMS:
             raise FarshoreError(f"{str(out)!r} is not allowed: end it in {' or '.join(FORMS)}")
         if out.suffix == ".json":
-            text = json.dumps(self.findings.plain(), indent=1)
+            design = {"design": self.design[0]} if self.design[0] else {}
+            text = json.dumps(self.findings.plain() | design, indent=1)
         elif isinstance(self.findings, TooFew):
             raise FarshoreError(f"there is no page to write: {self.verdict}")
         else:
@@ -85,6 +93,8 @@ def audit(
     seeds: int = 1,
     steps: int | None = None,
     memory: int | None = None,
+    minutes: float | None = None,
+    design: str | None = None,
     network: str | None = None,
     network_settings: Mapping[str, Any] = MappingProxyType({}),
     settings: Mapping[str, Any] = MappingProxyType({}),
@@ -108,6 +118,10 @@ def audit(
         better.
     orders: orders of the sources, written as for `farshore compare --orders`; by default listed and
         reversed, or chronological if there is a time column.
+    minutes: how long it may take, by default 10. The highest design of the ladder that fits is
+        carried out: glance, small, medium, large or full (docs/audit.md says what they are). More
+        minutes continue. With `workers` 1, a run that has begun is not interrupted.
+    design: exactly this one, however long it takes.
     settings: for example {"train": "all"}: train the whole network on your images.
     seeds, steps, memory, network, network_settings, workers, name, progress, options: as for
         `farshore.compare`.
@@ -125,6 +139,10 @@ def audit(
                 f"{len(failures)} runs failed, but an audit needs all of them: {failures[0]}"
             )
 
+    def say(text: str) -> None:
+        if progress:
+            print(text, file=sys.stderr)
+
     return carry_out_audit(
         {
             "benchmark": benchmark,
@@ -135,7 +153,11 @@ def audit(
         methods,
         store=Store(folder),
         perform=perform,
+        say=say,
         device=choose_device(device),
+        workers=workers,
+        minutes=minutes,
+        design=design,
         orders=orders,
         seeds=seeds,
         steps=steps,
@@ -150,10 +172,18 @@ def carry_out_audit(
     *,
     store: Store,
     perform: Callable[[Plan, Store], object],
+    say: Callable[[str], None],
     device: str,
+    workers: int | None,
+    minutes: float | None,
+    design: str | None,
     **conditions: Any,
 ) -> Audit:
-    """Plan an audit's runs, have `perform` carry them out, and compute the findings."""
+    """Plan an audit's runs, have `perform` carry them out, and compute the findings.
+
+    say: told the first answers, of every design that is finished on the way.
+    """
+    deadline = time.monotonic() + SHARE * 60 * check_design(minutes, design)
     name, options = str(data["benchmark"]), data["options"]
     benchmark = make_benchmark(name, options)
     absent = benchmark.missing()
@@ -171,9 +201,24 @@ def carry_out_audit(
     if few is not None:
         return Audit(few.title, few, too_few(few))
     candidates = None if methods is None else select_methods(methods)
-    experiment = plan_audit(data, benchmark, candidates, **conditions)
-    plan = plan_comparison(experiment, store, device=device)
-    perform(plan, store)
+    designs = plan_designs(data, benchmark, targets, candidates, **conditions)
+    full = designs["full"].parts[0]
+    if design is not None:
+        plan = plan_comparison(designs[design], store, device=device)
+        perform(plan, store)
+    else:
+        climb = Climb(
+            store=store,
+            make=lambda each: plan_comparison(each, store, device=device, record=False),
+            designs=to_climb(designs, benchmark, len(targets)),
+            deadline=deadline,
+            steps=benchmark.usual_steps(),
+            slots=workers,
+            done=lambda name, plan: say(first_answers(name, plan, store)),
+        )
+        perform(climb, store)
+        design, plan = climb.highest()
+        plan.experiment = record_comparison(designs[design], store.runs)
     frame = select(frame_of_plan(plan, store), plan.selection)
     missing = int((frame["status"] == "missing").sum())
     if missing:
@@ -182,12 +227,26 @@ def carry_out_audit(
             "the same audit again to retry them"
         )
     findings = find_all(frame, sites, in_time=benchmark.ordered_by_time)
+    left_out = what_is_left_out(design, designs[design].parts[0], full, len(targets))
     return Audit(
         findings.title,
         findings,
         verdict(findings),
         conditions_of(frame),
+        (design, left_out),
         answers(findings),
-        deploy(experiment, findings.recommendation),
+        deploy(designs[design], findings.recommendation),
         frame,
     )
+
+
+def first_answers(design: str, plan: Plan, store: Store) -> str:
+    """The mean scores of a finished design, in one line."""
+    ranking = rank(select(frame_of_plan(plan, store), plan.selection))
+    means = [
+        f"{each.row} {ranking.metric.text(each.estimate.mean)}{ranking.metric.unit}"
+        for each in ranking.ranked
+        if each.estimate is not None
+    ]
+    sites = len({planned.condition.target for planned in plan.runs})
+    return f"design {design}, mean over {several(sites, 'left-out site')}: {listed(means)}"

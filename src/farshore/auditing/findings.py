@@ -28,9 +28,9 @@ from ..results.summary import (
 )
 from ..results.verdict import Recommendation, recommend
 from ..tasks.metrics import MIXED, listed
-from .candidates import JOINT, MAJORITY, UNPROTECTED
 from .choice import MethodChoice, make_choice
 from .curve import Curve, fit_curve, gain_of_rows, points
+from .designs import JOINT, MAJORITY, UNPROTECTED
 
 # A score at a site with fewer rows is mostly chance.
 FEWEST_ROWS = 20

@@ -31,6 +31,12 @@ def audit(
         "chronological]"
     ),
     seeds: int = flag("number of run seeds, counted from 0", 1),
+    minutes: float | None = flag(
+        "how long it may take: the highest design that fits is carried out [default: 10]"
+    ),
+    design: str | None = flag(
+        "exactly this design, however long it takes: glance, small, medium, large or full"
+    ),
     training: Annotated[TrainingOptions, Except("set")],
     runs: Path = flag(RUNS, Path("runs")),
     out: Path | None = flag("page to write [default: RUNS/audit-NAME.html]", short="-o"),
@@ -43,8 +49,9 @@ def audit(
     are printed and written to a page, with a JSON file next to it: the expected score with an
     interval, the method to use and how certain that choice is, sensitivity and specificity,
     calibration, the site that is unlike the others, what forgetting and the order cost, and whether
-    more sites would help. Runs that are already in the folder are not repeated, and the same
-    command resumes an audit that was stopped.
+    more sites would help. What is run follows from the time there is; the answers say what it
+    leaves out. Runs that are already in the folder are not repeated: the same command resumes an
+    audit that was stopped, and with more minutes it continues.
 
     Example: farshore audit heart.csv --domain hospital --label num
     """
@@ -77,7 +84,11 @@ def audit(
         candidates,
         store=Store(runs),
         perform=perform,
+        say=lambda text: print_line(console, text),
         device=engine.chosen_device,
+        workers=engine.workers,
+        minutes=minutes,
+        design=design,
         orders=split_names(orders),
         seeds=seeds,
         steps=training.steps,
@@ -92,7 +103,8 @@ def audit(
 def print_answers(console: Console, done: Audit) -> None:
     """Print the verdict and its conditions, then each question with its answer."""
     console.print(f"\n{done.verdict}", highlight=False)
-    console.print(f"{done.conditions}\n", highlight=False)
+    console.print(" ".join(filter(None, (done.conditions, done.design[1]))), highlight=False)
+    console.print()
     for question, text in done.answers.items():
         console.print(question, style="bold", highlight=False)
         console.print(f"{text}\n", highlight=False)

@@ -59,7 +59,7 @@ class HFDataset(OwnImages, OwnTable):
         frame, images, column, _ = _listed(*self._key())
         names = [f"{self.title} row {row}" for row in range(len(frame))]
         note = f"{self.title}: images from the column {column!r}, split {self.options.split}"
-        return self._facts(frame), list(images), names, [note]
+        return self.facts_of(frame), list(images), names, [note]
 
     def _key(self) -> tuple[str, str | None, str, str | None, tuple[FileState, ...]]:
         options = self.options

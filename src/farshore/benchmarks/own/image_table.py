@@ -67,4 +67,4 @@ class ImageTable(OwnImages, OwnTable):
                 f"--image {column}: {len(missing)} of {len(files)} files do not exist: "
                 f"{', '.join(missing[:LISTED])}{more}; paths are read from {folder}"
             )
-        return self._facts(frame), [str(file) for file in files], written.tolist(), []
+        return self.facts_of(frame), [str(file) for file in files], written.tolist(), []

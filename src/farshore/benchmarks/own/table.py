@@ -92,7 +92,8 @@ class OwnTable(OwnBenchmark):
 
     def read_facts(self) -> pd.DataFrame:
         """Return the columns domain, label, time and group, as strings and numbers."""
-        return self._facts(self._read())
+        self._read()  # says first why a file is no table
+        return _table_facts(self.options, known_checksum(self.path))
 
     def read(self) -> OwnRows:
         """Read all rows; columns without another role are the inputs."""
@@ -106,7 +107,7 @@ class OwnTable(OwnBenchmark):
     def rows(self) -> TableRows:
         """All rows, without notes."""
         frame, options = self._read(), self.options
-        facts = self._facts(frame)
+        facts = self.read_facts()
         not_inputs = {options.label, options.domain, options.time, options.group, *options.drop}
         not_inputs.add(options.weight)
         inputs = frame[[column for column in frame.columns if column not in not_inputs]]
@@ -119,22 +120,21 @@ class OwnTable(OwnBenchmark):
     def _read(self) -> pd.DataFrame:
         if self.path.is_dir():
             raise FarshoreError(f"{self.path} is a folder, not a table: use image-folder")
-        options = self.options
-        texts = {*self._texts, *options.drop, *([options.time] if options.time else ())}
-        return self.in_one_form(read_table(self.path, texts, options.form))
+        return _table(self.options, known_checksum(self.path))
 
     def in_one_form(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return a table as it is read from every kind of file."""
-        return canonical(frame, self._texts, self.options.drop, self.options.time_format)
+        return canonical(frame, self.texts, self.options.drop, self.options.time_format)
 
     @property
-    def _texts(self) -> set[str]:
-        """Columns of names: their cells are texts, also if they look like numbers."""
+    def texts(self) -> set[str]:
+        """The columns of names: their cells are texts, also if they look like numbers."""
         options = self.options
         roles = (options.label, options.domain, options.group)
         return {*filter(None, roles), *options.categories}
 
-    def _facts(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def facts_of(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the columns of the roles; refuse names of columns that do not exist."""
         options = self.options
         if options.label is None:
             raise FarshoreError(
@@ -160,6 +160,20 @@ class OwnTable(OwnBenchmark):
                 if column not in frame.columns:
                     raise unknown(f"column in --{flag}", column, frame.columns)
         return pd.DataFrame(facts)
+
+
+@lru_cache(maxsize=1)
+def _table(options: TableOptions, file: str) -> pd.DataFrame:
+    """The table in a file with this checksum. All runs of a plan, and all of a worker, share it."""
+    own = OwnTable(options)
+    times = [options.time] if options.time else []
+    return own.in_one_form(read_table(own.path, {*own.texts, *options.drop, *times}, options.form))
+
+
+@lru_cache(maxsize=1)
+def _table_facts(options: TableOptions, file: str) -> pd.DataFrame:
+    """The facts of that table."""
+    return OwnTable(options).facts_of(_table(options, file))
 
 
 @lru_cache(maxsize=64)

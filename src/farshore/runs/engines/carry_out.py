@@ -105,7 +105,7 @@ def carry_out(
     elsewhere: deque[Task] = deque()  # claimed by another process
     running: dict[str, Task] = {}
     last_check = time.monotonic()
-    while queue or elsewhere or running:
+    while (queue or elsewhere or running) and not plan.over(engine.slots):
         started = False
         while queue and engine.free > 0:
             task = queue.popleft()

@@ -134,13 +134,16 @@ def record_comparison(requested: Experiment, runs: Path) -> Experiment:
     return requested.model_copy(update={"name": whole.name})
 
 
-def plan_comparison(requested: Experiment, store: Store, *, device: str = "cpu") -> Plan:
+def plan_comparison(
+    requested: Experiment, store: Store, *, device: str = "cpu", record: bool = True
+) -> Plan:
     """Plan a comparison and record it in the store; its data must be available here."""
     plan = make_plan(requested, store, make_book(store.runs / "none.yaml"), device=device)
     for title, absent in plan.absent.items():
         raise FarshoreError(f"{title} is not available here: {absent.why}")
     check_writable(store.runs, "--runs")
-    plan.experiment = record_comparison(requested, store.runs)
+    if record:
+        plan.experiment = record_comparison(requested, store.runs)
     return plan
 
 

@@ -174,6 +174,13 @@ class Plan:
         self.runs += new_runs
         return new_runs
 
+    def over(self, slots: int) -> bool:
+        """Whether what is left of a plan with a deadline is given up, with so many runs at a time.
+
+        This one has no deadline.
+        """
+        return False
+
 
 def plan_run(run: NormalRun) -> Plan:
     """The plan of a single run that belongs to no experiment."""
