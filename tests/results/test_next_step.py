@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ from sweeping import experiment
 from typer.main import get_command
 
 from farshore.cli.app import app
+from farshore.cli.data_options import DataOptions, TextOptions
 from farshore.report.build import build_report
+from farshore.results.next_step import LEARN_FLAGS
+from farshore.runs.plan.commands import FLAGS
 from farshore.runs.plan.comparison import make_comparison
 from farshore.runs.plan.plan import Planned
 from farshore.runs.run import Run
@@ -205,3 +209,10 @@ def test_after_single_runs_comes_a_comparison_of_the_same_data(tmp_path: Path, t
         "finetune,er,si,cl-coral --orders balanced:3",
         "compare with other methods over several orders",
     )
+
+
+def test_what_is_typed_as_a_flag_is_a_flag_of_the_command() -> None:
+    flags = {each.name for kind in (DataOptions, TextOptions) for each in fields(kind)}
+    assert set(FLAGS) == flags - {"text", "option", "network", "network_set", "train"}
+    learn = {each.name for each in COMMANDS["learn"].params}
+    assert set(FLAGS) & learn == LEARN_FLAGS
