@@ -195,7 +195,7 @@ def test_designs_that_agree_are_one(tmp_path: Path) -> None:
 )
 def test_a_site_of_noise_changes_no_model_that_leaves_it_out(tmp_path: Path, design: str) -> None:
     """In every design: the same sites and methods, and for that target the same weights."""
-    made = make_sites(Made(sites=9, rows=24), seed=1)
+    made = make_sites(Made(sites=8, rows=24), seed=1)
     noisy = made.copy()
     draws = np.random.default_rng(5)
     there = (noisy["site"] == "s3").to_numpy()
@@ -206,12 +206,12 @@ def test_a_site_of_noise_changes_no_model_that_leaves_it_out(tmp_path: Path, des
     for number, frame in enumerate((made, noisy)):
         done = farshore.audit(
             frame,
-            **{"domain": "site", "label": "ill", "methods": ["er", "ridge"], "steps": 1},
+            **{"domain": "site", "label": "ill", "methods": ["er"], "steps": 1},
             **{"design": design, "runs": tmp_path / str(number)},
         )
         runs = done.frame
         assert done.design[0] == design
-        assert len(set(runs["target"])) == (8 if design in ("glance", "small") else 10)
+        assert len(set(runs["target"])) == (8 if design in ("glance", "small") else 9)
         place = list(zip(runs["target"], runs["method"], runs["order"], strict=True))
         known = [result.target.weights for result in runs["result"]]
         weights.append(dict(zip(place, known, strict=True)))
