@@ -156,9 +156,7 @@ def _cross_entropy(logits: Tensor, right: Tensor) -> Tensor:
     return (logits.logsumexp(dim=2) - of_right) / logits.shape[1]
 
 
-def _minimum(
-    function: Callable[[float], float], low: float, high: float, narrowings: int
-) -> float:
+def _minimum(function: Callable[[float], float], low: float, high: float, narrowings: int) -> float:
     """The place of the minimum of a function with one valley, by golden-section search."""
     left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
     at_left, at_right = function(left), function(right)

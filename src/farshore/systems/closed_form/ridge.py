@@ -114,9 +114,7 @@ class Ridge(ClosedForm):
         return STRENGTHS if fixed is None else (fixed,)
 
 
-def _on_left_out(
-    domains: DomainSums, strengths: Sequence[float]
-) -> dict[float, list[ScoreSums]]:
+def _on_left_out(domains: DomainSums, strengths: Sequence[float]) -> dict[float, list[ScoreSums]]:
     """The scores on each left-out domain by the regression on the others, by strength."""
     scores: dict[float, list[ScoreSums]] = {strength: [] for strength in strengths}
     for rest, held in folds(domains) if strengths else ():
