@@ -136,8 +136,8 @@ class InvariantMethod(Method):
         self.priors.set(domain, {name: value[0] for name, value in kept.items()})
         if self.priors.storage != before:
             self.notes.append(
-                f"the priors of {len(self.priors)} domains take more than {MOST_BYTES // 10**6} MB: "
-                "they are kept in float16 from here on"
+                f"the priors of {len(self.priors)} domains take more than {MOST_BYTES // 10**6} "
+                "MB: they are kept in float16 from here on"
             )
 
     def _prior_level(self, notion: Invariance) -> Literal["batch", "domain"]:
