@@ -108,7 +108,8 @@ def temperature(scores: list[ScoreSums], inflation: float = 1.0) -> float:
 
     many = len(scores[0].counts) > MANY_CLASSES
     narrowings = MANY_CLASSES_NARROWINGS if many else NARROWINGS
-    return math.exp(_minimum(cross_entropy, *map(math.log, TEMPERATURES), narrowings))
+    low, high = map(math.log, TEMPERATURES)
+    return math.exp(_minimum(cross_entropy, low, high, narrowings))
 
 
 def _draw(scores: ScoreSums, inflation: float, number: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -142,11 +143,12 @@ def _root(covariance: Tensor) -> Tensor:
     if len(covariance) > MANY_CLASSES:  # a small ridge is much faster than the eigenvalues
         ridge = 1e-9 * covariance.diagonal().mean()
         raised = covariance + ridge * torch.eye(len(covariance)).to(covariance)
-        factor, failed = torch.linalg.cholesky_ex(raised)
+        root: Tensor
+        root, failed = torch.linalg.cholesky_ex(raised)
         if not int(failed):
-            return factor
+            return root
     values, vectors = torch.linalg.eigh(0.5 * (covariance + covariance.T))
-    root: Tensor = vectors * values.clamp(min=0).sqrt()
+    root = vectors * values.clamp(min=0).sqrt()
     return root
 
 
