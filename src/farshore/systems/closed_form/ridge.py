@@ -11,7 +11,7 @@ from torch import Tensor
 from ...settings import Choice, MethodSettings, setting
 from .entry import ClosedForm, ClosedFormSettings
 from .head import Head, ScoreSums, folds, score, solve, temperature
-from .sums import Sums, SumsOfDomain, add_up, unpack
+from .sums import DomainSums, Sums
 
 # The strengths that are compared, in units of the mean variance of a feature.
 STRENGTHS = tuple(10 ** (exponent / 2) for exponent in range(-6, 4))
@@ -80,10 +80,10 @@ class Ridge(ClosedForm):
         """M."""
         return self.settings.random_features
 
-    def fit(self, domains: Mapping[str, SumsOfDomain]) -> Head:
+    def fit(self, domains: DomainSums) -> Head:
         """The regression on all domains together, with the strength and temperature as above."""
         if len(domains) == 1:
-            return self._fit_one(unpack(next(iter(domains.values()))))
+            return self._fit_one(domains.total())
         strengths = self._strengths()
         # Every third strength, then the neighbours of the best: the error has one valley.
         tried = _on_left_out(domains, strengths[::3])
@@ -91,7 +91,7 @@ class Ridge(ClosedForm):
         neighbours = [*strengths[max(0, nearest - 1) : nearest], *strengths[nearest + 1 :][:1]]
         tried |= _on_left_out(domains, neighbours)
         strength = _least(tried)
-        head = Regression(add_up(domains)).head(strength)
+        head = Regression(domains.total()).head(strength)
         return head.scaled(temperature(tried[strength]))
 
     def _fit_one(self, total: Sums) -> Head:
@@ -114,9 +114,7 @@ class Ridge(ClosedForm):
         return STRENGTHS if fixed is None else (fixed,)
 
 
-def _on_left_out(
-    domains: Mapping[str, SumsOfDomain], strengths: Sequence[float]
-) -> dict[float, list[ScoreSums]]:
+def _on_left_out(domains: DomainSums, strengths: Sequence[float]) -> dict[float, list[ScoreSums]]:
     """The scores on each left-out domain by the regression on the others, by strength."""
     scores: dict[float, list[ScoreSums]] = {strength: [] for strength in strengths}
     for rest, held in folds(domains) if strengths else ():
