@@ -508,16 +508,13 @@ def _placed(
             for name, mean in means.items():
                 place = 1 + sum(other < mean for other in means.values())
                 places |= {(name, column.key): place} if place <= 3 else {}
-    return [
-        replace(
-            row,
-            cells={
-                key: replace(cell, place=places.get((row.row, key)))
-                for key, cell in row.cells.items()
-            },
-        )
-        for row in rows
-    ]
+
+    def marked(row: Row) -> Row:
+        cells = row.cells.items()
+        placed = {key: replace(cell, place=places.get((row.row, key))) for key, cell in cells}
+        return replace(row, cells=placed)
+
+    return [marked(row) for row in rows]
 
 
 def _ordered(scored: pd.DataFrame, ranking: Ranking | None) -> list[str]:
