@@ -21,7 +21,7 @@ the better rank. Over several data sets, the mean of the ranks on the data sets 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
@@ -31,6 +31,7 @@ import pandas as pd
 from scipy import stats
 
 from ..methods import DEFAULT_METHOD
+from ..runs.catalog import KINDS
 from ..tasks.metrics import BALANCED, METRICS, MIXED, Metric, is_guessing
 from .select import observed, scored
 from .tests import DECIMALS, rank_methods
@@ -444,9 +445,6 @@ def _complete(frame: pd.DataFrame, scores: Mapping[str, Scores]) -> set[str]:
     columns = (without[name] for name in ("row", *PLACE))
     lacking = {row for row, *place in zip(*columns, strict=True) if (*place,) in runs}
     return {row for row in rows if row not in lacking and places[row] == everywhere}
-
-
-KINDS: Sequence[str] = ("continual", "offline", "adaptation", "reference")
 
 
 def _order(each: Standing, metric: Metric) -> tuple[bool, int, int, float]:

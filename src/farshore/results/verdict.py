@@ -95,15 +95,9 @@ def judge(frame: pd.DataFrame) -> Verdict:
     ahead: Ahead = _Paired(frame, ranking) if tested is None else tested.ahead
     together = [each for each in usable[1:] if not ahead(leader.row, each.row)]
     possible = tested.possible if tested is not None else _possible(frame, ranking)
-    outcome = (
-        Outcome.ALONE
-        if len(usable) == 1
-        else Outcome.UNTESTED
-        if not possible
-        else Outcome.TIED
-        if together
-        else Outcome.CLEAR
-    )
+    outcome = Outcome.TIED if together else Outcome.CLEAR
+    if len(usable) == 1 or not possible:
+        outcome = Outcome.ALONE if len(usable) == 1 else Outcome.UNTESTED
     recommendation = recommend(frame, ranking)
     sentence = _warning(frame, ranking) + _sentence(frame, ranking, outcome, together)
     if outcome is Outcome.TIED:

@@ -80,17 +80,11 @@ def _describe(run: NormalRun, benchmark: Benchmark) -> dict[str, Any]:
     }
     digest = benchmark.data_digest()
     described |= _weights(run)
-    return (
-        described
-        | ({"options": options} if options else {})
-        | ({"data": digest} if digest else {})
-        | {
-            "results_versions": {
-                "method": catalog.find(run.method).results_version,
-                "benchmark": benchmark.results_version,
-            }
-        }
-    )
+    more = {"options": options, "data": digest}
+    described |= {name: value for name, value in more.items() if value}
+    method = catalog.find(run.method).results_version
+    versions = {"method": method, "benchmark": benchmark.results_version}
+    return described | {"results_versions": versions}
 
 
 def _weights(run: Run) -> dict[str, Any]:
