@@ -6,7 +6,7 @@ Every method learns the domains of a random table one after another, with the re
 in a process of its own. Along `domains`, one process learns them all and is read at every value.
 Along the other axes there are four domains and a process per value. The process time of learning
 the newest domains (their mean) is printed with the peak memory of the process, which includes
-about 300 MB for Python and PyTorch. A process stops after `--seconds` of process time, or if it
+about 400 MB for Python and PyTorch. A process stops after `--seconds` of process time, or if it
 needs more than `--limit-gb`, and its cells say so.
 """
 
