@@ -262,10 +262,10 @@ def test_with_many_classes_fewer_draws_give_the_same_temperature_within_their_no
     monkeypatch.setattr(head, "MANY_CLASSES", classes)
     monkeypatch.setattr(head, "DRAWS", 300 * classes)
     exact = model.fit(sums)
-    assert float(bounded.weight.norm() / exact.weight.norm()) == pytest.approx(1, abs=0.03)
+    assert float(bounded.weight.norm() / exact.weight.norm()) == pytest.approx(1, abs=0.05)
     inputs, labels = domain(9)
     losses = [float(cross_entropy(scores_of(each, inputs), labels)) for each in (bounded, exact)]
-    assert losses[0] == pytest.approx(losses[1], abs=2e-3)
+    assert losses[0] == pytest.approx(losses[1], abs=5e-3)
     assert not torch.equal(bounded.weight, exact.weight)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Literal
 
 import torch
@@ -213,6 +213,7 @@ class DomainSums(dict[str, SumsOfDomain]):
         return unpack(self.added())
 
 
+@cache
 def _hashed(name: str) -> int:
     """The group of a domain with this name among many."""
     return derive(0, name) % MOST_FOLDS
