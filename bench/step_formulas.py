@@ -2,11 +2,12 @@
 
     python bench/step_formulas.py [--network mlp --columns 54] [--network cnn --size 28]
 
-The plain steps compute DomainBed's formulas, domain by domain, on the same network with the same
-optimiser, from rows that they draw uniformly. Both have the same rows of every domain and the same
-terms: no alignment, and for ANDMask the hard mask with a fixed τ. The last column is farshore's
-default step with everything that it adds (the alignment; for ANDMask the soft mask and the
-distillation). `minimum` is forward and backward of one batch, which is ready, and no optimiser.
+The plain steps compute DomainBed's formulas, domain by domain, on the same network, with Adam as
+PyTorch makes it by default and, in a column of its own, fused as in farshore, from rows that they
+draw uniformly. Both have the same rows of every domain and the same terms: no alignment, and for
+ANDMask the hard mask with a fixed τ. The last column is farshore's default step with everything
+that it adds (the alignment; for ANDMask the soft mask and the distillation). `minimum` is forward
+and backward of one batch, which is ready, and no optimiser.
 
 Plain and farshore's steps take turns in one process; ratios are medians over turns. Seconds are
 those of the process on a CPU.
@@ -56,9 +57,9 @@ Parts = list[tuple[Tensor, Tensor]]
 class Plain:
     """One training step per call, on rows of each domain, given as inputs and labels."""
 
-    def __init__(self, network: Network, domains: Parts, size: int) -> None:
+    def __init__(self, network: Network, domains: Parts, size: int, fused: bool = False) -> None:
         self.network, self.domains, self.size = network, domains, size
-        self.optimizer = Adam(network.parameters(), lr=1e-3, fused=True)
+        self.optimizer = Adam(network.parameters(), lr=1e-3, fused=fused or None)
         self.parts: Parts = []
         self.draw()
 
@@ -137,8 +138,8 @@ class MMD(Pairwise):
 class Fishr(Plain):
     """The variance over rows of the classifier's gradients, which are computed row by row."""
 
-    def __init__(self, network: Network, domains: Parts, size: int) -> None:
-        super().__init__(network, domains, size)
+    def __init__(self, network: Network, domains: Parts, size: int, fused: bool = False) -> None:
+        super().__init__(network, domains, size, fused)
         self.averages: list[Tensor | None] = [None] * len(domains)
 
     def loss(self) -> Tensor:
@@ -200,13 +201,14 @@ def measure(name: str, args: argparse.Namespace) -> list[str]:
         taken = [each.take(torch.arange(len(each))) for each in rows]
         domains = [(inputs.to(device), labels.to(device)) for inputs, labels in taken]
         networks = [
-            prepared("er", "eager/float32", args).system.method.network.train() for _ in range(2)
+            prepared("er", "eager/float32", args).system.method.network.train() for _ in range(3)
         ]
         steppers: dict[str, Callable[[], object]] = {
             key: opened(stack, learner, domain) for key, learner in learners.items()
         }
         steppers["plain"] = PLAIN[name](networks[0], domains, args.batch)
-        smallest = Plain(networks[1], domains, args.batch)
+        steppers["fused"] = PLAIN[name](networks[1], domains, args.batch, fused=True)
+        smallest = Plain(networks[2], domains, args.batch)
 
         def minimum() -> None:
             for parameter in smallest.network.parameters():
@@ -222,6 +224,7 @@ def measure(name: str, args: argparse.Namespace) -> list[str]:
         name,
         *(f"{each:.2f}" for each in milliseconds),
         ratio(seconds, "equal", "plain"),
+        ratio(seconds, "equal", "fused"),
         ratio(seconds, "equal", "minimum"),
         ratio(seconds, "default", "plain"),
     ]
@@ -246,6 +249,7 @@ def main() -> None:
             "farshore, ms",
             "plain, ms",
             "farshore / plain",
+            "farshore / plain, fused",
             "farshore / minimum",
             "with farshore's own terms / plain",
         ],
