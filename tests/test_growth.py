@@ -15,8 +15,8 @@ from farshore.methods import METHODS
 from farshore.training.batches import Rehearsal
 
 
-def work(method: str, domains: int) -> tuple[int, int]:
-    """Operations of one step, and how many numbers they write."""
+def learned(method: str, domains: int) -> tuple[Learner, Domain]:
+    """A learner of so many domains, and the next one."""
     fields = METHODS.get(method).Settings.model_fields
     early = {name: 0 for name in ("anneal_steps", "warmup_steps") if name in fields}
     settings = {"batch_size": 64, "replay_budget": "total", **early}
@@ -28,6 +28,17 @@ def work(method: str, domains: int) -> tuple[int, int]:
         )
         if domain < domains:
             learner.learn_domain(made, steps=1, classes=[0, 1, 2])
+    return learner, made
+
+
+def written(tape: Tape) -> int:
+    """How many numbers the operations write."""
+    return sum(tensor.numel() for _, _, _, result in tape.operations for tensor in tensors(result))
+
+
+def work(method: str, domains: int) -> tuple[int, int]:
+    """Operations of one step, and how many numbers they write."""
+    learner, made = learned(method, domains)
     trainer = learner.system
     trainer.method.before_domain("last")
     trainer.method.network.train()
@@ -37,9 +48,7 @@ def work(method: str, domains: int) -> tuple[int, int]:
     tape = Tape()
     with tape:
         trainer.step(rehearsal)
-    return len(tape.operations), sum(
-        tensor.numel() for _, _, _, result in tape.operations for tensor in tensors(result)
-    )
+    return len(tape.operations), written(tape)
 
 
 @pytest.mark.parametrize(
@@ -64,3 +73,17 @@ def test_a_step_after_many_domains_does_the_work_of_one_after_few(method: str) -
     few, many = work(method, 4), work(method, 60)
     assert many[0] <= 1.1 * few[0]
     assert many[1] <= 1.2 * few[1]
+
+
+@pytest.mark.parametrize(
+    "method", ["er", "cl-coral", "cl-fishr", "naive-cl-coral", "naive-cl-andmask"]
+)
+def test_learning_a_domain_after_many_writes_as_much_as_after_few(method: str) -> None:
+    counts = []
+    for domains in (20, 60):  # the room for priors doubles at other numbers
+        learner, made = learned(method, domains)
+        tape = Tape()
+        with tape:
+            learner.learn_domain(made, steps=2)
+        counts.append(written(tape))
+    assert counts[1] <= 1.2 * counts[0]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
+import sklearn
 import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -17,7 +18,7 @@ from farshore import Run, execute
 from farshore.data.domain import Domain
 from farshore.deployment.export import export_model
 from farshore.errors import FarshoreError, StateError
-from farshore.systems.trees.boosted import fit_lightgbm
+from farshore.systems.trees.boosted import fit_lightgbm, fit_sklearn
 from farshore.systems.trees.ensemble import ABSENT, constant, from_parts, from_sklearn
 from farshore.systems.trees.entry import TreesSettings
 from farshore.testing import check_method, differences, toy_images, toy_rows
@@ -218,3 +219,26 @@ def test_damaged_trees_are_refused(name: str, change: Any) -> None:
         fresh.load_state_dict(state)
     with pytest.raises(ValueError, match="trees"):
         from_parts(parts, 2, 2)
+
+
+@pytest.mark.parametrize("kind", ["distinct", "ties", "no weight", "one value"])
+def test_columns_in_bins_give_the_trees_of_scikit_learn(kind: str) -> None:
+    if tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 8):
+        pytest.skip("before 1.8 scikit-learn did not weigh the rows of a percentile")
+    rng = np.random.default_rng(0)
+    inputs, weights = rng.normal(size=(900, 4)), np.repeat([0.2, 1.0, 2.5], 300)
+    if kind == "ties":
+        inputs = np.round(np.exp(2 * inputs), 1)
+    if kind == "no weight":
+        weights[::7] = 0
+    if kind == "one value":
+        inputs[:, 1] = 3.0
+    score = inputs[:, 0] - inputs[:, 2] + rng.normal(size=900)
+    labels = np.digitize(score, [-0.5, 0.5])
+    settings = TreesSettings(iterations=15, rows_per_leaf=5)
+    own = fit_sklearn(settings, inputs, labels, weights, classes=3, seed=1)
+    plain = HistGradientBoostingClassifier(
+        max_iter=15, min_samples_leaf=5, early_stopping=False, random_state=1
+    ).fit(inputs, labels, sample_weight=weights)
+    for name, part in from_sklearn(plain, 3).parts().items():
+        assert torch.equal(torch.as_tensor(part), torch.as_tensor(own.parts()[name])), name

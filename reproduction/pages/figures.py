@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 
 from reproduction import DOCS
-from reproduction.arithmetic import Scores, summary_of
+from reproduction.arithmetic import Scores, Unit, summary_of
 from reproduction.pages.recommended import measured
 
 FOLDER = DOCS / "figures"
@@ -100,10 +100,17 @@ def strips(
     title: str, by_method: Mapping[str, Scores], methods: Sequence[str], unit: str
 ) -> Drawing:
     """One line per method: its mean with an interval, and one dot per order or target."""
+    dots = {
+        name: summary.values
+        if (summary := summary_of(by_method[name])).unit is Unit.TARGET
+        else summary_of(by_method[name], Unit.ORDER).values
+        for name in methods
+        if name in by_method
+    }
     rows = [(name, summary_of(by_method[name])) for name in methods if name in by_method]
     rows.sort(key=lambda row: -row[1].mean)
     left, right, top, step = 130, 690, 56, 34
-    values = [value for _, summary in rows for value in summary.values.values()]
+    values = [value for of_method in dots.values() for value in of_method.values()]
     low, high = 10 * (min(values) // 10), min(100.0, 10 * (max(values) // 10 + 1))
     drawing = Drawing(760, top + step * len(rows) + 46, title)
     drawing.text(16, 26, title, size=15, weight="600")
@@ -123,7 +130,7 @@ def strips(
         drawing.text(
             left - 14, y + 5, name, anchor="end", weight="600" if name == "best" else "normal"
         )
-        for value in summary.values.values():
+        for value in dots[name].values():
             drawing.circle(place(value), y, 3.2, colour, fill_opacity="0.35")
         assert summary.low is not None
         assert summary.high is not None
@@ -137,7 +144,9 @@ def strips(
         drawing.text(
             right + 54, y + 5, f"{summary.mean:.1f}", anchor="end", weight="600", colour=colour
         )
-    words = f"score at the target; one dot per {unit}; bar: mean, 95% interval"
+    words = (
+        f"score at the target; one dot per {unit}; bar: mean, 95% interval over {rows[0][1].unit}s"
+    )
     drawing.text(left, bottom + 38, words, size=12, colour=QUIET)
     return drawing
 

@@ -30,6 +30,11 @@ from .learner.loading import from_state_dict
 from .methods import DEFAULT_METHOD
 from .networks.network import Network
 
+# The parameters that a learner has, too.
+OF_LEARNER = (
+    *("network", "method", "memory", "settings", "network_settings", "preprocess", "device"),
+)
+
 
 class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that learns a sequence of domains.
@@ -184,17 +189,8 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         seed = np.random.randint(2**31) if self.random_state is None else int(self.random_state)
         try:
-            learner = Learner(
-                network=self.network,
-                method=self.method,
-                memory=self.memory,
-                settings=self.settings,
-                seed=seed,
-                device=self.device,
-                network_settings=self.network_settings,
-                preprocess=self.preprocess,
-                classes=list(range(len(classes))),
-            )
+            given = {name: getattr(self, name) for name in OF_LEARNER}
+            learner = Learner(**given, seed=seed, classes=list(range(len(classes))))
         except FarshoreError as error:
             raise ValueError(str(error)) from None
         self.classes_, self.learner_ = classes, learner

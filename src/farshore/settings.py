@@ -197,14 +197,9 @@ def explain(error: ValidationError, *, shown: int = 1000) -> str:
     shown: of a longer value only the first characters are printed.
     """
     first = error.errors()[0]
-    name = (
-        ".".join(
-            str(part)
-            for part in first["loc"]
-            if not str(part).startswith(("float", "literal", "int"))
-        )
-        or "value"
-    )
+    parts = [str(part) for part in first["loc"]]
+    kinds = ("float", "literal", "int")
+    name = ".".join(part for part in parts if not part.startswith(kinds)) or "value"
     allowed = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
     given = repr(first["input"])
     given = given if len(given) <= shown else f"{given[:shown]}..."

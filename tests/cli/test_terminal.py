@@ -48,6 +48,31 @@ def test_lists_do_not_import_torch(command: str) -> None:
     assert "what it" in ended.stdout
 
 
+@pytest.mark.parametrize(
+    ("command", "printed"), [("show", "farshore show: loading, torch False"), ("methods", "")]
+)
+def test_a_command_that_loads_torch_says_before_that_it_has_begun(
+    command: str, printed: str
+) -> None:
+    script = (
+        "import io, sys; from farshore.cli.app import app\n"
+        "class Terminal(io.StringIO):\n"
+        "    def isatty(self): return True\n"
+        "    def write(self, text):\n"
+        "        print(text.strip() and f\"{text}, torch {'torch' in sys.modules}\")\n"
+        "real, sys.stderr = sys.stderr, Terminal()\n"
+        f"try: app([{command!r}, *{['no-model'] if command == 'show' else []!r}])\n"
+        "except BaseException: pass\n"
+        "sys.stderr = real"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert ended.stderr == ""
+    if printed:
+        assert ended.stdout.splitlines()[0] == printed
+    else:
+        assert "loading" not in ended.stdout
+
+
 def test_the_list_of_methods_is_true() -> None:
     """What the registries say of the methods without importing them."""
     listed = METHODS.listed | ADAPTATIONS.listed

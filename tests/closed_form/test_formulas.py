@@ -23,11 +23,21 @@ from farshore.learner.loading import from_state_dict, load
 from farshore.results.frame import frame_of_results
 from farshore.results.select import select
 from farshore.results.summary import rank
-from farshore.systems.closed_form.head import MOST_FOLDS, Head, folds, score, solve, temperature
+from farshore.systems.closed_form import head
+from farshore.systems.closed_form.head import Head, folds, score, solve, temperature
 from farshore.systems.closed_form.predictor import squares
 from farshore.systems.closed_form.ridge import STRENGTHS, Regression, Ridge, RidgeSettings
 from farshore.systems.closed_form.slda import SLDA, SLDASettings
-from farshore.systems.closed_form.sums import Adder, SumsOfDomain, add_up, fold, unfold, unpack
+from farshore.systems.closed_form.sums import (
+    FEW_DOMAINS,
+    MOST_FOLDS,
+    Adder,
+    DomainSums,
+    SumsOfDomain,
+    fold,
+    unfold,
+    unpack,
+)
 from farshore.testing import differences, toy_images, toy_rows
 
 CLASSES, WIDTH = 3, 6
@@ -52,8 +62,8 @@ def summed(
     return adder.packed()
 
 
-def domains(count: int = 3) -> dict[str, SumsOfDomain]:
-    return {f"{number:02}": summed(*rows(number)) for number in range(count)}
+def domains(count: int = 3) -> DomainSums:
+    return DomainSums({f"{number:02}": summed(*rows(number)) for number in range(count)})
 
 
 def scores_of(head: Head, inputs: Tensor) -> Tensor:
@@ -127,19 +137,20 @@ def test_the_strength_is_the_best_on_left_out_sources_and_the_weights_are_those_
     for strength in STRENGTHS:
         error = 0.0
         for left_out in range(3):
-            rest = {name: sums for name, sums in domains().items() if int(name) != left_out}
-            head = Regression(add_up(rest)).head(strength)
+            rest = domains()
+            del rest[f"{left_out:02}"]
+            head = Regression(rest.total()).head(strength)
             inputs, labels = rows(left_out)
             members = one_hot(labels, CLASSES).double()
             error += float((scores_of(head, inputs) - members).square().sum(1).mean())
         errors.append(error)
     best = STRENGTHS[int(np.argmin(errors))]
     assert STRENGTHS[0] < best < STRENGTHS[-1]
-    head = Ridge(RidgeSettings()).fit(domains())
-    expected = Regression(add_up(domains())).head(best)
-    factor = float(head.bias.norm() / expected.bias.norm())
-    torch.testing.assert_close(head.weight, factor * expected.weight)
-    torch.testing.assert_close(head.bias, factor * expected.bias)
+    fitted = Ridge(RidgeSettings()).fit(domains())
+    expected = Regression(domains().total()).head(best)
+    factor = float(fitted.bias.norm() / expected.bias.norm())
+    torch.testing.assert_close(fitted.weight, factor * expected.weight)
+    torch.testing.assert_close(fitted.bias, factor * expected.bias)
 
 
 def test_one_domain_is_judged_by_generalised_cross_validation() -> None:
@@ -166,17 +177,18 @@ def test_one_domain_is_judged_by_generalised_cross_validation() -> None:
 def test_the_temperature_is_close_to_the_best_on_the_rows_of_left_out_sources(
     fit: Callable[..., Head], unscaled: Callable[..., Head]
 ) -> None:
-    sources = {f"{number}": summed(*rows(number, 800)) for number in range(3)}
+    sources = DomainSums({f"{number}": summed(*rows(number, 800)) for number in range(3)})
     scores, labels = [], []
     for number in range(3):
-        rest = {name: sums for name, sums in sources.items() if name != str(number)}
+        rest = DomainSums(sources)
+        del rest[str(number)]
         inputs, classes = rows(number, 800)
-        scores.append(scores_of(unscaled(add_up(rest)), inputs))
+        scores.append(scores_of(unscaled(rest.total()), inputs))
         labels.append(classes)
     pooled, right = torch.cat(scores), torch.cat(labels)
     factors = torch.logspace(-1, 2, 400, dtype=torch.float64)
     losses = torch.stack([cross_entropy(factor * pooled, right) for factor in factors])
-    whole = unscaled(add_up(sources))
+    whole = unscaled(sources.total())
     chosen = fit(sources).weight.norm() / whole.weight.norm()
     assert float(chosen / factors[losses.argmin()]) == pytest.approx(1, abs=0.1)
     assert float(cross_entropy(chosen * pooled, right)) < float(losses.min()) + 0.003
@@ -198,10 +210,63 @@ def test_many_domains_are_left_out_in_groups() -> None:
     many = domains(23)
     pairs = list(folds(many))
     assert len(pairs) == MOST_FOLDS
-    total = add_up(many)
+    total = many.total()
     assert sum(float(held.rows) for _, held in pairs) == float(total.rows)
     for rest, held in pairs:
         torch.testing.assert_close((rest + held).products, total.products)
+
+
+def test_among_many_domains_only_the_group_of_a_new_one_is_added_up_again() -> None:
+    names = [f"site {number}" for number in range(FEW_DOMAINS + 30)]
+    made = {name: summed(*rows(number, 12)) for number, name in enumerate(names)}
+    many = DomainSums(made)
+    groups = many.groups()
+    assert sum(float(group["counts"].sum()) for group in groups) == 12 * len(names)
+    many["new"] = summed(*rows(999, 12))
+    changed = [old is not new for old, new in zip(groups, many.groups(), strict=True)]
+    assert sum(changed) == 1
+    assert float(many.total().rows) == 12 * (len(names) + 1)
+    # Forgetting is exact, whatever the order in which the domains came, also down to a few.
+    del many["new"]
+    for name in names[::-1]:
+        if len(many) in (len(names), FEW_DOMAINS + 1, FEW_DOMAINS, 3):
+            fresh = DomainSums({name: made[name] for name in sorted(many, reverse=True)})
+            for sums, others in ((many, fresh), (fresh, many)):
+                assert torch.equal(sums.total().products, others.total().products)
+                pairs = zip(sums.groups(), others.groups(), strict=True)
+                assert all(torch.equal(one["products"], two["products"]) for one, two in pairs)
+        del many[name]
+
+
+def test_with_many_classes_fewer_draws_give_the_same_temperature_within_their_noise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    classes, width = 48, 12
+    generator = torch.Generator().manual_seed(0)
+    centres = torch.randn(classes, width, generator=generator)
+
+    def domain(number: int) -> tuple[Tensor, Tensor]:
+        """Rows whose classes are of different sizes; some are absent."""
+        own = torch.Generator().manual_seed(number)
+        labels = (classes * torch.rand(1500, generator=own) ** 2).long()
+        return centres[labels] + torch.randn(1500, width, generator=own), labels
+
+    parts = [domain(number) for number in range(3)]
+    sums = DomainSums()
+    for number, (inputs, labels) in enumerate(parts):
+        adder = Adder(width, classes, "products", torch.float64, torch.device("cpu"))
+        adder.add(inputs, labels, None)
+        sums[f"{number}"] = adder.packed()
+    model = SLDA(SLDASettings())
+    bounded = model.fit(sums)
+    monkeypatch.setattr(head, "MANY_CLASSES", classes)
+    monkeypatch.setattr(head, "DRAWS", 300 * classes)
+    exact = model.fit(sums)
+    assert float(bounded.weight.norm() / exact.weight.norm()) == pytest.approx(1, abs=0.05)
+    inputs, labels = domain(9)
+    losses = [float(cross_entropy(scores_of(each, inputs), labels)) for each in (bounded, exact)]
+    assert losses[0] == pytest.approx(losses[1], abs=5e-3)
+    assert not torch.equal(bounded.weight, exact.weight)
 
 
 def test_slda_is_linear_discriminant_analysis_with_shrinkage() -> None:

@@ -373,6 +373,28 @@ def test_a_stored_gradient_is_the_mean_over_the_domain(blobs) -> None:
     assert torch.allclose(made.system.method.stored["a"], exact, atol=1e-6)
 
 
+def test_stored_gradients_are_added_up_once_and_the_same_after_loading_and_forgetting() -> None:
+    made = toy_learned("naive-cl-andmask", domains=1).system.method
+    made.stored = {}
+    generator = torch.Generator().manual_seed(0)
+    gradients = {str(number): torch.randn(50, generator=generator) for number in range(40)}
+    for number, (name, gradient) in enumerate(gradients.items(), start=1):
+        made.stored[name] = gradient
+        signs, total = made._sums
+        exact = torch.stack(list(made.stored.values()))
+        if number <= 16:  # as few as this are added up at once
+            assert torch.equal(total, exact.sum(dim=0))
+        torch.testing.assert_close(total.double(), exact.double().sum(dim=0), atol=1e-5, rtol=0)
+        assert torch.equal(signs, exact.sign().sum(dim=0))
+    total = made._sums[1].clone()
+    made._summed = None
+    assert torch.equal(made._sums[1], total)
+    made.forget("7")
+    exact = torch.stack(list(made.stored.values()))
+    torch.testing.assert_close(made._sums[1], exact.sum(dim=0), atol=1e-5, rtol=0)
+    assert torch.equal(made._sums[0], exact.sign().sum(dim=0))
+
+
 def test_the_bandwidth_is_frozen_after_the_first_domain(blobs) -> None:
     made = toy_learned("cl-mmd", domains=1)
     first = {

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farshore import Learner
+from farshore.invariance import invariance
 from farshore.invariance.feature_moments import FeatureMoments
 from farshore.invariance.invariance import Priors
 from farshore.learner.loading import load
+from farshore.testing import differences
 
 
 def prior(seed: int, size: int = 6, scale: float = 1.0) -> dict[str, torch.Tensor]:
@@ -57,7 +59,10 @@ def test_priors_are_those_that_were_set_in_the_order_of_learning(
                     [list(priors_by_domain(kept).values())[number][key] for number in numbers]
                 ),
             )
-            torch.testing.assert_close(kept.mean()[key][0], kept.stacked()[key].mean(dim=0))
+            notion = FeatureMoments()
+            mean, spread = kept.centre(notion.distance)
+            torch.testing.assert_close(mean[key][0], kept.stacked()[key].mean(dim=0))
+            torch.testing.assert_close(spread, notion.distance(mean, kept.stacked()).mean())
 
 
 def test_half_precision_keeps_variances_that_lie_below_its_smallest_number() -> None:
@@ -157,3 +162,49 @@ def test_the_naive_frames_short_cut_is_the_mean_over_all_priors(blobs) -> None:
         for quick, exact in zip(*pairs, strict=True):
             if exact is not None:
                 torch.testing.assert_close(quick, exact, rtol=1e-3, atol=1e-6)
+
+
+def test_priors_that_become_large_are_kept_in_half_precision_and_the_run_says_so(
+    blobs, tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = 4 * (32 + 32 * 32)
+    monkeypatch.setattr(invariance, "MOST_BYTES", 2 * one)
+    made = learned("cl-coral", blobs, "float32")
+    assert made.system.notes == [
+        "the priors of 3 domains take more than 64 MB: they are kept in float16 from here on"
+    ]
+    assert made.system.method.bytes == 3 * (one // 2 + 2 * 4)
+    made.save(tmp_path)
+    again = load(tmp_path)
+    for learner in (made, again):
+        learner.learn(*blobs(3), domain="3", steps=6)
+        learner.forget("1")
+    assert differences(made.state_dict(), again.state_dict()) == []
+    assert again.system.method.bytes == 3 * (one // 2 + 2 * 4)
+    assert again.system.notes == []  # said once
+
+
+@pytest.mark.parametrize("bound", [10**9, 20 * 168])
+def test_the_centre_of_many_priors_is_added_to_and_the_same_after_loading(
+    bound: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(invariance, "MOST_BYTES", bound)
+    kept, notion = Priors(), FeatureMoments()
+    for number in range(40):
+        kept.set(str(number), prior(number))
+        mean, spread = kept.centre(notion.distance)
+        exact = {key: value.double() for key, value in kept.stacked().items()}
+        expected = {key: value.mean(dim=0, keepdim=True) for key, value in exact.items()}
+        for key, value in expected.items():
+            torch.testing.assert_close(mean[key].double(), value, rtol=1e-6, atol=1e-6)
+        distance = notion.distance(expected, exact).mean()
+        torch.testing.assert_close(spread.double(), distance, rtol=1e-6, atol=1e-6)
+    assert kept.storage == ("float32" if bound == 10**9 else "float16")
+    loaded = Priors()
+    loaded.load_state_dict(kept.state_dict(), torch.device("cpu"))
+    assert (
+        differences(list(kept.centre(notion.distance)), list(loaded.centre(notion.distance))) == []
+    )
+    kept.forget("7")
+    mean, _ = kept.centre(notion.distance)
+    torch.testing.assert_close(mean["mean"][0], kept.stacked()["mean"].mean(dim=0))

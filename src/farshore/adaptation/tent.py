@@ -80,9 +80,8 @@ class TENT(adaptation.Adaptation):
     def parameters(self, network: Network) -> list[nn.Parameter]:
         """The parameters to adapt."""
         if self.settings.adapted != "normalisation":
-            return list(
-                (network if self.settings.adapted == "all" else network.features).parameters()
-            )
+            adapted = network if self.settings.adapted == "all" else network.features
+            return list(adapted.parameters())
         return [
             p
             for module in network.modules()

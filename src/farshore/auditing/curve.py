@@ -60,7 +60,8 @@ def unseen_scores(result: Result) -> Iterator[tuple[int, str, float]]:
     """After each stage but the last: sites learned so far, a later source, and the score there."""
     for learned, row in enumerate(result.matrices["train"][:-1], start=1):
         for source, score in zip(result.sources[learned:], row[learned:], strict=True):
-            yield learned, source, score
+            if score is not None:
+                yield learned, source, score
 
 
 def points(results: Iterable[Result]) -> list[Point]:

@@ -54,7 +54,7 @@ class Design:
 
 QUICK = ("er", "ridge", MAJORITY)
 LADDER = (
-    Design("glance", QUICK, orders=1, sites=2 * FEWEST_SITES, steps=20),
+    Design("glance", QUICK, orders=1, sites=FEWEST_SITES, steps=20),
     Design("small", QUICK, orders=1, sites=2 * FEWEST_SITES),
     Design("medium", (*QUICK, UNPROTECTED, "cl-coral", JOINT), orders=1, sites=20),
     Design("large", orders=1),
@@ -90,7 +90,7 @@ def to_climb(
         for place, (name, experiment) in enumerate(designs.items(), start=1)
         if experiment.parts not in parts[place:]
     }
-    left_out = min(sites, LADDER[0].sites or sites)
+    left_out = min(sites, LADDER[1].sites or sites)
     steps = left_out * len(benchmark.domain_names()) * benchmark.usual_steps()
     if benchmark.network == "mlp" and steps < FEW_STEPS:
         kept.pop(LADDER[0].name, None)

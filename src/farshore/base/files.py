@@ -7,9 +7,12 @@ import re
 import shutil
 import sys
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import SpooledTemporaryFile, TemporaryFile
+from typing import IO
 
 from ..errors import FarshoreError, StateError
 
@@ -22,18 +25,27 @@ PROBE_BYTES = 1 << 16
 # The end of a temporary file's name, and how much of the final name comes before it.
 TEMPORARY_END = r"\.[0-9a-f]{8}"
 TEMPORARY_NAME = 80
+# Bytes of an output that wait in memory.
+WAITING = 1 << 20
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Write to a temporary file, flush it to disk, then rename it to `path`.
+    """Write a file as `replacing` does."""
+    with replacing(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A temporary file to write; in the end, it is flushed to disk and renamed to `path`.
 
     The file is therefore always either the old or the complete new one. A link at `path` is
-    replaced, not followed. Raises OSError, and then leaves no temporary file behind.
+    replaced, not followed. After an error, raised as it is, no temporary file is left behind.
     """
     temporary = temporary_path(path)
     try:
         with open(temporary, "xb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -93,18 +105,38 @@ def check_ends(path: Path) -> None:
 
 
 def write_output(path: Path, data: bytes) -> None:
-    """Write a file that the user named, completely or not at all.
+    """Write a file as `output` does."""
+    with output(path) as file:
+        file.write(data)
 
-    A link of the user's is followed. A device or a pipe is written directly.
+
+@contextmanager
+def output(path: Path | None) -> Iterator[IO[bytes]]:
+    """A file to write in UTF-8, for one that the user named or, if none, the standard output.
+
+    It arrives there completely or not at all. A link of the user's is followed. What goes to a
+    device, a pipe or the standard output waits in a temporary file until it is complete.
     """
+    if path is None:
+        with SpooledTemporaryFile(WAITING) as waiting:
+            yield waiting
+            waiting.seek(0)
+            text = TextIOWrapper(waiting, encoding="utf-8", newline="")
+            for part in iter(lambda: text.read(WAITING), ""):
+                print_output(part)
+        return
     try:
         if path.exists() and not path.is_file():
-            with open(path, "wb") as file:
-                file.write(data)
+            with SpooledTemporaryFile(WAITING) as waiting:
+                yield waiting
+                waiting.seek(0)
+                with open(path, "wb") as file:
+                    shutil.copyfileobj(waiting, file)
             return
         final = path.resolve()
         final.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(final, data)
+        with replacing(final) as file:
+            yield file
     except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
         raise FarshoreError(f"{str(path)!r} cannot be written: {reason(error)}") from None
 

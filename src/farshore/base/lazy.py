@@ -6,19 +6,20 @@ The names are those that the package imports under `TYPE_CHECKING`, where type c
 from __future__ import annotations
 
 import ast
-import inspect
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 
 def lazy_exports(
     package: str, *own: str
 ) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` of a package; `own`: public names that it defines."""
+    loader: Any = sys.modules[package].__loader__
     modules = {
         alias.name: "." * line.level + (line.module or "")
-        for block in ast.parse(inspect.getsource(sys.modules[package])).body
+        for block in ast.parse(loader.get_source(package)).body
         if isinstance(block, ast.If)
         for line in block.body
         if isinstance(line, ast.ImportFrom)

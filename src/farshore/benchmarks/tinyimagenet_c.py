@@ -142,12 +142,10 @@ def open_images(raw: Path) -> tuple[list[str], ReadBytes, Path]:
         top = raw / FOLDER
         names = [path.relative_to(top).as_posix() for path in top.rglob("*") if path.is_file()]
         return names, lambda name: (top / name).read_bytes(), top
-    official = raw / f"{FOLDER}.zip"
-    path = (
-        check(TinyImageNetC.files[0], raw)
-        if official.is_file()
-        else sorted(raw.glob("tiny-imagenet-*.zip"))[0]
-    )
+    if (raw / f"{FOLDER}.zip").is_file():
+        path = check(TinyImageNetC.files[0], raw)
+    else:
+        path = sorted(raw.glob("tiny-imagenet-*.zip"))[0]
     try:
         archive = zipfile.ZipFile(path)
     except zipfile.BadZipFile as error:

@@ -30,7 +30,10 @@ def estimate(
     from .tables import printable
 
     opened = Model.open(model, network=network)
-    site = opened.read(data, labelled=False, form=text.form())
+    chunks, sample = opened.read_chunks(data, labelled=False, form=text.form())
+    for chunk in chunks:
+        sample.add(chunk)
+    site = sample.site
     for note in site.notes:
         print(printable(note))
     _, estimated = opened.judge(site)

@@ -23,16 +23,22 @@ def evaluate(
 
     Example: farshore evaluate model/ new_site.csv
     """
+    import torch
+
     from ..deployment.model import Model
     from ..tasks.scores import all_scores, confusion_matrix
     from .run_output import percent
     from .tables import make_console, plain_table
 
     opened = Model.open(model, network=network)
-    site = opened.read(data, labelled=True, label=label, form=text.form())
-    logits, labels = opened.outputs(site)
+    chunks, sample = opened.read_chunks(data, labelled=True, label=label, form=text.form())
+    outputs = []
+    for chunk in chunks:
+        outputs.append(opened.outputs(chunk))
+        sample.add(chunk)
+    logits, labels = (torch.cat(parts) for parts in zip(*outputs, strict=True))
     console = make_console()
-    for note in site.notes:
+    for note in sample.site.notes:
         console.print(note)
     shares = ("accuracy", "balanced_accuracy", "macro_f1", "auroc")
     rows = [
@@ -44,7 +50,7 @@ def evaluate(
         ]
         for name, value in all_scores(logits, labels).items()
     ]
-    console.print(plain_table(f"{data.name}: {len(site)} rows", ["", "score"], rows))
+    console.print(plain_table(f"{data.name}: {sample.rows} rows", ["", "score"], rows))
     classes = [str(label) for label in opened.learner.classes or []]
     matrix = confusion_matrix(logits, labels).tolist()
     console.print(

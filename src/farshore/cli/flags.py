@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import Field, field, fields, is_dataclass
 from functools import wraps
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
+
+# Commands that answer at once. The others load PyTorch, which takes seconds.
+AT_ONCE = ("benchmarks", "methods")
 
 
 def flag(text: str, default: Any = None, *, short: str = "", **limits: Any) -> Any:
@@ -49,12 +53,15 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     """A command with flags: typer sees those of every group in the group's place.
 
     A group is a frozen dataclass of flags and of smaller groups. From Python, a command is called
-    with the same names as from the terminal.
+    with the same names as from the terminal. A person at a terminal sees at once that it has begun.
     """
     flags = list(_flags(function, Except()))
 
     @wraps(function)
     def flat(*places: Any, **given: Any) -> None:
+        name = function.__name__
+        if sys.stderr.isatty() and "torch" not in sys.modules and name not in AT_ONCE:
+            print(f"farshore {name}: loading", file=sys.stderr, flush=True)
         named = zip([each.name for each in flags], places, strict=False)
         function(**_arguments(function, Except(), dict(named) | given))
 

@@ -3,12 +3,61 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..base.files import print_output, write_output
+from ..base.files import output
 from ..errors import FarshoreError
 from .data_options import MODEL, MODEL_NETWORK, UNLABELLED, TextOptions
 from .flags import argument, command, flag
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass
+class Seen:
+    """What the predictions of all chunks have in common."""
+
+    predicted: Counter[str] = field(default_factory=Counter)
+    nearest: Counter[str] = field(default_factory=Counter)
+    strange: int = 0
+    marked: int = 0
+    first_marked: str = ""
+
+    def add(self, table: pd.DataFrame) -> None:
+        """Count the rows of the next chunk."""
+        self.predicted.update(table["prediction"].value_counts(sort=False).to_dict())
+        if "strangeness" in table:
+            self.strange += int((table["strangeness"] > 1).sum())
+            self.nearest.update(table["nearest"].value_counts(sort=False).to_dict())
+        if "unknown" in table:
+            marked = table[table["unknown"] != ""]
+            if len(marked) and not self.marked:
+                self.first_marked = f"{marked['row'].iloc[0]}: {marked['unknown'].iloc[0]}"
+            self.marked += len(marked)
+
+    def lines(self) -> list[str]:
+        """One line each on the predictions, on strange rows and on unknown categories."""
+        rows = self.predicted.total()
+        lines = [f"{rows} rows: {_counts(self.predicted)}"]
+        if self.nearest:
+            lines.append(
+                f"strange rows: {100 * self.strange / rows:.1f}% (at most about 10% at a site that "
+                f"was learned); nearest: {_counts(self.nearest)}"
+            )
+        if self.marked:
+            lines.append(
+                f"unknown categories in {self.marked} rows: treated as `other`, marked in column "
+                "unknown"
+            )
+        return lines
+
+
+def _counts(counter: Counter[str]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counter.most_common())
 
 
 @command
@@ -30,7 +79,7 @@ def predict(
 
     Example: farshore predict model/ new_site.csv -o predictions.csv
     """
-    from ..data.tables.spreadsheet import as_csv_text
+    from ..data.tables.spreadsheet import as_csv_rows
     from ..deployment.model import Model
     from ..deployment.words import verdict_lines, warning
     from .tables import printable
@@ -38,42 +87,23 @@ def predict(
     if unknown not in ("mark", "refuse"):
         raise FarshoreError(f"--unknown {unknown} is not allowed: use mark or refuse")
     opened = Model.open(model, network=network)
-    site = opened.read(data, labelled=False, form=text.form())
-    table = opened.predict(site)
-    marked = table["unknown"] != "" if "unknown" in table else None
-    if marked is not None and marked.any() and unknown == "refuse":
-        first = table[marked].iloc[0]
-        raise FarshoreError(
-            f"{int(marked.sum())} rows of {data} have unknown categories, the first is row "
-            f"{first['row']}: {first['unknown']}"
-        )
-    lines = as_csv_text(table, float_format="%.6g")
-    if out is not None:
-        write_output(out, lines.encode())
-    else:
-        print_output(lines)
+    chunks, sample = opened.read_chunks(data, labelled=False, form=text.form())
+    seen = Seen()
+    with output(out) as file:
+        for chunk in chunks:
+            table = opened.predict(chunk)
+            file.write(as_csv_rows(table, header=not sample.rows).encode())
+            seen.add(table)
+            sample.add(chunk)
+        if seen.marked and unknown == "refuse":
+            raise FarshoreError(
+                f"{seen.marked} rows of {data} have unknown categories, the first is row "
+                f"{seen.first_marked}"
+            )
+    site = sample.site
     messages = sys.stdout if out is not None else sys.stderr
-    for note in site.notes:
-        print(printable(note), file=messages)
-    counts = table["prediction"].value_counts().items()
-    predicted = ", ".join(f"{label} {count}" for label, count in counts)
-    print(printable(f"{len(table)} rows: {predicted}"), file=messages)
-    if "strangeness" in table:
-        strange = table["strangeness"] > 1
-        nearest = ", ".join(
-            f"{name} {count}" for name, count in table["nearest"].value_counts().items()
-        )
-        print(
-            f"strange rows: {100 * strange.mean():.1f}% (at most about 10% at a site that was "
-            f"learned); nearest: {printable(nearest)}",
-            file=messages,
-        )
-    if marked is not None and marked.any():
-        print(
-            f"unknown categories in {int(marked.sum())} rows: treated as `other`, marked in column "
-            "unknown",
-            file=messages,
-        )
+    for line in [*site.notes, *seen.lines()]:
+        print(printable(line), file=messages)
     verdict, estimate = opened.judge(site)
     for line in verdict_lines(verdict):
         print(printable(line), file=messages)

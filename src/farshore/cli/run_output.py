@@ -75,17 +75,20 @@ def show_matrix(result: Result, console: Console) -> None:
         for index, (name, row) in enumerate(zip(stages, matrix, strict=True))
     ]
     console.print(plain_table(what, header, rows))
+    of = "some of" if any(None in row for row in matrix) else "all"
     print_line(
         console,
-        f"the scores on all {len(result.sources)} sources after each of them are in result.json, "
+        f"the scores on {of} {len(result.sources)} sources after each of them are in result.json, "
         "under matrices (--out FOLDER saves it)",
     )
 
 
-def summary(row: Sequence[float], index: int | None) -> list[str]:
+def summary(row: Sequence[float | None], index: int | None) -> list[str]:
     """Cells about scores after the source at `index` (None: all at once): itself, past, later."""
-    learned = row if index is None else row[: index + 1]
-    later = row[len(learned) :]
+    from ..runs.result import measured
+
+    end = len(row) if index is None else index + 1
+    learned, later = measured(row[:end]), measured(row[end:])
     return [
         percent(row[index] if index is not None else None),
         percent(sum(learned) / len(learned)),

@@ -39,23 +39,17 @@ def show(
 
     opened = Model.open(model, network=network)
     learner = opened.learner
-    config = learner.config
-    console = make_console()
+    config, console = learner.config, make_console()
+    settings = config["settings"].items()
+    files = [path for path in model.rglob("*") if path.is_file()]
     facts = [
         ["method", config["method"]],
         ["network", str(config["network"] or "your own")],
         ["classes", ", ".join(str(label) for label in learner.classes or []) or "not known yet"],
-        [
-            "settings",
-            ", ".join(f"{name} {value}" for name, value in config["settings"].items())
-            or "defaults",
-        ],
+        ["settings", ", ".join(f"{name} {value}" for name, value in settings) or "defaults"],
         ["label column", opened.columns.label or "-"],
         ["steps done", str(sum(domain["steps"] for domain in learner.domains))],
-        [
-            "bytes on disk",
-            f"{sum(path.stat().st_size for path in model.rglob('*') if path.is_file()):,}",
-        ],
+        ["bytes on disk", f"{sum(path.stat().st_size for path in files):,}"],
     ]
     if learner.shape is not None:
         usage = learner.system.usage()
@@ -63,8 +57,7 @@ def show(
         keeps = learner.method_type.keeps_rows()
         facts.append(["memory", memory if keeps else "this method keeps no rows"])
     if opened.calibration is not None:
-        facts_of = f"with {opened.calibration['rows']} rows"
-        facts.append(["calibrated", facts_of])
+        facts.append(["calibrated", f"with {opened.calibration['rows']} rows"])
     for number, line in enumerate(what_is_stored(opened)):
         facts.append(["stored of sites" if number == 0 else "", line])
     console.print(plain_table(str(model), ["", ""], facts, text=True))

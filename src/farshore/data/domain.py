@@ -197,9 +197,14 @@ def _on(rows: R, device: torch.device) -> R:
     return replace(rows, inputs=_moved(rows.inputs, device), **moved)
 
 
+def as_tensor(values: Array) -> Tensor:
+    """The values in memory."""
+    return values if isinstance(values, Tensor) else torch.from_numpy(np.array(values))
+
+
 def _moved(inputs: Array, device: torch.device) -> Array:
     if isinstance(inputs, Tensor):
         return inputs.to(device)
     if device.type != "cuda" or inputs.nbytes > GPU_SHARE * torch.cuda.mem_get_info(device)[0]:
         return inputs
-    return torch.from_numpy(np.array(inputs)).to(device)
+    return as_tensor(inputs).to(device)

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from ..errors import FarshoreError
 from ..learner.learner import Learner
+from ..networks.network import EVALUATION_ROWS
 
 USUAL = 0.95
 FEWEST_ROWS = 4
@@ -37,10 +38,10 @@ class Moments:
 
     def distance(self, features: Tensor) -> Tensor:
         """Mahalanobis distance per dimension, [n]."""
+        # In place: new memory for every intermediate takes longer than the arithmetic.
         centred = features.double() - self.mean.double()
-        return (
-            (centred @ self.precision.double() * centred).sum(dim=1).clamp(min=0) / len(self.mean)
-        ).sqrt()
+        squares = (centred @ self.precision.double()).mul_(centred).sum(dim=1)
+        return squares.clamp_(min=0).div_(len(self.mean)).sqrt_()
 
     def state_dict(self) -> dict[str, Tensor]:
         """The three tensors by name."""
@@ -103,11 +104,13 @@ def strangeness(
     learner: Learner, sites: Mapping[str, Moments], inputs: Tensor
 ) -> tuple[np.ndarray, list[str]]:
     """The strangeness of rows as the system takes them, and the nearest site of each."""
-    features = learner.system.features(inputs)
-    scaled = torch.stack([site.distance(features) / site.limit for site in sites.values()])
-    smallest, nearest = scaled.min(dim=0)
-    names = list(sites)
-    values: np.ndarray = smallest.cpu().numpy()
+    names, found = list(sites), []
+    for part in inputs.split(EVALUATION_ROWS):
+        features = learner.system.features(part)
+        scaled = torch.stack([site.distance(features) / site.limit for site in sites.values()])
+        found.append(scaled.min(dim=0))
+    values: np.ndarray = torch.cat([each.values for each in found]).cpu().numpy()
+    nearest = torch.cat([each.indices for each in found])
     return values, [names[index] for index in nearest.tolist()]
 
 

@@ -27,6 +27,8 @@ RISK = 0.05
 # known sites.
 LABEL_RISK = 0.01
 RESAMPLES = 400
+# A forest is fitted to at most this many rows.
+FOREST_ROWS = 5000
 # With fewer rows outside the most frequent class, nothing can be said about the labels.
 FEWEST_OTHERS = 10
 
@@ -114,9 +116,15 @@ def looks_shuffled(new: Agreement, known: float) -> bool:
 
 
 def quick_agreement(inputs: np.ndarray, labels: np.ndarray, seed: int) -> Agreement | None:
-    """The same of a forest's out-of-bag predictions: at small sites all rows count."""
+    """The same of a forest's out-of-bag predictions: at small sites all rows count.
+
+    At larger ones, a sample does.
+    """
     from sklearn.ensemble import RandomForestClassifier
 
+    if len(labels) > FOREST_ROWS:
+        chosen = np.random.default_rng(seed).choice(len(labels), FOREST_ROWS, replace=False)
+        inputs, labels = inputs[chosen], labels[chosen]
     if not _tells(labels):
         return None
     forest = RandomForestClassifier(100, min_samples_leaf=2, oob_score=True, random_state=seed)

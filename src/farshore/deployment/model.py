@@ -10,7 +10,7 @@ folder then contains the old model or the new one, and the same command finishes
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -47,7 +47,7 @@ from .held_out import MOST_ROWS, Outputs, Reliability, as_rows, choose
 from .knowledge import Knowledge
 from .log import LogEntry, log_state, read_log
 from .record import check_record
-from .site import Columns, Site, read_site
+from .site import Columns, Sample, Site, read_chunks, read_site
 from .verdict import SiteProfile, SiteVerdict, profile
 
 CHECKPOINT = "checkpoint"
@@ -55,6 +55,8 @@ CHECKPOINT = "checkpoint"
 RECORD = "sites"
 # The change log is a part of its own: it survives `undo`.
 LOG = "log"
+# Rows that are predicted at a time, and judged as a site: fewer if a row has many features.
+CHUNK_ROWS, FEWEST_CHUNK_ROWS, CHUNK_VALUES = 1 << 16, 1000, 1 << 23
 
 
 @dataclass
@@ -245,19 +247,35 @@ class Model:
         label: str | None = None,
         form: TextForm | None = None,
     ) -> Site:
-        """Read a site's data in the form that this model needs."""
+        """Read all of a site's data in the form that this model needs."""
+        return read_site(*self._reading(data, label), labelled=labelled, form=form)
+
+    def read_chunks(
+        self,
+        data: str | Path,
+        *,
+        labelled: bool,
+        label: str | None = None,
+        form: TextForm | None = None,
+    ) -> tuple[Iterator[Site], Sample]:
+        """A site's data in chunks that fit into little memory, and a sample to fill with them."""
+        reading = self._reading(data, label)
+        preprocessing = self.learner.preprocessing
+        width = len(getattr(preprocessing, "features", ()))
+        rows = min(CHUNK_ROWS, max(FEWEST_CHUNK_ROWS, CHUNK_VALUES // max(1, width)))
+        chunks = read_chunks(*reading, labelled=labelled, form=form, rows=rows)
+        return chunks, Sample(rows, self.learner.seed)
+
+    def _reading(
+        self, data: str | Path, label: str | None
+    ) -> tuple[str | Path, Columns, Preprocessing | None]:
         if not self.started:
             raise FarshoreError(
                 f"{self.folder} has not learned a site yet: type `farshore learn {self.folder} "
                 "DATA --label COLUMN --name NAME`"
             )
-        return read_site(
-            data,
-            Columns(label=label).or_else(self.columns),
-            self.learner.preprocessing,
-            labelled=labelled,
-            form=form,
-        )
+        columns = Columns(label=label).or_else(self.columns)
+        return data, columns, self.learner.preprocessing
 
     def inputs(self, site: Site) -> Tensor:
         """The inputs of the network for a site."""
@@ -276,7 +294,10 @@ class Model:
 
     def logits(self, site: Site) -> np.ndarray:
         """The logits of a site's rows, calibrated if the model is."""
-        logits = self.learner.logits(self.inputs(site)).double().cpu().numpy()
+        return self._logits(self.inputs(site))
+
+    def _logits(self, inputs: Tensor) -> np.ndarray:
+        logits = self.learner.logits(inputs).double().cpu().numpy()
         return self.applied.apply(logits) if self.applied is not None else logits
 
     @property
@@ -290,7 +311,7 @@ class Model:
     def predict(self, site: Site) -> pd.DataFrame:
         """One line per row: label, probabilities, strangeness, nearest site, unknown categories."""
         inputs = self.inputs(site)
-        shares = probabilities(self.logits(site)).astype(np.float32)
+        shares = probabilities(self._logits(inputs)).astype(np.float32)
         classes = [str(label) for label in self.learner.classes or []]
         table = pd.DataFrame(
             {
@@ -311,18 +332,21 @@ class Model:
     def outputs(self, site: Site) -> tuple[Tensor, Tensor]:
         """Logits and class indices of a labelled site."""
         assert site.labels is not None
-        labels = encode_labels(site.labels, self.learner.classes or [], domain="DATA")
+        first = int(site.names[0]) if isinstance(site.inputs, pd.DataFrame) else 0
+        classes = self.learner.classes or []
+        labels = encode_labels(site.labels, classes, domain="DATA", first=first)
         return torch.from_numpy(self.logits(site)), labels
 
     def judge(self, site: Site) -> tuple[SiteVerdict, AccuracyEstimate | NoEstimate]:
         """The verdict on a site without labels, and the accuracy to expect there."""
         inputs, knowledge = self.inputs(site), self.knowledge
+        here = self.profile(site, inputs)
         inputs = self.learner.backbone.inside(inputs)
-        verdict = knowledge.verdict(inputs, self.profile(site))
+        verdict = knowledge.verdict(inputs, here)
         return verdict, knowledge.estimate(inputs, verdict)
 
-    def profile(self, site: Site) -> SiteProfile:
-        """What can be seen of a site's rows as a whole."""
+    def profile(self, site: Site, inputs: Tensor) -> SiteProfile:
+        """What can be seen of a site's rows, and of its inputs of the network, as a whole."""
         missing = unknown = 0.0
         if isinstance(site.inputs, pd.DataFrame) and len(site):
             missing = float(site.inputs.isna().to_numpy().mean())
@@ -330,7 +354,7 @@ class Model:
             assert isinstance(site.inputs, pd.DataFrame)
             marked = self.learner.preprocessing.unknown(site.inputs)
             unknown = float(np.mean([text != "" for text in marked]))
-        return profile(self.inputs(site), missing, unknown)
+        return profile(inputs, missing, unknown)
 
     @property
     def promised(self) -> float | None:
@@ -398,7 +422,7 @@ class Model:
             "rows": len(site),
             "versions": {"farshore": __version__, "torch": str(torch.__version__)},
             "classes": {str(label): count for label, count in zip(classes, counts, strict=True)},
-            "profile": self.profile(site).plain(),
+            "profile": self.profile(site, self.inputs(site)).plain(),
         }
         self.forgotten = [mark for mark in self.forgotten if mark != checksum(name)]
         splits = {part: domain.split(part) for part in ("train", "validation")}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,10 +15,12 @@ import torch
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
+from ..base.randomness import derive
 from ..data.images import image_folder
 from ..data.preprocessing import Preprocessing
 from ..data.tables import columns as table_columns
-from ..data.tables.read_table import TextForm, read_table
+from ..data.tables.read_table import TextForm
+from ..data.tables.read_table import read_chunks as read_table_chunks
 from ..data.tables.table import TablePreprocessing, check_columns, listed
 from ..errors import FarshoreError, unknown
 
@@ -59,7 +64,68 @@ class Site:
         return len(self.names)
 
 
+class Sample:
+    """Random rows of a site that is read in chunks, at most `most`; all if there are no more.
+
+    Every set of this many rows is equally probable.
+    """
+
+    def __init__(self, most: int, seed: int) -> None:
+        self.most = most
+        self.rows = 0  # seen so far
+        self._draws = np.random.default_rng(derive(seed, "sample of a site"))
+        self._keys = np.zeros(0)
+        self._site: Site | None = None
+
+    def add(self, chunk: Site) -> None:
+        """Draw from the next chunk; images come in one."""
+        keys = self._draws.random(len(chunk))
+        self.rows += len(chunk)
+        if self._site is None:
+            self._site, self._keys = chunk, keys
+            return
+        assert isinstance(self._site.inputs, pd.DataFrame)
+        assert isinstance(chunk.inputs, pd.DataFrame)
+        self._keys = np.concatenate([self._keys, keys])
+        chosen = np.arange(len(self._keys))
+        if len(chosen) > self.most:
+            chosen = np.sort(np.argpartition(self._keys, self.most)[: self.most])
+        self._keys = self._keys[chosen]
+        inputs = pd.concat([self._site.inputs, chunk.inputs]).iloc[chosen]
+        names = inputs.index.astype(str).tolist()
+        self._site = Site(inputs, names, preprocessing=chunk.preprocessing, notes=self._site.notes)
+
+    @property
+    def site(self) -> Site:
+        """The rows as a site, with notes on them."""
+        assert self._site is not None
+        site = with_differences(self._site)
+        if len(site) < self.rows:
+            site.notes.append(
+                f"note: what is said here about the site as a whole is measured on {len(site):,} "
+                f"of its {self.rows:,} rows, drawn at random"
+            )
+        return site
+
+
 def read_site(
+    path: str | Path, columns: Columns, known: Preprocessing | None, **options: Any
+) -> Site:
+    """Read all of a site's data, with the options of `read_chunks`."""
+    site = next(read_chunks(path, columns, known, **options))
+    return with_differences(site) if known is not None else site
+
+
+def with_differences(site: Site) -> Site:
+    """The site with notes on how its columns differ from those of the model's first site."""
+    if not isinstance(site.inputs, pd.DataFrame):
+        return site
+    assert isinstance(site.preprocessing, TablePreprocessing)
+    differences = _most(site.preprocessing.differences(site.inputs))
+    return replace(site, notes=[*site.notes, *(f"note: {each}" for each in differences)])
+
+
+def read_chunks(
     path: str | Path,
     columns: Columns,
     known: Preprocessing | None,
@@ -69,10 +135,12 @@ def read_site(
     size: int | None = None,
     skip_broken: bool = False,
     form: TextForm | None = None,
-) -> Site:
+    rows: float = math.inf,
+) -> Iterator[Site]:
     """Read a site's data in the form that the model expects (`known`; None for a new model).
 
     new_form: the form of the images of a new model, without its channels (0).
+    rows: how many rows of a table are read at a time; images are read all at once.
 
     `form` says how a text file is written. A model does not remember it: it belongs to the file.
     """
@@ -94,12 +162,18 @@ def read_site(
                 f"{known.size} pixels; leave the option out"
             )
         chosen = known if isinstance(known, image_folder.ImagePreprocessing) else new_form
-        return _read_folder(path, columns, chosen, labelled=labelled, skip_broken=skip_broken)
+        yield _read_folder(path, columns, chosen, labelled=labelled, skip_broken=skip_broken)
+        return
     if isinstance(known, image_folder.ImagePreprocessing):
         raise FarshoreError(
             f"{path} is a file, but this model was created with images: give a folder class/file"
         )
-    return _read_file(path, columns, known, form, labelled=labelled)
+    roles = {*filter(None, (columns.label, columns.time, columns.group))}
+    roles |= {*columns.categories, *columns.drop}
+    if isinstance(known, TablePreprocessing):
+        roles |= set(known.categories)
+    for frame in read_table_chunks(path, roles, form, rows):
+        yield _as_site(frame, path, columns, known, labelled=labelled)
 
 
 def usual_metric(site: Site) -> str:
@@ -108,20 +182,15 @@ def usual_metric(site: Site) -> str:
     return "macro_f1" if counts and min(counts.values()) < RARE * len(site) else "accuracy"
 
 
-def _read_file(
+def _as_site(
+    frame: pd.DataFrame,
     path: Path,
     columns: Columns,
     known: Preprocessing | None,
-    form: TextForm | None,
     *,
     labelled: bool,
 ) -> Site:
-    roles = {*filter(None, (columns.label, columns.time, columns.group))}
-    roles |= {*columns.categories, *columns.drop}
-    if isinstance(known, TablePreprocessing):
-        roles |= set(known.categories)
-    frame = read_table(path, roles, form)
-    site = Site(frame, [str(row) for row in range(len(frame))])
+    site = Site(frame, [str(row) for row in frame.index])
     if labelled:
         if columns.label is None:
             raise FarshoreError(
@@ -129,7 +198,8 @@ def _read_file(
                 f"{listed(frame.columns)}"
             )
         labels = table_columns.need_texts(frame, columns.label, "--label")
-        table_columns.check_class_labels(labels, columns.label)
+        if frame.index[0] == 0:  # a later chunk may be short, and have few rows per class
+            table_columns.check_class_labels(labels, columns.label)
         site.labels = labels.tolist()
         if columns.time:
             site.times = table_columns.need_times(frame, columns.time, columns.time_format)
@@ -151,7 +221,6 @@ def _read_file(
             )
         site.inputs, site.preprocessing = frame[used], known
         known.check(site.inputs)
-        site.notes += [f"note: {sentence}" for sentence in _most(known.differences(site.inputs))]
         return site
     for flag, named in (("drop", columns.drop), ("categories", columns.categories)):
         for column in named:

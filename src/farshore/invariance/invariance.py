@@ -6,7 +6,7 @@ All tensors have a leading domain axis, so that domains are compared without loo
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -19,6 +19,10 @@ Statistic = dict[str, Tensor]
 Reduction = Literal["mean", "sum"]
 # Data types in which priors are stored.
 Storage = Literal["float32", "float16"]
+# Priors that take more bytes than this are stored in float16.
+MOST_BYTES = 64_000_000
+# The mean of more priors than this is a running one, so that each of them is added once.
+FEW_PRIORS = 16
 
 
 @dataclass(frozen=True)
@@ -178,15 +182,22 @@ class Priors:
         # constant time on average.
         self._values: Statistic = {}
         self._scale: Statistic = {}  # [capacity]
-        self._mean: Statistic | None = None
+        self._centre: tuple[Statistic, Tensor] | None = None
+        # Of the first priors: their number, their mean and the sum of their distances from it.
+        self._running: tuple[int, Statistic, Tensor] | None = None
 
     def __len__(self) -> int:
         return len(self.names)
 
     def set(self, domain: str, prior: Statistic) -> None:
         """Store or replace a domain's prior."""
-        if domain not in self.names:
+        self._centre = None
+        if domain in self.names:
+            self._running = None
+        else:
             self.names.append(domain)
+        if self.storage == "float32":
+            self._make_small(sum(value.nbytes for value in prior.values()))
         self._grow(prior)
         index = self.names.index(domain)
         for name, value in prior.items():
@@ -196,7 +207,6 @@ class Priors:
                 self._scale[name][index] = torch.where(largest > 0, largest, 1.0)
                 value = value / self._scale[name][index]
             self._values[name][index] = value
-        self._mean = None
 
     def forget(self, domain: str) -> None:
         """Remove a domain's prior."""
@@ -207,9 +217,19 @@ class Priors:
         for stack in (self._values, self._scale):
             for name, value in stack.items():
                 stack[name] = torch.cat([value[:index], value[index + 1 :]])
-        self._mean = None
+        self._centre = self._running = None
 
-    def stacked(self, domains: Tensor | None = None) -> Statistic:
+    def _make_small(self, size: int) -> None:
+        """Store all priors in float16 if as many of this size in bytes would be too large."""
+        if len(self) * size <= MOST_BYTES:
+            return
+        self.storage, self._running = "float16", None
+        for name, value in self._values.items():
+            largest = value.flatten(1).abs().amax(dim=1)
+            self._scale[name] = torch.where(largest > 0, largest, 1.0)
+            self._values[name] = (value / over(self._scale[name], value)).half()
+
+    def stacked(self, domains: Tensor | slice | None = None) -> Statistic:
         """All priors, or those of the domains with these numbers, [E, ...]."""
         chosen = slice(len(self)) if domains is None else domains
         if self.storage == "float32":
@@ -219,13 +239,36 @@ class Priors:
             for name, value in self._values.items()
         }
 
-    def mean(self) -> Statistic:
-        """The mean over the domains, [1, ...]; computed once per domain."""
-        if self._mean is None:
-            self._mean = {
-                name: value.mean(dim=0, keepdim=True) for name, value in self.stacked().items()
-            }
-        return self._mean
+    def centre(
+        self, distance: Callable[[Statistic, Statistic], Tensor]
+    ) -> tuple[Statistic, Tensor]:
+        """The mean prior [1, ...], and the mean squared distance of the priors from it.
+
+        They are computed once per domain; with many priors, the newest one is added to them.
+        """
+        if self._centre is None and len(self) <= FEW_PRIORS:
+            stack = self.stacked()
+            mean = {name: value.mean(dim=0, keepdim=True) for name, value in stack.items()}
+            self._centre = mean, distance(mean, stack).mean()
+        elif self._centre is None:
+            self._centre = self._running_centre(distance)
+        return self._centre
+
+    def _running_centre(
+        self, distance: Callable[[Statistic, Statistic], Tensor]
+    ) -> tuple[Statistic, Tensor]:
+        """By Welford's recursion in float64."""
+        done, mean, total = self._running or (0, {}, None)
+        for index in range(done, len(self)):
+            priors = self.stacked(slice(index, index + 1))
+            new = {name: value.double() for name, value in priors.items()}
+            mean = mean or new
+            farther = distance(mean, new)[0] * (index / (index + 1))
+            total = farther if total is None else total + farther
+            mean = {name: old + (new[name] - old) / (index + 1) for name, old in mean.items()}
+        assert total is not None
+        self._running = len(self), mean, total
+        return {name: value.float() for name, value in mean.items()}, (total / len(self)).float()
 
     def state_dict(self) -> dict[str, Any]:
         """All priors with their names, as they are stored."""
@@ -239,7 +282,9 @@ class Priors:
         self.names = list(state["names"])
         self._values = _stack(state["priors"], device)
         self._scale = _stack(state.get("scales", []), device)
-        self._mean = None
+        self._centre = self._running = None
+        if self._scale:
+            self.storage = "float16"
 
     def _by_index(self, stack: Statistic) -> list[Statistic]:
         return [{name: value[index] for name, value in stack.items()} for index in range(len(self))]

@@ -27,7 +27,7 @@ from ..base.allocation import empty_array
 from ..base.files import temporary_path, write_atomic
 from ..base.lock import InUseError, exclusive
 from ..base.randomness import generator
-from ..data.domain import Array, Domain, Rows
+from ..data.domain import Array, Domain, Rows, as_tensor
 from ..data.downloads.public_files import data_root, known_checksum
 from ..data.seal import weights_checksum
 from ..errors import FarshoreError
@@ -206,15 +206,15 @@ def with_features(domain: Domain, extraction: Extraction, cache: FeatureCache | 
     """The domain with features, in memory if small, and augmented copies of training rows."""
     inputs = _features(domain.name, domain.inputs, extraction, cache)
     if not isinstance(inputs, Tensor) and inputs.nbytes <= LARGEST_READ:
-        inputs = _as_tensor(inputs)
+        inputs = as_tensor(inputs)
     if not extraction.copies or not len(domain.train):
         return replace(domain, inputs=inputs)
     rows_trained = domain.train.cpu()
     raw = Rows(domain.inputs, domain.labels, rows_trained).take(torch.arange(len(rows_trained)))[0]
-    parts, rows = [_as_tensor(inputs)], len(domain)
+    parts, rows = [as_tensor(inputs)], len(domain)
     for copy in range(extraction.copies):
         made = _features(domain.name, raw, extraction, cache, copy)
-        parts.append(_as_tensor(made))
+        parts.append(as_tensor(made))
     repeated = domain.train.repeat(extraction.copies)
     labels = torch.cat([domain.labels, domain.labels[repeated]])
     weights = domain.weights
@@ -227,11 +227,7 @@ def with_features(domain: Domain, extraction: Extraction, cache: FeatureCache | 
 
 def features_of(inputs: Array, extraction: Extraction, name: str = "inputs") -> Tensor:
     """The features of these inputs, without a cache."""
-    return _as_tensor(_features(name, inputs, extraction, None))
-
-
-def _as_tensor(values: Array) -> Tensor:
-    return values if isinstance(values, Tensor) else torch.from_numpy(np.array(values))
+    return as_tensor(_features(name, inputs, extraction, None))
 
 
 def _features(

@@ -31,6 +31,8 @@ from .tailored import Forward
 DENSITIES = (0.1, 0.9)
 AGREEMENT_STEP = 0.01
 LEAST_AGREEMENT = 0.05
+# Stored gradients that are added up at once, whenever one is added.
+STACKED = 16
 
 
 class NaiveCLANDMaskSettings(MethodSettings):
@@ -95,7 +97,7 @@ class NaiveCLANDMask(Method):
         self.parameters: list[nn.Parameter] = trainable(self.network)
         self.sizes = [parameter.numel() for parameter in self.parameters]
         self.stored: dict[str, Tensor] = {}
-        self._summed: tuple[list[str], Tensor, Tensor] | None = None
+        self._summed: tuple[int, Tensor, Tensor] | None = None
         self.threshold = torch.tensor(float(self.settings.agreement), device=self.device)
 
     def terms(self, batch: Batch) -> Terms:
@@ -121,21 +123,31 @@ class NaiveCLANDMask(Method):
         BatchNorm uses batch statistics and does not update its running ones.
         """
         order = torch.randperm(len(rows), generator=self.generator, device=self.threshold.device)
+        if domain in self.stored:
+            self._summed = None
         self.stored[domain] = flat(
             mean_gradient(self.network, self.parameters, rows, order, self.settings.batch_size)
         )
 
     @property
     def _sums(self) -> tuple[Tensor, Tensor]:
-        """Σ sign(ḡ_e) and Σ ḡ_e, summed once per domain, so that steps do not get slower."""
-        if self._summed is None or self._summed[0] != list(self.stored):
-            stack = torch.stack(list(self.stored.values()))
-            self._summed = (list(self.stored), stack.sign().sum(dim=0), stack.sum(dim=0))
+        """Σ sign(ḡ_e) and Σ ḡ_e. After the first few, each gradient is added once."""
+        gradients = list(self.stored.values())
+        if self._summed is None or self._summed[0] < len(gradients):
+            if self._summed is None or len(gradients) <= STACKED:
+                stack = torch.stack(gradients[:STACKED])
+                self._summed = (len(stack), stack.sign().sum(dim=0), stack.sum(dim=0))
+            done, signs, total = self._summed
+            for gradient in gradients[done:]:
+                signs += gradient.sign()
+                total += gradient
+            self._summed = (len(gradients), signs, total)
         return self._summed[1], self._summed[2]
 
     def forget(self, domain: str) -> None:
-        """Remove the domain's stored gradient."""
+        """Remove the domain's stored gradient; the others are added up again."""
         self.stored.pop(domain, None)
+        self._summed = None
 
     def state_dict(self) -> dict[str, Any]:
         """The stored gradients and the threshold."""
@@ -156,6 +168,7 @@ class NaiveCLANDMask(Method):
             name: gradient.to(self.device)
             for name, gradient in zip(state["names"], state["gradients"], strict=True)
         }
+        self._summed = None
         self.threshold = state["threshold"].to(self.device)
 
 

@@ -17,7 +17,8 @@ class NaiveCLCORALSettings(BatchStatisticSettings):
 
     prior_storage: Literal["float32", "float16", "diagonal"] = setting(  # type: ignore[assignment]
         "float32",
-        help="data type of the stored priors; diagonal: variances instead of full covariances",
+        help="data type of the stored priors; above 64 MB in all it is float16; diagonal: "
+        "variances instead of full covariances",
     )
 
 

@@ -168,9 +168,7 @@ class EFC(Method):
         if self.old is not None and len(self.gaussians) and self.settings.bandwidth > 0:
             assert self.matrix is not None
             before, means = domain_features(self.old, rows), self.gaussians.parts["means"]
-            self.gaussians.parts["means"] = followed(
-                means, before, features, self.matrix, self.settings.bandwidth
-            )
+            means.copy_(followed(means, before, features, self.matrix, self.settings.bandwidth))
         assert isinstance(self.network.classifier, nn.Linear)
         new, decay = feature_matrix(features, self.network.classifier), self.settings.matrix_decay
         self.matrix = new if self.matrix is None else decay * self.matrix + (1 - decay) * new

@@ -21,29 +21,39 @@ class Gaussians:
     def __init__(self, *, full: bool) -> None:
         self.full = full
         self.owners: list[str] = []  # the domain of each Gaussian
-        self.parts: dict[str, Tensor] = {}
+        # With room for more: it doubles, so that a domain costs the same after any number of them.
+        self._room: dict[str, Tensor] = {}
 
     def __len__(self) -> int:
         return len(self.owners)
 
     def add(self, domain: str, features: Tensor, labels: Tensor) -> None:
         """Fit one Gaussian for each class of the domain."""
-        fitted = fit(features, labels, full=self.full)
-        self.parts = {
-            name: torch.cat([self.parts[name], part]) if self.owners else part
-            for name, part in fitted.items()
-        }
+        fitted, before = fit(features, labels, full=self.full), len(self)
         self.owners += [domain] * len(fitted["labels"])
+        for name, part in fitted.items():
+            old = self._room.get(name, part[:0])
+            if len(old) < len(self):
+                room = part.new_empty(max(len(self), 2 * before), *part.shape[1:])
+                room[:before] = old[:before]
+                self._room[name] = room
+            self._room[name][before : len(self)] = part
+
+    @property
+    def parts(self) -> dict[str, Tensor]:
+        """Labels, means and factors of all Gaussians, as views."""
+        return {name: room[: len(self)] for name, room in self._room.items()}
 
     def forget(self, domain: str) -> None:
         """Remove a domain's Gaussians."""
         kept = [index for index, owner in enumerate(self.owners) if owner != domain]
-        self.parts = {name: part[kept] for name, part in self.parts.items()}
+        self._room = {name: part[kept] for name, part in self._room.items()}
         self.owners = [self.owners[index] for index in kept]
 
     def draw(self, rows: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Draw features and labels of `rows` rows, equally often (±1) from every Gaussian."""
-        means, factors = self.parts["means"], self.parts["factors"]
+        parts = self.parts
+        means, factors = parts["means"], parts["factors"]
         rounds = -(-rows // len(means))
         order = (
             torch.rand(rounds, len(means), generator=generator, device=means.device)
@@ -56,7 +66,7 @@ class Gaussians:
         spread = (
             (factors[order] @ noise[:, :, None])[:, :, 0] if self.full else factors[order] * noise
         )
-        return means[order] + spread, self.parts["labels"][order]
+        return means[order] + spread, parts["labels"][order]
 
     def state_dict(self) -> dict[str, Any]:
         """All Gaussians."""
@@ -78,7 +88,7 @@ class Gaussians:
     def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
         """Restore the state from `state_dict`."""
         self.owners = list(state["owners"])
-        self.parts = {name: part.to(device) for name, part in state["parts"].items()}
+        self._room = {name: part.to(device) for name, part in state["parts"].items()}
 
 
 @torch.no_grad()

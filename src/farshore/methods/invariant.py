@@ -11,7 +11,7 @@ from torch import Tensor
 from ..base.forms import NAMES, FormError, Like, ListOf, MapOf, check_form
 from ..base.trees import mapped
 from ..data.domain import Rows
-from ..invariance.invariance import Invariance, Priors, Statistic
+from ..invariance.invariance import MOST_BYTES, Invariance, Priors, Statistic
 from ..settings import MethodSettings, Power, UniformInt, setting
 from .method import Method
 from .priors import compute_prior, domain_features
@@ -24,7 +24,7 @@ class InvariantSettings(MethodSettings):
         1.0, Power(10, -1, 1), ge=0, help="λ, the weight of the invariance penalty"
     )
     prior_storage: Literal["float32", "float16"] = setting(
-        "float32", help="data type of the stored priors"
+        "float32", help="data type of the stored priors; above 64 MB in all it is float16"
     )
 
 
@@ -132,7 +132,13 @@ class InvariantMethod(Method):
             }
         )
         kept = self.invariance.kept({name: value[None] for name, value in prior.items()})
+        before = self.priors.storage
         self.priors.set(domain, {name: value[0] for name, value in kept.items()})
+        if self.priors.storage != before:
+            self.notes.append(
+                f"the priors of {len(self.priors)} domains take more than {MOST_BYTES // 10**6} "
+                "MB: they are kept in float16 from here on"
+            )
 
     def _prior_level(self, notion: Invariance) -> Literal["batch", "domain"]:
         """The level of a notion's prior: of all rows, if its statistic is a mean over rows."""
@@ -168,11 +174,8 @@ class InvariantMethod(Method):
 
     def state_form(self) -> Any:
         """The outline; what depends on the fitted notion is checked once that is restored."""
-        priors: dict[str, Any] = {"names": NAMES, "priors": ListOf(MapOf(None))}
-        if self.priors.storage == "float16":
-            priors["scales"] = ListOf(MapOf(Like(())))
         return {
-            "priors": priors,
+            "priors": MapOf(None),
             "running": MapOf(MapOf(None)),
             "invariance": MapOf(None),
             "unpenalised_steps": 0,
@@ -180,6 +183,11 @@ class InvariantMethod(Method):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state from `state_dict`."""
+        outline: dict[str, Any] = {"names": NAMES, "priors": ListOf(MapOf(None))}
+        # Large priors are kept in float16 whatever the setting.
+        if self.priors.storage == "float16" or "scales" in state["priors"]:
+            outline["scales"] = ListOf(MapOf(Like(())))
+        check_form(state["priors"], outline, "method.priors")
         device, learned = self.device, state["priors"]["names"]
         if learned not in ([], self.domains):
             raise FormError("method.priors.names are not the domains that were learned")
@@ -197,7 +205,7 @@ class InvariantMethod(Method):
         """Raise a FormError unless priors and running states are those of this notion."""
         priors = state["priors"]
         form = self.invariance.forms(self.network.feature_dim, self.network.classes, device)
-        half = self.priors.storage == "float16"
+        half = "scales" in priors
         prior = {
             name: Like(tuple(value.shape[1:]), torch.float16 if half else torch.float32)
             for name, value in form.prior.items()

@@ -84,6 +84,8 @@ class Method(Entry):
     def __init__(self, settings: MethodSettings) -> None:
         self.settings: MethodSettings = settings
         self.domains: list[str] = []
+        # What the user should know, which the trainer reports at the end of a domain.
+        self.notes: list[str] = []
         # Set by the learner at the start of a domain, if the run uses class weights.
         self.class_weight: Tensor | None = None
 

@@ -18,8 +18,6 @@ class Naive(InvariantMethod):
     """
 
     group = "naive"
-    _mean: Statistic | None = None
-    _spread: Tensor
 
     def terms(self, batch: Batch) -> Terms:
         """`erm`, and `penalty` once a domain has ended; a term of weight 0 is not computed."""
@@ -41,8 +39,5 @@ class Naive(InvariantMethod):
         """
         if type(self.invariance).deviation is not Invariance.deviation:
             return self.invariance.deviation(statistic, self.priors.stacked()).mean()
-        mean = self.priors.mean()
-        if self._mean is not mean:  # the first step since the priors changed
-            self._mean = mean
-            self._spread = self.invariance.distance(mean, self.priors.stacked()).mean()
-        return self.invariance.deviation(statistic, mean)[0] + self._spread
+        mean, spread = self.priors.centre(self.invariance.distance)
+        return self.invariance.deviation(statistic, mean)[0] + spread

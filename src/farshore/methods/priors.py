@@ -13,6 +13,10 @@ from ..invariance.invariance import Invariance, Statistic
 from ..invariance.running import RunningMean
 from ..networks.network import EVALUATION_ROWS, Network
 
+# Batches whose statistics are computed at once: as many as have fewer entries than this, if a
+# statistic has as many as the classifier.
+LARGEST_STATISTICS = 1 << 22
+
 
 def compute_prior(
     invariance: Invariance,
@@ -36,8 +40,10 @@ def compute_prior(
         batch_size = 1
     size = min(batch_size, len(rows))
     mean = RunningMean()
+    entries = network.classes * network.feature_dim
+    at_once = max(1, min(EVALUATION_ROWS // size, LARGEST_STATISTICS // entries))
     for features, logits, labels in _outputs(
-        network, rows, order[: len(order) // size * size], size * max(1, EVALUATION_ROWS // size)
+        network, rows, order[: len(order) // size * size], size * at_once
     ):
         parts = len(labels) // size
         batches = [

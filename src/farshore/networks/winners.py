@@ -22,10 +22,6 @@ class KWinners(nn.Module):
         threshold = kth_largest(inputs.detach(), max(1, round(self.share * inputs.shape[1])))
         return torch.where(inputs >= threshold.clamp(min=0), inputs, 0.0)
 
-    def extra_repr(self) -> str:
-        """Show the share of winners."""
-        return f"share={self.share}"
-
 
 def kth_largest(values: Tensor, k: int) -> Tensor:
     """The k-th largest value along axis 1, kept with length 1; the shorter side is searched."""

@@ -67,25 +67,13 @@ def as_latex(report: Report) -> str:
         if significance is not None and significance.sentences and section is not main:
             parts.append(_items(f"Conclusions: {table.title}", significance.sentences))
     if report.provenance.facts:
-        parts.append(
-            _items(
-                "Where the numbers come from",
-                [f"{what}: {value}" for what, value in report.provenance.facts],
-            )
-        )
+        facts = [f"{what}: {value}" for what, value in report.provenance.facts]
+        parts.append(_items("Where the numbers come from", facts))
     commands = "\n".join(report.provenance.commands)
     # Commands that LaTeX cannot typeset verbatim are only in the page and in Markdown.
     if commands and commands.isascii() and r"\end{verbatim}" not in commands:
-        parts.append(
-            "\n".join(
-                [
-                    r"\paragraph{To reproduce the tables}",
-                    r"\begin{verbatim}",
-                    commands,
-                    r"\end{verbatim}",
-                ]
-            )
-        )
+        head = r"\paragraph{To reproduce the tables}"
+        parts.append("\n".join([head, r"\begin{verbatim}", commands, r"\end{verbatim}"]))
     return "\n\n".join([*parts, r"\end{document}"]) + "\n"
 
 
@@ -156,14 +144,9 @@ def _cell(row: Row, column: Column, table: Table, notes: dict[str, str]) -> str:
 
 
 def _items(title: str, texts: tuple[str, ...] | list[str]) -> str:
-    return "\n".join(
-        [
-            rf"\paragraph{{{escape(title)}}}",
-            r"\begin{itemize}",
-            *(rf"\item {escape(text)}" for text in texts),
-            r"\end{itemize}",
-        ]
-    )
+    items = [rf"\item {escape(text)}" for text in texts]
+    head = [rf"\paragraph{{{escape(title)}}}", r"\begin{itemize}"]
+    return "\n".join([*head, *items, r"\end{itemize}"])
 
 
 def colour_name(group: str) -> str:
@@ -183,11 +166,5 @@ def _ascii(character: str) -> str:
     """A character without accents, or `?` if it has no ASCII form."""
     if character.isascii():
         return character
-    return (
-        "".join(
-            SPECIAL.get(part, part)
-            for part in unicodedata.normalize("NFKD", character)
-            if part.isascii()
-        )
-        or "?"
-    )
+    parts = unicodedata.normalize("NFKD", character)
+    return "".join(SPECIAL.get(part, part) for part in parts if part.isascii()) or "?"

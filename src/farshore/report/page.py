@@ -20,7 +20,7 @@ from .cells import cell_text, fill, legend, letter_of, metric_label, number
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from .figures.shape import Drawing
+    from .figures.shape import Drawing, View
 
 FILES = Path(__file__).parent / "files"
 # https://www.npmjs.com/package/plotly.js-cartesian-dist-min, version 4.1.1, MIT licence.
@@ -133,16 +133,11 @@ def page_templates() -> Environment:
 
 def figure_data(drawings: Iterable[Drawing]) -> str:
     """The figures as JSON inside a page: no NaN, and no characters that could end the script."""
-    figures = [
-        {
-            "name": drawing.name,
-            "views": [
-                {"note": view.note, **_plain(json.loads(view.figure.to_json()))}
-                for view in drawing.views
-            ],
-        }
-        for drawing in drawings
-    ]
+
+    def shown(view: View) -> dict[str, Any]:
+        return {"note": view.note, **_plain(json.loads(view.figure.to_json()))}
+
+    figures = [{"name": each.name, "views": list(map(shown, each.views))} for each in drawings]
     text = json.dumps(figures, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

@@ -56,12 +56,5 @@ def expect(scores: Mapping[str, Sequence[float]], level: float = LEVEL) -> Expec
     variance = spread**2 * (1 + 1 / len(runs)) + within**2 * (1 - 1 / count)
     half = float(stats.t.ppf((1 + level) / 2, len(runs) - 1)) * math.sqrt(variance)
     mean = float(means.mean())
-    return Expectation(
-        mean=mean,
-        low=max(0.0, mean - half),
-        high=min(1.0, mean + half),
-        sites=len(runs),
-        between=spread,
-        within=within,
-        level=level,
-    )
+    low, high = max(0.0, mean - half), min(1.0, mean + half)
+    return Expectation(mean, low, high, len(runs), spread, within, level)

@@ -53,18 +53,13 @@ Key = tuple[str, str, str]
 
 def experiment_table(plan: Plan, frame: pd.DataFrame) -> pd.DataFrame:
     """The selected runs of an experiment; a note counts the missing ones."""
-    return pd.DataFrame(
-        [
-            {
-                "experiment": plan.name,
-                "part": condition.part + 1,
-                **{name: getattr(condition, name) for name in CONDITION},
-                "selection": plan.selection,
-            }
-            | (_numbers(runs) if missing is None else {"note": missing.sentence})
-            for condition, runs, missing in _by_condition(plan, frame)
-        ]
-    )
+    rows = []
+    for condition, runs, missing in _by_condition(plan, frame):
+        named = {name: getattr(condition, name) for name in CONDITION}
+        row = {"experiment": plan.name, "part": condition.part + 1, **named}
+        numbers = _numbers(runs) if missing is None else {"note": missing.sentence}
+        rows.append({**row, "selection": plan.selection, **numbers})
+    return pd.DataFrame(rows)
 
 
 def _by_condition(

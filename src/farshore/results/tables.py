@@ -21,7 +21,7 @@ from ..tasks.metrics import MIXED, Metric, listed, several
 from .measures import Measure
 from .published import SUMMARIES, Published
 from .select import observed
-from .summary import KINDS, Difference, Estimate, Ranking, Unit, estimate, scores_of, unit_of
+from .summary import Difference, Estimate, Ranking, Unit, estimate, scores_of, unit_of
 from .tests import DECIMALS, rank_methods
 
 # The headings above the rows of each kind. Only the first kind is ranked.
@@ -199,7 +199,7 @@ class Table:
     def sections(self) -> dict[str, list[Row]]:
         """The rows by the heading above them."""
         sections: dict[str, list[Row]] = {}
-        for kind in dict.fromkeys([*KINDS, *(row.kind for row in self.rows)]):
+        for kind in dict.fromkeys([*catalog.KINDS, *(row.kind for row in self.rows)]):
             of_kind = [row for row in self.rows if row.kind == kind]
             if of_kind:
                 sections[SECTIONS.get(kind, kind)] = of_kind
@@ -508,16 +508,13 @@ def _placed(
             for name, mean in means.items():
                 place = 1 + sum(other < mean for other in means.values())
                 places |= {(name, column.key): place} if place <= 3 else {}
-    return [
-        replace(
-            row,
-            cells={
-                key: replace(cell, place=places.get((row.row, key)))
-                for key, cell in row.cells.items()
-            },
-        )
-        for row in rows
-    ]
+
+    def marked(row: Row) -> Row:
+        cells = row.cells.items()
+        placed = {key: replace(cell, place=places.get((row.row, key))) for key, cell in cells}
+        return replace(row, cells=placed)
+
+    return [marked(row) for row in rows]
 
 
 def _ordered(scored: pd.DataFrame, ranking: Ranking | None) -> list[str]:
@@ -530,7 +527,7 @@ def _ordered(scored: pd.DataFrame, ranking: Ranking | None) -> list[str]:
     def position(key: tuple[str, str, str]) -> tuple[int, int, int]:
         _, method, kind = key
         return (
-            KINDS.index(kind) if kind in KINDS else len(KINDS),
+            catalog.KINDS.index(kind) if kind in catalog.KINDS else len(catalog.KINDS),
             methods.index(method) if method in methods else len(methods),
             keys.index(key),
         )

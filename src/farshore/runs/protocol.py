@@ -38,7 +38,7 @@ from ..training.batches import ALL_SOURCES
 from ..training.execution.execution import cpu_threads, fix_workspace, usual_threads
 from ..training.profiles import PROFILES
 from . import catalog
-from .result import SPLITS, Result, RunStatus, TargetScores
+from .result import SPLITS, Matrix, Result, RunStatus, TargetScores
 from .resume import Resume
 from .run import Run
 
@@ -47,7 +47,10 @@ USAGE = ("execution", "precision", "memory_bytes", "memory_items", "method_bytes
 # Called with the frozen learner once the target is open and measured, for figures.
 Opened = Callable[[Learner, Scenario, Domain], None]
 # Called ahead of each domain but the first with the validation scores so far.
-Promising = Callable[[list[list[float]]], bool]
+Promising = Callable[[Matrix], bool]
+# With more sources than this, so many of them, drawn once per run, are scored after every source;
+# the others only before and after they are learned, and at the end.
+MANY_SOURCES, SAMPLED_SOURCES = 50, 12
 
 
 def execute(
@@ -130,12 +133,16 @@ def _set_up(run: Run, entry: type[Entry], observer: Observer | None) -> _Ready:
             seed=run.scenario_seed,
             network=run.network,
         )
-    scenario = replace(scenario, profile=_profile(run, scenario))
+    source = entry.source_training({**scenario.settings, **run.settings})
+    scenario = replace(
+        scenario,
+        profile=_profile(run, scenario),
+        notes=(*scenario.notes, *_sampling_note(source, len(scenario.sources))),
+    )
     for note in scenario.notes:
         (observer or Observer()).note(note)
     settings = _entry_settings(run, entry, scenario)
     adaptation = entry.at_target(settings)
-    source = entry.source_training({**scenario.settings, **run.settings})
     learner = _make_learner(run, scenario, source, observer)
     origin = learner.backbone.settled().origin
     return _Ready(
@@ -289,7 +296,7 @@ class _Record:
 
     def __init__(self) -> None:
         self.stages: list[str] = []
-        self.matrices: dict[str, list[list[float]]] = {split: [] for split in SPLITS}
+        self.matrices: dict[str, list[list[float | None]]] = {split: [] for split in SPLITS}
         self.source_scores: dict[str, list[dict[str, float | None]]] = {}
         self.steps: list[int] = []
         self.step_seconds: list[float] = []
@@ -302,7 +309,7 @@ def _train(
     ready: _Ready, record: _Record, resume: Resume | None, promising: Promising | None
 ) -> None:
     """Learn the sources not learned yet; after each one, score all of them on both splits."""
-    learner, scenario, steps = ready.learner, ready.scenario, ready.steps
+    run, learner, scenario, steps = ready.run, ready.learner, ready.scenario, ready.steps
     sources = ready.source.sources
     if sources == "jointly":
         total = learner.learn_jointly(scenario.sources, steps=steps)
@@ -320,14 +327,40 @@ def _train(
                 "validation rows"
             )
         learner.learn_domain(domain, steps=steps)
-        _score(learner, scenario, domain.name, steps, record)
-        if domain is to_learn[-1]:
+        last = domain is to_learn[-1]
+        scored = None if last else scored_after(len(record.stages), len(scenario.sources), run)
+        _score(learner, scenario, domain.name, steps, record, scored)
+        if last:
             _score_finally(learner, scenario, record)
         if resume is not None:
             resume.save(learner, vars(record))
 
 
-def _score(learner: Learner, scenario: Scenario, stage: str, steps: int, record: _Record) -> None:
+def scored_after(number: int, sources: int, run: Run) -> set[int] | None:
+    """Which sources are scored after the one with this number, which is not the last; None: all."""
+    if sources <= MANY_SOURCES:
+        return None
+    order = torch.randperm(sources, generator=generator(run.scenario_seed, "scored"))
+    return {*order[:SAMPLED_SOURCES].tolist(), number, number + 1}
+
+
+def _sampling_note(source: SourceTraining, sources: int) -> list[str]:
+    if source.sources in ("jointly", "first") or sources <= MANY_SOURCES:
+        return []
+    return [
+        f"after each of the {sources} sources, {SAMPLED_SOURCES} drawn ones are scored; the others "
+        "just before and after they are learned, and at the end"
+    ]
+
+
+def _score(
+    learner: Learner,
+    scenario: Scenario,
+    stage: str,
+    steps: int,
+    record: _Record,
+    scored: set[int] | None = None,
+) -> None:
     """Add a row to the matrices, and the cost of the stage."""
     system = learner.system
     record.stages.append(stage)
@@ -337,8 +370,12 @@ def _score(learner: Learner, scenario: Scenario, stage: str, steps: int, record:
     record.rows_per_step.append(system.rows_per_step)
     began = time.perf_counter()
     for split in SPLITS:
-        scores = [learner.score(source.split(split)) for source in scenario.sources]
-        record.matrices[split].append(scores)
+        record.matrices[split].append(
+            [
+                learner.score(source.split(split)) if scored is None or number in scored else None
+                for number, source in enumerate(scenario.sources)
+            ]
+        )
     record.evaluation += time.perf_counter() - began
     learner.observer.domain(
         stage,
@@ -346,6 +383,7 @@ def _score(learner: Learner, scenario: Scenario, stage: str, steps: int, record:
             f"{source.name} {split} {scenario.metric}": value
             for split in SPLITS
             for source, value in zip(scenario.sources, record.matrices[split][-1], strict=True)
+            if value is not None
         },
     )
 

@@ -17,13 +17,19 @@ from ..settings import explain
 from .run import Run
 
 # R[i][j]: the score on source j after learning source i, in the order of training. R is square and
-# includes sources that are not learned yet (j > i).
-Matrix = Sequence[Sequence[float]]
+# includes sources that are not learned yet (j > i). With many sources only some are scored after
+# each one (the protocol's `scored_after`): the other entries are None.
+Matrix = Sequence[Sequence[float | None]]
+
+
+def measured(row: Sequence[float | None]) -> list[float]:
+    """The scores of a row that were measured."""
+    return [value for value in row if value is not None]
 
 
 def average(matrix: Matrix) -> float:
     """Mean of the last row: the final model's score over all sources."""
-    return sum(matrix[-1]) / len(matrix[-1])
+    return sum(measured(matrix[-1])) / len(matrix[-1])
 
 
 def backward_transfer(matrix: Matrix) -> float | None:
@@ -34,21 +40,23 @@ def backward_transfer(matrix: Matrix) -> float | None:
     last = len(matrix) - 1
     if last < 1:
         return None
-    return sum(matrix[last][i] - matrix[i][i] for i in range(last)) / last
+    pairs = [measured((matrix[last][i], matrix[i][i])) for i in range(last)]
+    return sum(now - then for now, then in pairs) / last
 
 
 def forgetting(matrix: Matrix) -> float | None:
     """1/(k-1) Σ_{i<k} max_{l<k} (R[l][i] - R[k][i]) (Chaudhry et al., 2018).
 
-    None for one domain.
+    None for one domain. If only some sources were scored after every other one, it is their mean.
     """
     last = len(matrix) - 1
-    if last < 1:
-        return None
-    return (
-        sum(max(matrix[row][i] for row in range(i, last)) - matrix[last][i] for i in range(last))
-        / last
-    )
+    drops = []
+    for i in range(last):
+        column = [matrix[row][i] for row in range(i, last + 1)]
+        *before, final = measured(column)
+        if len(before) == last - i:
+            drops.append(max(before) - final)
+    return sum(drops) / len(drops) if drops else None
 
 
 # The paper's three options of reporting source performance, as (split for selecting a run, split
@@ -103,7 +111,7 @@ class Result(BaseModel):
     rows_per_step: list[int]
     # By split: R[i][j], the score on source j after learning source i; one row if the sources were
     # learned at once.
-    matrices: dict[str, list[list[float]]]
+    matrices: dict[str, list[list[float | None]]]
     # What had been learned at each row of the matrices.
     stages: list[str] = Field(default_factory=list)
     # By split: all scores of the final model on each source; the matrices show only one.
@@ -141,6 +149,10 @@ class Result(BaseModel):
             widths = {len(row) for row in rows}
             if len(widths) > 1 or any(not len(rows) <= n <= len(self.sources) for n in widths):
                 raise ValueError(f"one with a score per source in each row of matrices.{split}")
+            whole = rows[-1:] if self.status == "done" else []
+            always = [row[number] for number, row in enumerate(rows)]
+            if None in always or any(None in row for row in whole):
+                raise ValueError(f"one with the newest and the final scores of matrices.{split}")
         learned = len(self.matrices["validation"])
         if learned > 1 and self.stages not in ([], list(self.sources[:learned])):
             raise ValueError("one with stages that are its sources")

@@ -232,6 +232,8 @@ class Trainer(System):
             self.memory.close_domain(domain, rehearsal, self.generators.memory)
         self.method.domains.append(domain)
         self.method.after_domain(domain, rehearsal.rows)
+        for text in self.method.notes:
+            self._note(text)
 
     def _make_optimizer(self, parameters: Iterable[nn.Parameter]) -> Optimizer:
         settings = self.method.settings

@@ -26,6 +26,7 @@ from torch import Tensor
 from ...errors import FarshoreError
 
 By = Literal["blocks", "time", "drift", "cluster"]
+FOUND = "domains were constructed without labels (by {}): {}"
 BLOCKS = 4  # default number of domains for `blocks` and `time`
 MOST_CLUSTERS = 8
 MOST_CLUSTERED = 2000  # rows used to fit the clusters
@@ -91,10 +92,7 @@ def construct(
         else f" in {rows} rows"
     )
     domain = np.searchsorted(np.array(ends, dtype=int), np.arange(rows), side="right")
-    return Constructed(
-        domain,
-        f"domains were constructed without labels (by {by}): {len(ends) + 1} found{location}",
-    )
+    return Constructed(domain, FOUND.format(by, f"{len(ends) + 1} found{location}"))
 
 
 def join_small(constructed: Constructed, labels: np.ndarray) -> Constructed:
@@ -128,11 +126,8 @@ def _periods(times: np.ndarray, count: int) -> Constructed:
     edges = np.linspace(times.min(), times.max(), count + 1)[1:-1]
     used, domain = np.unique(np.searchsorted(edges, times, side="right"), return_inverse=True)
     sizes = ", ".join(map(str, np.bincount(domain).tolist()))
-    return Constructed(
-        domain,
-        f"domains were constructed without labels (by time): {len(used)} periods of equal length "
-        f"with {sizes} rows",
-    )
+    found = f"{len(used)} periods of equal length with {sizes} rows"
+    return Constructed(domain, FOUND.format("time", found))
 
 
 def _clusters(axes: np.ndarray, count: int | None, seed: int) -> Constructed:
@@ -153,10 +148,7 @@ def _clusters(axes: np.ndarray, count: int | None, seed: int) -> Constructed:
             else -1.0
         ] = model
     if not fits:
-        return Constructed(
-            np.zeros(len(axes), dtype=int),
-            "domains were constructed without labels (by cluster): 1 found",
-        )
+        return Constructed(np.zeros(len(axes), dtype=int), FOUND.format("cluster", "1 found"))
     label = fits[max(fits)].predict(axes)
     position = {
         cluster: float(np.median(np.flatnonzero(label == cluster))) for cluster in np.unique(label)
@@ -167,11 +159,7 @@ def _clusters(axes: np.ndarray, count: int | None, seed: int) -> Constructed:
     }
     domain = np.array([number[cluster] for cluster in label])
     sizes = ", ".join(map(str, np.bincount(domain).tolist()))
-    return Constructed(
-        domain,
-        f"domains were constructed without labels (by cluster): {len(number)} found with {sizes} "
-        "rows",
-    )
+    return Constructed(domain, FOUND.format("cluster", f"{len(number)} found with {sizes} rows"))
 
 
 def _embed(inputs: Tensor | np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:

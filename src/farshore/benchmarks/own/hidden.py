@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from ...base.randomness import derive
-from ...data.domain import Domain
+from ...data.domain import Domain, as_tensor
 from ...data.scenario import Scenario
 from ...data.splits import divide_rows
 from .boundaries import By, construct, join_small
@@ -21,13 +20,7 @@ def hide_domains(scenario: Scenario, by: By, count: int | None = None) -> Scenar
     Rows stay on their side of the split, so that scores with true and constructed boundaries differ
     only because of the boundaries.
     """
-    source_inputs = [domain.inputs for domain in scenario.sources]
-    inputs = torch.cat(
-        [
-            rows if isinstance(rows, Tensor) else torch.from_numpy(np.array(rows))
-            for rows in source_inputs
-        ]
-    )
+    inputs = torch.cat([as_tensor(domain.inputs) for domain in scenario.sources])
     labels = torch.cat([domain.labels for domain in scenario.sources])
     held_out = torch.cat(
         [

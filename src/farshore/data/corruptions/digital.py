@@ -51,14 +51,7 @@ def elastic_transform(
     size = images.shape[-1]
     alpha, sigma, jitter = (size * constant for constant in constants)
     centre, third = size // 2, size // 3
-    points = np.array(
-        [
-            [centre + third, centre + third],
-            [centre + third, centre - third],
-            [centre - third, centre - third],
-        ],
-        float,
-    )
+    points = centre + third * np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]])
     moved = points + draws.uniform(-jitter, jitter, 3, 2)
     row, column = np.meshgrid(
         np.arange(size, dtype=float), np.arange(size, dtype=float), indexing="ij"

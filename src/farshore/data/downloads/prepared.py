@@ -76,11 +76,8 @@ def find(folder: Path, settings: Mapping[str, Any]) -> Prepared | None:
     """Return the set in `folder` if it is complete and was built with these settings, else None."""
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
-        same = (manifest["format"], manifest["version"], manifest["settings"]) == (
-            FORMAT,
-            VERSION,
-            dict(settings),
-        )
+        expected = {"format": FORMAT, "version": VERSION, "settings": dict(settings)}
+        same = all(manifest[name] == value for name, value in expected.items())
         complete = all(
             (folder / name).stat().st_size == facts["bytes"]
             for name, facts in manifest["files"].items()

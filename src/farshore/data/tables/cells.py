@@ -109,7 +109,7 @@ def as_known(texts: np.ndarray, known: Collection[str]) -> np.ndarray:
 
 def _hashable(cells: np.ndarray, column: object) -> np.ndarray:
     """Return cells that can be grouped: equal values of different types stay different."""
-    kinds = {type(cell) for cell in cells}
+    kinds = set(map(type, cells))
     plain = (str, numbers.Number, np.bool_, type(None), type(pd.NA), type(pd.NaT))
     dates = (datetime.date, np.datetime64)
     for kind in kinds:

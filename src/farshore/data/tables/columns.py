@@ -42,13 +42,14 @@ def need_texts(frame: pd.DataFrame, column: str, option: str) -> np.ndarray:
     if len(missing):
         raise FarshoreError(
             f"{option} {column}: {len(missing)} rows have no value there, the first is row "
-            f"{missing[0]}: fill or drop them"
+            f"{frame.index[missing[0]]}: fill or drop them"
         )
     if pd.api.types.is_numeric_dtype(frame[column]):
         infinite = np.flatnonzero(np.isin(texts, ["inf", "-inf"]))
         if len(infinite):
             raise FarshoreError(
-                f"{option} {column}, row {infinite[0]}: the value is infinite: fix or drop the row"
+                f"{option} {column}, row {frame.index[infinite[0]]}: the value is infinite: fix or "
+                "drop the row"
             )
     return texts
 
@@ -89,7 +90,8 @@ def need_weights(frame: pd.DataFrame, column: str) -> np.ndarray:
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(wrong):
         raise FarshoreError(
-            f"--weight {column}, row {wrong[0]}: a weight must be 0 or more: fix or drop the row"
+            f"--weight {column}, row {frame.index[wrong[0]]}: a weight must be 0 or more: fix or "
+            "drop the row"
         )
     return weights
 

@@ -238,14 +238,17 @@ def check_classes(classes: Sequence[Label]) -> list[Label]:
     return labels
 
 
-def encode_labels(labels: Sequence[Label], classes: Sequence[Label], *, domain: str) -> Tensor:
+def encode_labels(
+    labels: Sequence[Label], classes: Sequence[Label], *, domain: str, first: int = 0
+) -> Tensor:
     """Return labels as class numbers; a label outside `classes` is refused.
 
+    first: the number of the first row.
     The text `1.0` is the class `1` if that is what there is: see `plain_name`.
     """
     numbers = {label: number for number, label in enumerate(classes)}
     encoded = []
-    for row, label in enumerate(labels):
+    for row, label in enumerate(labels, first):
         known = label if label in numbers or not isinstance(label, str) else plain_name(label)
         if known not in numbers:
             error = unknown("label", str(label), [str(known) for known in classes])

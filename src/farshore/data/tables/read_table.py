@@ -5,9 +5,13 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import io
+import math
 import re
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,6 +25,8 @@ from .cells import MISSING_NUMBER, as_texts
 
 UNNAMED = "Unnamed: "
 LONGEST_HEADER = 1000  # lines
+PIECE = 1 << 20  # characters of a text file that are checked at once
+HEAD = 1000  # rows that show most columns of text
 PARQUET, ARROW = (".parquet", ".pq"), (".feather", ".arrow")
 _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 # How a separator is typed, where the character itself is hard to type.
@@ -93,6 +99,20 @@ def read_table(
     text; the columns in `texts` are always text. Text stays as it is written, except for spaces
     around it: `01` and `1.0` are not `1`. A file whose rows do not fit its header is refused.
     """
+    return next(read_chunks(path, texts, form))
+
+
+def read_chunks(
+    path: Path,
+    texts: Collection[str] = (),
+    form: TextForm | None = None,
+    rows: float = math.inf,
+) -> Iterator[pd.DataFrame]:
+    """Read a table as `read_table` does, at most this many rows at a time.
+
+    The index counts the rows of the file. Each chunk has its own types of columns, but how a cell
+    is read never depends on other rows. A Feather file is divided after it was read.
+    """
     check_ends(path)
     suffix, form = table_suffix(path), form or TextForm()
     if suffix is None:
@@ -104,21 +124,26 @@ def read_table(
         raise FarshoreError(
             f"{form.flags[0]} is only for text files, not for {path.name}: leave it out"
         )
+    done = 0
     try:
         if suffix in (*PARQUET, *ARROW):
-            frame = pd.read_parquet(path) if suffix in PARQUET else pd.read_feather(path)
-            frame.columns = [str(column).strip() for column in frame.columns]
-            _check_names(path, list(frame.columns))
+            frames = _read_binary(path, suffix, rows)
         else:
-            frame = _read_text_file(path, suffix, texts, form)
+            frames = _read_text_file(path, suffix, texts, form, rows)
+        for frame in frames:
+            frame.index = pd.RangeIndex(done, done + len(frame))
+            done += len(frame)
+            if done:
+                yield frame
     except ImportError:
         raise needs("parquet", f"{path} needs pyarrow", otherwise="save it as .csv") from None
+    except UnicodeError:
+        raise _wrong_encoding(path, form) from None
     except (OSError, EOFError, zlib.error, ValueError, pd.errors.ParserError, csv.Error) as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise FarshoreError(f"{path} cannot be read as a table: {reason[0]}") from None
-    if frame.empty:
+    if not done:
         raise FarshoreError(f"{path} has no rows")
-    return frame.reset_index(drop=True)
 
 
 def table_suffix(path: Path) -> str | None:
@@ -131,67 +156,305 @@ def table_suffix(path: Path) -> str | None:
     return last[0]
 
 
-def _open(path: Path, encoding: str) -> IO[str]:
-    if path.suffix.lower() == ".gz":
-        return gzip.open(path, "rt", encoding=encoding, newline="")
-    return path.open(encoding=encoding, newline="")
+def _read_binary(path: Path, suffix: str, rows: float) -> Iterator[pd.DataFrame]:
+    for frame in _stored_chunks(path, suffix, rows):
+        frame.columns = [str(column).strip() for column in frame.columns]
+        _check_names(path, list(frame.columns))
+        yield frame
+
+
+def _stored_chunks(path: Path, suffix: str, rows: float) -> Iterator[pd.DataFrame]:
+    if suffix in PARQUET and rows < math.inf:
+        from pyarrow.parquet import ParquetFile
+
+        with ParquetFile(path, pre_buffer=False, buffer_size=PIECE) as file:
+            if file.metadata.num_rows > rows:
+                for batch in file.iter_batches(int(rows)):
+                    yield batch.to_pandas()
+                return
+    frame = pd.read_parquet(path) if suffix in PARQUET else pd.read_feather(path)
+    step = int(min(rows, max(1, len(frame))))
+    for start in range(0, max(1, len(frame)), step):
+        yield frame.iloc[start : start + step]
 
 
 def _read_text_file(
-    path: Path, suffix: str, texts: Collection[str], form: TextForm
-) -> pd.DataFrame:
-    """Read numbers where a whole column has them, and the other columns as text."""
-    encoding = _find_encoding(path, form.encoding)
-    separator = form.separator or _find_separator(path, suffix, encoding)
-    if separator == form.decimal:
-        raise FarshoreError(
-            f"{path.name} has a comma between its fields, so --decimal , is ambiguous: "
-            "leave it out, or say --separator"
-        )
-    names, rows = _check_fields(path, separator, encoding)
-    _check_names(path, names)
-    if form.separator is None:
-        _check_one_column(path, names, separator)
+    path: Path, suffix: str, texts: Collection[str], form: TextForm, rows: float
+) -> Iterator[pd.DataFrame]:
+    with _open(path, _find_encoding(path, form.encoding)) as file:
+        records = _Records(path, file)
+        separator = form.separator or _find_separator(path, suffix, records.rest)
+        if separator == form.decimal:
+            raise FarshoreError(
+                f"{path.name} has a comma between its fields, so --decimal , is ambiguous: "
+                "leave it out, or say --separator"
+            )
+        names = records.header(separator)
+        _check_names(path, names)
+        if form.separator is None:
+            _check_one_column(path, names, separator)
+        head = "" if form.decimal else records.head()
+        done = 0
+        if head and file.encoding == "utf-8-sig" and find_spec("pyarrow") is not None:
+            try:
+                for frame in _read_plain(path, head.encode(), names, separator, texts, rows):
+                    done += len(frame)
+                    yield _drop_empty_end(frame)
+                return
+            except ValueError:
+                records.take(done)
+        while (taken := records.take(rows))[1]:
+            yield _drop_empty_end(_parse(path, *taken, names, separator, texts, form.decimal))
 
-    def read(columns: list[int], **options: Any) -> pd.DataFrame:
-        frame: pd.DataFrame = pd.read_csv(
-            path,
+
+def _read_plain(
+    path: Path,
+    head: bytes,
+    names: list[str],
+    separator: str,
+    texts: Collection[str],
+    rows: float,
+) -> Iterator[pd.DataFrame]:
+    """Read by pyarrow, as far as there is no doubt that every cell is read as it is elsewhere.
+
+    A ValueError ends it: at quotes, at a row that does not fit, and at a cell that is no number in
+    a column whose first rows have only numbers.
+    """
+    import pyarrow
+    from pyarrow import csv as plain
+
+    shown = _parse(path, head, head.count(b"\n"), names, separator, texts, None)
+    numbers = _numeric(shown)
+    text = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    kinds = {name: pyarrow.float64() if name in numbers else text for name in names}
+
+    def frame(batches: list[Any]) -> pd.DataFrame:
+        table = pyarrow.Table.from_batches(batches)
+        columns = {}
+        for name in names:
+            cells = table.column(name)
+            if name in numbers:
+                columns[name] = cells.to_numpy()
+                if np.count_nonzero(np.isnan(columns[name])) != cells.null_count:
+                    raise ValueError("NaN in other words")
+            else:
+                parts = []
+                for part in cells.chunks:
+                    distinct = part.dictionary.to_pylist()
+                    if max(map(len, distinct)) > csv.field_size_limit():
+                        raise ValueError("a long cell")
+                    words = as_texts(pd.Series(distinct, dtype=object, name=name))
+                    parts.append(words[part.indices.to_numpy()])
+                columns[name] = pd.Series(np.concatenate(parts), dtype=object)
+        return pd.DataFrame(columns, copy=False)
+
+    with path.open("rb") as raw:
+        file = gzip.GzipFile(fileobj=raw) if path.suffix.lower() == ".gz" else raw
+        reader = plain.open_csv(
+            pyarrow.PythonFile(_Plain(file), mode="r"),
+            plain.ReadOptions(skip_rows=1, column_names=names, block_size=4 * PIECE),
+            plain.ParseOptions(delimiter=separator, quote_char=False),
+            plain.ConvertOptions(column_types=kinds, null_values=sorted(MISSING_NUMBER)),
+        )
+        batches, count = [], 0
+        for batch in reader:
+            while count + len(batch) > rows:
+                part = int(rows) - count
+                yield frame([*batches, batch.slice(0, part)])
+                batches, count, batch = [], 0, batch.slice(part)
+            batches.append(batch)
+            count += len(batch)
+        if count:
+            yield frame(batches)
+
+
+class _Plain(io.RawIOBase):
+    """The bytes of a file; an error if a line could be more or less than one record."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file, self.last = file, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        data = self.file.read(size)
+        seen = self.last + data
+        if b'"' in seen or b"\0" in seen:
+            raise ValueError("quotes or zero bytes")
+        if b"\r" in seen and seen.count(b"\r") != seen.count(b"\r\n") + seen.endswith(b"\r"):
+            raise ValueError("other line ends")
+        self.last = data[-1:]
+        return data
+
+
+class _Records:
+    """The records of a text file, read once: every one must fit the header.
+
+    They come in pieces. Where a piece has no quotes, its line ends and separators are counted;
+    elsewhere, Python's csv says what a record is.
+    """
+
+    def __init__(self, path: Path, file: IO[str]) -> None:
+        self.path, self.file = path, file
+        self.rest = ""  # what was read and not taken yet
+        self.lines = 0  # how many were taken
+        self._fill()
+
+    def header(self, separator: str) -> list[str]:
+        """Take the first record, the names of the columns."""
+        self.separator, self.names = separator, []
+        _, records = self._by_csv(1)
+        self.names = [name.strip() for name in (records or [[]])[0]]
+        if not self.names:
+            raise FarshoreError(f"{self.path} cannot be read as a table: it is empty")
+        return [name or f"{UNNAMED}{place}" for place, name in enumerate(self.names)]
+
+    def head(self) -> str:
+        """Rows that follow a header of one line; empty if they, or it, have quotes."""
+        lines = list(islice(io.StringIO(self.rest, newline=""), HEAD))
+        head = "".join(lines)
+        return head if self.lines == 1 and '"' not in head else ""
+
+    def take(self, most: float) -> tuple[bytes, int]:
+        """The next records as UTF-8, at most this many, and their number; 0 at the end."""
+        pieces, count = [], 0
+        while count < most and self._fill():
+            plain = self._plain(most - count)
+            if plain is None:
+                text, records = self._by_csv(most - count)
+                plain = text.encode(), len(records)
+            pieces.append(plain[0])
+            count += plain[1]
+        return b"".join(pieces), count
+
+    def _fill(self) -> bool:
+        """Read a piece of whole lines if everything was taken; whether there is any."""
+        if not self.rest:
+            self.rest = self.file.read(PIECE)
+            if not self.rest.endswith("\n"):
+                self.rest += self.file.readline()
+            if "\0" in self.rest:
+                raise FarshoreError(
+                    f"{self.path} contains zero bytes: it is not a text file in "
+                    f"{self.file.encoding}"
+                )
+        return self.rest != ""
+
+    def _plain(self, most: float) -> tuple[bytes, int] | None:
+        """Records of a piece with one per line; None if it has others, or a wrong one."""
+        text = self.rest if self.rest.endswith("\n") else f"{self.rest}\n"
+        if '"' in text or ("\r" in text and text.count("\r") != text.count("\r\n")):
+            return None
+        data = text.encode()
+        cells = np.frombuffer(data, np.uint8)
+        ends = np.flatnonzero(cells == ord("\n"))
+        if cut := len(ends) > most:
+            ends = ends[: int(most)]
+            data, cells = data[: ends[-1] + 1], cells[: ends[-1] + 1]
+        marks = np.flatnonzero(cells == ord(self.separator))
+        width, lengths = len(self.names) - 1, np.diff(ends, prepend=-1)
+        if lengths.max() > csv.field_size_limit() or len(marks) != width * len(ends):
+            return None
+        if width == 0 and lengths.min() <= 2:  # perhaps an empty line, which is no record
+            return None
+        if width:
+            marks = marks.reshape(len(ends), width)
+            if (marks[:, -1] > ends).any() or (marks[1:, 0] < ends[:-1]).any():
+                return None
+        self.rest = text[len(data.decode()) :] if cut else ""
+        self.lines += len(ends)
+        return data, len(ends)
+
+    def _by_csv(self, most: float) -> tuple[str, list[list[str]]]:
+        """The text of the piece's records, and the records; the last one may end in the next."""
+        taken: list[str] = []
+        lines, end, self.rest = io.StringIO(self.rest, newline=""), len(self.rest), ""
+
+        def each() -> Iterator[str]:
+            nonlocal lines, end
+            while True:
+                for line in lines:
+                    taken.append(line)
+                    yield line
+                if not self._fill():
+                    return
+                lines, end, self.rest = io.StringIO(self.rest, newline=""), len(self.rest), ""
+
+        reader = csv.reader(each(), delimiter=self.separator, skipinitialspace=True, strict=True)
+        records: list[list[str]] = []
+        for row in reader:
+            if row and self.names and len(row) != len(self.names):
+                line = self.lines + reader.line_num
+                raise _wrong_fields(self.path, line, self.names, row, self.separator)
+            records += [row] if row else []
+            if len(records) == most or (records and lines.tell() == end):
+                break
+        self.rest = lines.read()
+        self.lines += reader.line_num
+        return "".join(taken), records
+
+
+def _parse(
+    path: Path,
+    data: bytes,
+    rows: int,
+    names: list[str],
+    separator: str,
+    texts: Collection[str],
+    decimal: str | None,
+) -> pd.DataFrame:
+    """Numbers where a whole column has them, and the other columns as text."""
+    cells = np.frombuffer(data, np.uint8)
+    before = cells[np.flatnonzero(cells[1:] == ord(" "))]
+    spaced = data[:1] == b" " or np.isin(before, [ord(mark) for mark in f"{separator}\r\n"]).any()
+
+    def read(columns: Collection[str], **options: Any) -> pd.DataFrame:
+        return pd.read_csv(
+            io.BytesIO(data),
             sep=separator,
-            encoding=encoding,
-            compression="gzip" if path.suffix.lower() == ".gz" else None,
-            header=0,
+            header=None,
             names=names,
-            usecols=columns,
+            usecols=[place for place, name in enumerate(names) if name in columns],
             index_col=False,
             keep_default_na=False,
-            skipinitialspace=True,
+            skipinitialspace=spaced,
             low_memory=False,
             **options,
         )
-        if len(frame) != rows:
-            raise FarshoreError(
-                f"{path} cannot be read reliably: two ways of reading it give {rows} and "
-                f"{len(frame)} rows; check quotes and line endings, or save it again"
-            )
-        return frame
 
     # With a decimal comma every cell is read by itself: pandas knows no column of such numbers
     # as soon as one cell of it, perhaps of the target, is text.
-    given = [] if form.decimal else [place for place, name in enumerate(names) if name not in texts]
-    frame = read(given, na_values=sorted(MISSING_NUMBER), **_EXACT) if given else pd.DataFrame()
-    numeric = [name for name in frame.columns if frame[name].dtype.kind in "iuf"]
-    others = [place for place, name in enumerate(names) if name not in numeric]
-    written = read(others, dtype=object, na_filter=False) if others else pd.DataFrame()
-    columns: dict[str, pd.Series] = {}
+    given = set() if decimal else {name for name in names if name not in texts}
+    missing = sorted(MISSING_NUMBER)
+    # A text among the first rows is enough: the column is not read as numbers.
+    numbers = _numeric(read(given, nrows=HEAD, na_values=missing)) if given else set()
+    frame = read(
+        names,
+        na_values=dict.fromkeys(numbers, missing),
+        dtype={name: object for name in names if name not in numbers},
+        **_EXACT,
+    )
+    if len(frame) != rows:
+        raise FarshoreError(
+            f"{path} cannot be read reliably: two ways of reading it give {rows} and "
+            f"{len(frame)} rows; check quotes and line endings, or save it again"
+        )
+    mistaken = numbers - _numeric(frame)
+    again = read(mistaken, dtype=object, na_filter=False) if mistaken else frame
     for name in names:
-        if name in numeric:
-            columns[name] = frame[name].astype("float64")
+        if name in numbers - mistaken:
+            frame[name] = frame[name].astype("float64")
             continue
-        cells = as_texts(written[name])
-        if form.decimal and name not in texts:
-            cells = _with_points(cells, name)
-        columns[name] = pd.Series(cells, dtype=object)
-    return _drop_empty_end(pd.DataFrame(columns))
+        texts_of = as_texts((again if name in mistaken else frame)[name])
+        if decimal and name not in texts:
+            texts_of = _with_points(texts_of, name)
+        frame[name] = pd.Series(texts_of, dtype=object)
+    return frame
+
+
+def _numeric(frame: pd.DataFrame) -> set[str]:
+    return {name for name, kind in frame.dtypes.items() if kind.kind in "iuf"}
 
 
 def _with_points(cells: np.ndarray, column: str) -> np.ndarray:
@@ -211,46 +474,43 @@ def _with_points(cells: np.ndarray, column: str) -> np.ndarray:
 
 
 def _find_encoding(path: Path, given: str | None) -> str:
-    """Return the given encoding, utf-8, or utf-16 by its byte order mark; refuse what is neither.
+    """Return the given encoding, utf-8, or utf-16 by its byte order mark.
 
     Nothing is guessed: most files can be read, wrongly, in most encodings.
     """
     with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
         start = file.read(4)
     usual = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    encoding = given if given not in (None, "utf-8") else usual
-    try:
-        with _open(path, encoding) as text:
-            for block in iter(lambda: text.read(1 << 20), ""):
-                if "\0" in block:
-                    raise FarshoreError(
-                        f"{path} contains zero bytes: it is not a text file in {encoding}"
-                    )
-    except UnicodeError:
-        if given is not None:
-            raise FarshoreError(
-                f"{path} is not in --encoding {given}: name another encoding"
-            ) from None
-        raise FarshoreError(
-            f"{path} is not in UTF-8: say how it is written, for example --encoding cp1252 or "
-            "--encoding latin-1, or save it again (in a spreadsheet: CSV UTF-8)"
-        ) from None
-    return encoding
+    return given if given not in (None, "utf-8") else usual
 
 
-def _find_separator(path: Path, suffix: str, encoding: str) -> str:
+def _wrong_encoding(path: Path, form: TextForm) -> FarshoreError:
+    if form.encoding is not None:
+        return FarshoreError(f"{path} is not in --encoding {form.encoding}: name another encoding")
+    return FarshoreError(
+        f"{path} is not in UTF-8: say how it is written, for example --encoding cp1252 or "
+        "--encoding latin-1, or save it again (in a spreadsheet: CSV UTF-8)"
+    )
+
+
+def _open(path: Path, encoding: str) -> IO[str]:
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path, "rt", encoding=encoding, newline="")
+    return path.open(encoding=encoding, newline="")
+
+
+def _find_separator(path: Path, suffix: str, text: str) -> str:
     """Return the separator by the header alone: no row of the data may decide it."""
     if suffix == ".tsv":
         return "\t"
     lines, quotes = [], 0
-    with _open(path, encoding) as file:
-        for line in file:
-            lines.append(line)
-            quotes += line.count('"')
-            if line.strip() and quotes % 2 == 0:  # a name in quotes may have several lines
-                break
-            if len(lines) > LONGEST_HEADER:
-                break
+    for line in io.StringIO(text, newline=""):
+        lines.append(line)
+        quotes += line.count('"')
+        if line.strip() and quotes % 2 == 0:  # a name in quotes may have several lines
+            break
+        if len(lines) > LONGEST_HEADER:
+            break
     outside_quotes = re.sub(r'"[^"]*"', "", "".join(lines))
     present = [mark for mark in _SEPARATORS if mark in outside_quotes]
     if len(present) > 1:
@@ -265,23 +525,6 @@ def _find_separator(path: Path, suffix: str, encoding: str) -> str:
 def _flag(separator: str) -> str:
     """Return how a separator is typed in a shell."""
     return "tab" if separator == "\t" else f"'{separator}'"
-
-
-def _check_fields(path: Path, separator: str, encoding: str) -> tuple[list[str], int]:
-    """Return the column names and the number of rows; every row must fit the header."""
-    with _open(path, encoding) as file:
-        reader = csv.reader(file, delimiter=separator, skipinitialspace=True, strict=True)
-        names = [name.strip() for name in next((row for row in reader if row), [])]
-        if not names:
-            raise FarshoreError(f"{path} cannot be read as a table: it is empty")
-        rows = 0
-        for row in reader:
-            if not row:
-                continue
-            rows += 1
-            if len(row) != len(names):
-                raise _wrong_fields(path, reader.line_num, names, row, separator)
-    return [name or f"{UNNAMED}{place}" for place, name in enumerate(names)], rows
 
 
 def _check_one_column(path: Path, names: list[str], separator: str) -> None:

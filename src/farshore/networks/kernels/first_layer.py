@@ -50,14 +50,14 @@ def first_layer_backward(
 
 
 @first_layer.register_fake
-def _(images: Tensor, weight: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
+def _(images: Tensor, weight: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
     count, _, height, width = images.shape
     out = images.new_empty((count, height, width, len(weight))).permute(0, 3, 1, 2)
     return out, weight.new_empty((count, 2, len(weight)))
 
 
 @first_layer_backward.register_fake
-def _(gradient: Tensor, images: Tensor, weight: Tensor, *_: Any) -> Tensor:
+def _(gradient: Tensor, images: Tensor, weight: Tensor, *others: Any) -> Tensor:
     return weight.new_empty((12, len(weight)))
 
 

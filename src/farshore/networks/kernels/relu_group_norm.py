@@ -63,7 +63,9 @@ def _(
 
 
 @relu_group_norm_backward.register_fake
-def _(gradient: Tensor, c: Tensor, bias: Tensor, gamma: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
+def _(
+    gradient: Tensor, c: Tensor, bias: Tensor, gamma: Tensor, *others: Any
+) -> tuple[Tensor, Tensor]:
     return _like(c), gamma.new_empty((3, c.shape[1]))
 
 

@@ -7,16 +7,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
+from numpy.typing import NDArray
 
 from ..cells import SERIES
 from .shape import PLACE, Drawn, View, canvas, places, text
 
 TARGET_COLOUR = "#d7263d"
+Floats = NDArray[np.float32]
+Whole = NDArray[np.int64]
 
 
 def draw(frame: pd.DataFrame) -> go.Figure:
@@ -100,10 +102,10 @@ LEAST_ROWS = 2 * NEIGHBOURS
 class Features:
     """Rows of features with their domains, whether these are the target, and their classes."""
 
-    features: np.ndarray[Any, np.dtype[np.float32]]
+    features: Floats
     domains: list[str]
-    target: np.ndarray[Any, np.dtype[np.bool_]]
-    classes: np.ndarray[Any, np.dtype[np.int64]]
+    target: NDArray[np.bool_]
+    classes: Whole
 
     def frame(self) -> pd.DataFrame:
         """One line per row, without the features."""
@@ -148,11 +150,8 @@ def read_features(path: Path) -> Features | None:
             return None
         is_target = name.startswith("target ")
         blocks.append(rows)
-        domains += [
-            name.removeprefix("target ")
-            if is_target
-            else name.removeprefix("source ").partition(" ")[2]
-        ] * len(rows)
+        named = name.partition(" ")[2]
+        domains += [named if is_target else named.partition(" ")[2]] * len(rows)
         target += [is_target] * len(rows)
         classes.append(labels.reshape(-1))
     if not blocks:
@@ -165,7 +164,7 @@ def read_features(path: Path) -> Features | None:
     )
 
 
-def project(features: np.ndarray[Any, np.dtype[np.float32]]) -> tuple[pd.DataFrame, str]:
+def project(features: Floats) -> tuple[pd.DataFrame, str]:
     """Two coordinates per row and their name: UMAP, or principal components without it."""
     with warnings.catch_warnings(), _same_threads():
         # umap and numba warn about versions and threads, which readers cannot change.
@@ -210,9 +209,7 @@ def measure(saved: Features) -> Overlap:
     )
 
 
-def accuracy(
-    features: np.ndarray[Any, np.dtype[np.float32]], labels: np.ndarray[Any, np.dtype[np.int64]]
-) -> float | None:
+def accuracy(features: Floats, labels: Whole) -> float | None:
     """Cross-validated balanced accuracy of a linear discriminant classifier with shrinkage.
 
     Domains count equally, whatever their sizes. None if a domain has fewer rows than there are

@@ -408,12 +408,12 @@ def _with_held_out(
     In those the source takes the place of the target. The real target is left out: it is neither
     learned nor measured.
     """
-    named = name_run(run)
+    benchmark = place.benchmark
+    named = name_run(run, benchmark)
     run = named.run
     planned = [Planned(named, condition, seed, trial, features=place.part.features)]
     if place.experiment.selection != "leave-one-source-out":
         return planned
-    benchmark = make_benchmark(run.benchmark, run.options)
     target = benchmark.choose_target(run.target)
     names = [name for name in benchmark.domain_names() if name not in run.left_out]
     for source in arrange(names, target, run.order):
@@ -428,7 +428,7 @@ def _with_held_out(
         }
         inner = NormalRun(run.model_copy(update=fields))
         # Its target and its order stay written out.
-        named = replace(name_run(inner), run=inner)
+        named = replace(name_run(inner, benchmark), run=inner)
         planned.append(Planned(named, condition, seed, trial, held_out=source))
     return planned
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from ...errors import needs
 from ...settings import Choice, Distribution, Power, UniformInt
-from ..result import Matrix
+from ..result import Matrix, measured
 
 # Optuna's default: with fewer trials TPE has too little to learn from.
 RANDOM_TRIALS = 10
@@ -40,7 +40,8 @@ class Past:
 
 def seen_scores(validation: Matrix) -> tuple[float, ...]:
     """After each source: the mean validation score over the sources learned so far."""
-    return tuple(sum(row[:seen]) / seen for seen, row in enumerate(validation, start=1))
+    rows = [measured(row[:seen]) for seen, row in enumerate(validation, start=1)]
+    return tuple(sum(row) / len(row) for row in rows)
 
 
 def propose(

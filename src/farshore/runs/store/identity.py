@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ...benchmarks import BENCHMARKS, make_benchmark
+from ...benchmarks.benchmark import Benchmark
 from ...data.scenario import arrange
 from ...networks.build import network_origin
 from ...networks.pretrained.own_module import is_own_module
@@ -32,10 +33,14 @@ class NamedRun:
         return replace(self, run=NormalRun(self.run.model_copy(update={"device": device})))
 
 
-def name_run(run: NormalRun) -> NamedRun:
-    """The run in canonical form, however it was written, and its name: 16 hexadecimal digits."""
-    run = _canonical(run)
-    described = _describe(run)
+def name_run(run: NormalRun, benchmark: Benchmark | None = None) -> NamedRun:
+    """The run in canonical form, however it was written, and its name: 16 hexadecimal digits.
+
+    benchmark: the run's own, if there is one at hand: it need not read its data again.
+    """
+    benchmark = benchmark or make_benchmark(run.benchmark, run.options)
+    run = _canonical(run, benchmark)
+    described = _describe(run, benchmark)
     digits = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
     return NamedRun(run, digits[:16], described)
 
@@ -45,9 +50,8 @@ def run_name(run: Run) -> str:
     return name_run(run.normal()).name
 
 
-def _canonical(run: NormalRun) -> NormalRun:
+def _canonical(run: NormalRun, benchmark: Benchmark) -> NormalRun:
     """The run without a target or order that are usual; unknown ones are refused."""
-    benchmark = make_benchmark(run.benchmark, run.options)
     usual = benchmark.usual_target()
     if run.order is None and (run.target is None or benchmark.own_data):
         return run if run.target != usual else run.model_copy(update={"target": None})
@@ -63,31 +67,24 @@ def _canonical(run: NormalRun) -> NormalRun:
     )
 
 
-def _describe(run: NormalRun) -> dict[str, Any]:
+def _describe(run: NormalRun, benchmark: Benchmark) -> dict[str, Any]:
     """What the name is made of: scenario, method, settings, seeds and the two results versions.
 
     Device, commit and the way the run was written do not count. Default values are left out, so
     that a new field does not rename old runs. Own data are described by the contents of the files,
     not by their location.
     """
-    benchmark = make_benchmark(run.benchmark, run.options)
     described = run.model_dump(mode="json", exclude_defaults=True, exclude={"device", "options"})
     options = {
         name: value for name, value in run.options.items() if name not in benchmark.path_options
     }
     digest = benchmark.data_digest()
     described |= _weights(run)
-    return (
-        described
-        | ({"options": options} if options else {})
-        | ({"data": digest} if digest else {})
-        | {
-            "results_versions": {
-                "method": catalog.find(run.method).results_version,
-                "benchmark": benchmark.results_version,
-            }
-        }
-    )
+    more = {"options": options, "data": digest}
+    described |= {name: value for name, value in more.items() if value}
+    method = catalog.find(run.method).results_version
+    versions = {"method": method, "benchmark": benchmark.results_version}
+    return described | {"results_versions": versions}
 
 
 def _weights(run: Run) -> dict[str, Any]:

@@ -224,15 +224,9 @@ class ReadingStore(Store):
     @property
     def problems(self) -> list[str]:
         """The damaged results: the first few by name, and the number of the others."""
-        more = len(self.damaged) - NAMED
-        return [
-            *self.damaged[:NAMED],
-            *(
-                [f"{more:,} more results cannot be read and also count as missing"]
-                if more > 0
-                else []
-            ),
-        ]
+        hidden = len(self.damaged) - NAMED
+        more = [f"{hidden:,} more results cannot be read and also count as missing"]
+        return self.damaged[:NAMED] + (more if hidden > 0 else [])
 
     def _try(self, folder: RunFolder) -> Result | None:
         if not folder.finished():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import torch
@@ -11,7 +10,7 @@ import torch
 from ...entry import Entry
 from ...settings import Choice, MethodSettings, setting
 from .head import Head
-from .sums import Level, SumsOfDomain
+from .sums import DomainSums, Level
 
 TUNING_ONLY = "used by first_domain_tuning alone"
 
@@ -57,5 +56,5 @@ class ClosedForm(Entry):
         return 0
 
     @abstractmethod
-    def fit(self, domains: Mapping[str, SumsOfDomain]) -> Head:
+    def fit(self, domains: DomainSums) -> Head:
         """The head for the sums of these domains, at least one. Their order has no influence."""

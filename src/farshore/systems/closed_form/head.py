@@ -7,21 +7,22 @@ other sources is judged on the sums of the one that was left out. No row is need
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from .sums import Sums, SumsOfDomain, add_up
+from .sums import DomainSums, Sums, unpack
 
-# With more domains than this, several are left out together, so that the cost stays bounded.
-MOST_FOLDS = 10
-# Scores that are drawn per domain to fit the temperature, in total over the classes.
+# Rows that are drawn per domain to fit the temperature, in total over the classes.
 DRAWS = 4096
-FEWEST_DRAWS = 8
+# With more classes, rows have classes by their shares, in single precision; and with so many that
+# there would be more scores than this, there are fewer rows.
+MANY_CLASSES = 32
+SCORES = 128 * DRAWS
 TEMPERATURES = (1e-2, 1e4)
-NARROWINGS = 30
+NARROWINGS, MANY_CLASSES_NARROWINGS = 30, 18
 GOLDEN = 0.5 * (5**0.5 - 1)
 
 
@@ -79,12 +80,11 @@ def score(head: Head, domain: Sums) -> ScoreSums:
     return ScoreSums(products, by_class, domain.counts)
 
 
-def folds(domains: Mapping[str, SumsOfDomain]) -> Iterator[tuple[Sums, Sums]]:
-    """Leave out one domain after the other: the sums of the rest, and those of the left-out one."""
-    names = sorted(domains)
-    total = add_up(domains)
-    for number in range(min(MOST_FOLDS, len(names))):
-        left_out = add_up({name: domains[name] for name in names[number::MOST_FOLDS]})
+def folds(domains: DomainSums) -> Iterator[tuple[Sums, Sums]]:
+    """Leave out one group after the other: the sums of the rest, and those of the left-out one."""
+    total = domains.total()
+    for group in domains.groups():
+        left_out = unpack(group)
         yield total - left_out, left_out
 
 
@@ -97,42 +97,72 @@ def temperature(scores: list[ScoreSums], inflation: float = 1.0) -> float:
 
     inflation: of the covariance, for scores of rows that the head was fitted to.
     """
-    drawn = [_draw(each, inflation) for each in scores]
+    drawn = [_draw(each, inflation, number) for number, each in enumerate(scores)]
 
     def cross_entropy(log_factor: float) -> float:
         factor = math.exp(log_factor)
         return sum(
-            float((weights * _cross_entropy(factor * draws)).sum()) for draws, weights in drawn
+            float((weights * _cross_entropy(factor * draws, right)).sum())
+            for draws, right, weights in drawn
         )
 
-    return math.exp(_minimum(cross_entropy, *map(math.log, TEMPERATURES)))
+    many = len(scores[0].counts) > MANY_CLASSES
+    narrowings = MANY_CLASSES_NARROWINGS if many else NARROWINGS
+    low, high = map(math.log, TEMPERATURES)
+    return math.exp(_minimum(cross_entropy, low, high, narrowings))
 
 
-def _draw(scores: ScoreSums, inflation: float) -> tuple[Tensor, Tensor]:
-    """Scores [classes, draws, classes] and the share of each class, [classes, 1]."""
+def _draw(scores: ScoreSums, inflation: float, number: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores [n, draws, classes], the right class of each of the n, and their weights [n, 1].
+
+    Of a few classes, each one gets the same draws. Of many, each row gets its own draw and one of
+    the classes, which occur by their shares: the cost would grow by the square of their number.
+    """
     counts, classes = scores.counts, len(scores.counts)
     means = scores.by_class / counts.clamp(min=1e-12)
     between = (means * counts) @ means.T
-    covariance = inflation * (scores.products - between) / counts.sum()
+    root = _root(inflation * (scores.products - between) / counts.sum())
+    if classes <= MANY_CLASSES:
+        normal = _normal(0, DRAWS // classes, root)  # the same for every domain and learner
+        every = torch.arange(classes, device=root.device)
+        return means.T[:, None] + normal @ root.T, every, (counts / counts.sum())[:, None]
+    rows = max(1, min(DRAWS, SCORES // classes))
+    quantiles = (torch.arange(rows, dtype=torch.float64, device=root.device) + 0.5) / rows
+    right = torch.searchsorted(counts.cumsum(0) / counts.sum(), quantiles)
+    drawn = means.T[right] + _normal(number, rows, root) @ root.T
+    return drawn[:, None].float(), right, means.new_full((rows, 1), 1 / rows)
+
+
+def _normal(seed: int, rows: int, like: Tensor) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn((rows, len(like)), generator=generator, dtype=like.dtype).to(like.device)
+
+
+def _root(covariance: Tensor) -> Tensor:
+    """A matrix R with R Rᵀ = covariance, whose eigenvalues are 0 where rounding made them less."""
+    if len(covariance) > MANY_CLASSES:  # a small ridge is much faster than the eigenvalues
+        ridge = 1e-9 * covariance.diagonal().mean()
+        raised = covariance + ridge * torch.eye(len(covariance)).to(covariance)
+        root: Tensor
+        root, failed = torch.linalg.cholesky_ex(raised)
+        if not int(failed):
+            return root
     values, vectors = torch.linalg.eigh(0.5 * (covariance + covariance.T))
     root = vectors * values.clamp(min=0).sqrt()
-    generator = torch.Generator().manual_seed(0)  # the same for every domain and learner
-    shape = (max(FEWEST_DRAWS, DRAWS // classes), classes)
-    normal = torch.randn(shape, generator=generator, dtype=torch.float64).to(root.device)
-    return means.T[:, None] + normal @ root.T, (counts / counts.sum())[:, None]
+    return root
 
 
-def _cross_entropy(logits: Tensor) -> Tensor:
-    """-log p of the right class, [classes, draws]; the first axis is the right class."""
-    right = logits.diagonal(dim1=0, dim2=2).T
-    return (logits.logsumexp(dim=2) - right) / logits.shape[1]
+def _cross_entropy(logits: Tensor, right: Tensor) -> Tensor:
+    """-log p of the right class [n], [n, draws], for logits [n, draws, classes]."""
+    of_right = logits[torch.arange(len(right)), :, right]
+    return (logits.logsumexp(dim=2) - of_right) / logits.shape[1]
 
 
-def _minimum(function: Callable[[float], float], low: float, high: float) -> float:
+def _minimum(function: Callable[[float], float], low: float, high: float, narrowings: int) -> float:
     """The place of the minimum of a function with one valley, by golden-section search."""
     left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
     at_left, at_right = function(left), function(right)
-    for _ in range(NARROWINGS):
+    for _ in range(narrowings):
         if at_left <= at_right:
             high, right, at_right = right, left, at_left
             left = high - GOLDEN * (high - low)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 from ...settings import MethodSettings, setting
 from .entry import ClosedForm
 from .head import Head
-from .sums import Level, SumsOfDomain, add_up
+from .sums import DomainSums, Level
 
 UNUSED = "has no influence"
 
@@ -39,8 +38,8 @@ class Majority(ClosedForm):
     settings: MajoritySettings
     level: ClassVar[Level] = "counts"
 
-    def fit(self, domains: Mapping[str, SumsOfDomain]) -> Head:
+    def fit(self, domains: DomainSums) -> Head:
         """The logarithm of each class's share."""
-        total = add_up(domains)
+        total = domains.total()
         shares = total.counts / total.rows
         return Head(total.by_class, shares.clamp(min=1e-12).log())

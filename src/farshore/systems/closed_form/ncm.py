@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
@@ -10,7 +9,7 @@ import torch
 from ...settings import MethodSettings
 from .entry import ClosedForm, ClosedFormSettings
 from .head import Head
-from .sums import Level, SumsOfDomain, add_up
+from .sums import DomainSums, Level
 
 
 class NCMSettings(ClosedFormSettings):
@@ -40,9 +39,9 @@ class NCM(ClosedForm):
     settings: NCMSettings
     level: ClassVar[Level] = "means"
 
-    def fit(self, domains: Mapping[str, SumsOfDomain]) -> Head:
+    def fit(self, domains: DomainSums) -> Head:
         """The class means of all domains together, in units of the variance around them."""
-        total = add_up(domains)
+        total = domains.total()
         assert total.squares is not None
         means = total.by_class / total.counts.clamp(min=1e-12)
         norms = means.square().sum(dim=0)

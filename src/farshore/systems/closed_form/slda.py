@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import torch
@@ -10,7 +9,7 @@ import torch
 from ...settings import Choice, MethodSettings, Power, setting
 from .entry import ClosedForm, ClosedFormSettings
 from .head import Head, folds, score, solve, temperature
-from .sums import Sums, SumsOfDomain, add_up, unpack
+from .sums import DomainSums, Sums
 
 
 class SLDASettings(ClosedFormSettings):
@@ -53,15 +52,14 @@ class SLDA(ClosedForm):
     Settings: ClassVar[type[MethodSettings]] = SLDASettings
     settings: SLDASettings
 
-    def fit(self, domains: Mapping[str, SumsOfDomain]) -> Head:
+    def fit(self, domains: DomainSums) -> Head:
         """The discriminant of all domains together, calibrated on left-out ones."""
-        total = add_up(domains)
+        total = domains.total()
         head = self.discriminant(total)
         if len(domains) == 1:
-            (only,) = domains.values()
             spare = float((total.rows - len(total.by_class)).clamp(min=1))
             inflation = float(total.rows) / spare
-            return head.scaled(temperature([score(head, unpack(only))], inflation))
+            return head.scaled(temperature([score(head, total)], inflation))
         scores = [score(self.discriminant(rest), held) for rest, held in folds(domains)]
         return head.scaled(temperature(scores))
 

@@ -1,20 +1,22 @@
 """Sums of one domain, from which every closed-form head is computed.
 
 They take the place of rows: once a domain is summed, none of its rows is kept. Domains are added up
-in the order of their names, whatever the order in which they were learned, so that even the
+in an order that their names decide, whatever the order in which they were learned, so that even the
 rounding does not depend on it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot, pad
+
+from ...base.randomness import derive
 
 # What is summed per domain: the classes' counts; also the features per class and their squared
 # norms; also the products of all pairs of features.
@@ -22,6 +24,10 @@ Level = Literal["counts", "means", "products"]
 SumsOfDomain = dict[str, Tensor]
 # Products are computed in blocks of this many features, so that the lower triangle is left out.
 BLOCK = 128
+# With more domains than this, several are left out together, so that the cost stays bounded.
+MOST_FOLDS = 10
+# With more domains than this, their names decide which ones are left out together.
+FEW_DOMAINS = 100
 
 
 @dataclass(frozen=True)
@@ -52,12 +58,12 @@ class Sums:
         return Sums(
             torch.add(self.by_class, other.by_class, alpha=sign),
             torch.add(self.counts, other.counts, alpha=sign),
-            _added(self.squares, other.squares, sign),
-            _added(self.products, other.products, sign),
+            _plus(self.squares, other.squares, sign),
+            _plus(self.products, other.products, sign),
         )
 
 
-def _added(first: Tensor | None, second: Tensor | None, sign: int) -> Tensor | None:
+def _plus(first: Tensor | None, second: Tensor | None, sign: int) -> Tensor | None:
     if first is None or second is None:
         return None
     return torch.add(first, second, alpha=sign)
@@ -143,10 +149,71 @@ def unpack(kept: Mapping[str, Tensor]) -> Sums:
     return Sums(kept["by_class"], kept["counts"], kept.get("squares"), products)
 
 
-def add_up(domains: Mapping[str, Mapping[str, Tensor]]) -> Sums:
-    """The sums over all these domains, in the order of their names."""
-    first, *others = sorted(domains)
-    total = unpack(domains[first])
-    for name in others:
-        total = total + unpack(domains[name])
+def add_up(domains: Iterable[Mapping[str, Tensor]]) -> Mapping[str, Tensor]:
+    """The sums over these domains, one after another, as they are kept."""
+    first, *others = domains
+    if not others:
+        return first
+    total = {name: tensor.clone() for name, tensor in first.items()}
+    for other in others:
+        for name, tensor in total.items():
+            tensor += other[name]
     return total
+
+
+class DomainSums(dict[str, SumsOfDomain]):
+    """The sums of each domain by name, with those of the groups that are left out together.
+
+    The groups are every tenth name in the order of the names. In a longer list than FEW_DOMAINS the
+    groups follow from a hash of each name: a further domain changes one group and moves no other
+    domain, so that learning and forgetting cost the same after any number of domains.
+    """
+
+    def __init__(self, domains: Mapping[str, SumsOfDomain] | None = None) -> None:
+        super().__init__(domains or {})
+        self._groups: dict[int, Mapping[str, Tensor]] = {}
+        self._added: Mapping[str, Tensor] | None = None
+
+    def __setitem__(self, name: str, sums: SumsOfDomain) -> None:
+        super().__setitem__(name, sums)
+        self._changed(name)
+
+    def __delitem__(self, name: str) -> None:
+        super().__delitem__(name)
+        self._changed(name)
+
+    def _changed(self, name: str) -> None:
+        self._added = None
+        if len(self) > FEW_DOMAINS + 1:
+            self._groups.pop(_hashed(name), None)
+        else:
+            self._groups.clear()
+
+    def groups(self) -> list[Mapping[str, Tensor]]:
+        """The sums of each group, as they are kept."""
+        names = sorted(self)
+        numbers = [
+            _hashed(name) if len(names) > FEW_DOMAINS else position % MOST_FOLDS
+            for position, name in enumerate(names)
+        ]
+        for number in sorted(set(numbers) - set(self._groups)):
+            members = (name for name, own in zip(names, numbers, strict=True) if own == number)
+            self._groups[number] = add_up(self[name] for name in members)
+        return [self._groups[number] for number in sorted(set(numbers))]
+
+    def added(self) -> Mapping[str, Tensor]:
+        """The sums over all domains, as they are kept."""
+        if self._added is None:
+            few = len(self) <= FEW_DOMAINS
+            self._added = add_up([self[name] for name in sorted(self)] if few else self.groups())
+        return self._added
+
+    def total(self) -> Sums:
+        """The sums over all domains."""
+        return unpack(self.added())
+
+
+@cache
+def _hashed(name: str) -> int:
+    """The group of a domain with this name among many."""
+    return derive(0, name) % MOST_FOLDS

@@ -38,7 +38,7 @@ from ...training.trainer import Trainer
 from .entry import ClosedForm, ClosedFormSettings
 from .head import Head
 from .predictor import FlatInputs, NetworkFeatures, NoFeatures, Predictor, squares
-from .sums import Adder, SumsOfDomain
+from .sums import Adder, DomainSums, SumsOfDomain
 
 BATCH_ROWS = 2048
 BATCH_VALUES = 2048 * 4096  # fewer rows at once if a row or its features are large
@@ -54,7 +54,7 @@ class ClosedFormSystem(System):
         self.setup, self.device, self.observer = setup, setup.device, setup.observer
         settings = kind.Settings.build(setup.settings, PROFILES.get(setup.profile), kind.name)
         self.entry = kind(settings)
-        self.sums: dict[str, SumsOfDomain] = {}
+        self.sums = DomainSums()
         self.order: list[str] = []
         self.tuned = False
         self.seconds = {"steps": 0.0, "closing": 0.0}
@@ -212,8 +212,7 @@ class ClosedFormSystem(System):
                 self.model.install(zeros, torch.zeros_like(self.model.seen))
                 return
             head = self.entry.fit(self.sums)
-            counts = torch.stack([sums["counts"] for sums in self.sums.values()])
-            self.model.install(head, (counts > 0).any(dim=0))
+            self.model.install(head, self.sums.added()["counts"] > 0)
 
     @contextmanager
     def _computing(self) -> Iterator[None]:
@@ -315,10 +314,12 @@ class ClosedFormSystem(System):
             model.projection.copy_(_scaled(state["projection"]))
         self.tuned = state["tuned"]
         self.order = list(state["domains"])
-        self.sums = {
-            name: {key: tensor.to(self.device) for key, tensor in sums.items()}
-            for name, sums in zip(self.order, state["sums"], strict=True)
-        }
+        self.sums = DomainSums(
+            {
+                name: {key: tensor.to(self.device) for key, tensor in sums.items()}
+                for name, sums in zip(self.order, state["sums"], strict=True)
+            }
+        )
         head = state["head"]
         model.install(Head(head["weight"], head["bias"]), head["seen"])
 
