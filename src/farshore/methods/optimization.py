@@ -52,11 +52,10 @@ def make_optimizer(
         groups = [
             {"params": part, "lr": each} for part, each in zip(parts, rates, strict=True) if part
         ]
-    if run.optimizer == "sgd":
-        return plain(SGD)(groups, lr=rate, momentum=run.momentum, weight_decay=decay, fused=True)
-    return plain(Adam if run.optimizer == "adam" else AdamW)(
-        groups, lr=rate, weight_decay=decay, fused=True, capturable=device.type == "cuda"
-    )
+    kind = {"adam": Adam, "adamw": AdamW, "sgd": SGD}[run.optimizer]
+    own = {"momentum": run.momentum} if kind is SGD else {"capturable": device.type == "cuda"}
+    made: Optimizer = plain(kind)(groups, lr=rate, weight_decay=decay, fused=True, **own)
+    return made
 
 
 @cache
