@@ -317,7 +317,8 @@ def variance(scores: Scores) -> dict[Unit, float]:
         parts: dict[tuple[object, ...], list[float]] = {}
         for place, score in scores.items():
             parts.setdefault(place[: unit.level + 1], []).append(score)
-        after = {place: float(np.mean(parts[place[: unit.level + 1]])) for place in scores}
+        means = {key: sum(values) / len(values) for key, values in parts.items()}
+        after = {place: means[place[: unit.level + 1]] for place in scores}
         if len(parts) > groups and total > SMALLEST_ERROR**2:
             shares[unit] = sum((after[place] - before[place]) ** 2 for place in scores) / total
         before, groups = after, len(parts)
