@@ -252,7 +252,7 @@ def _read_plain(
         file = gzip.GzipFile(fileobj=raw) if path.suffix.lower() == ".gz" else raw
         reader = plain.open_csv(
             pyarrow.PythonFile(_Plain(file), mode="r"),
-            plain.ReadOptions(skip_rows=1, column_names=names, block_size=4 * PIECE),
+            plain.ReadOptions(skip_rows=1, column_names=names, block_size=PIECE),
             plain.ParseOptions(delimiter=separator, quote_char=False),
             plain.ConvertOptions(column_types=kinds, null_values=sorted(MISSING_NUMBER)),
         )
@@ -280,10 +280,10 @@ class _Plain(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         data = self.file.read(size)
-        seen = self.last + data
-        if b'"' in seen or b"\0" in seen:
+        if b'"' in data or b"\0" in data:
             raise ValueError("quotes or zero bytes")
-        if b"\r" in seen and seen.count(b"\r") != seen.count(b"\r\n") + seen.endswith(b"\r"):
+        alone = data.count(b"\r") - data.count(b"\r\n") if b"\r" in data else 0
+        if alone != data.endswith(b"\r") or (self.last == b"\r" and data[:1] != b"\n"):
             raise ValueError("other line ends")
         self.last = data[-1:]
         return data
