@@ -13,7 +13,7 @@ import argparse
 from contextlib import ExitStack
 
 import torch
-from step_cost import DOMAINS, add_image_arguments, images, medians, opened, prepared, wait
+from step_cost import DOMAINS, add_shape_arguments, made, medians, opened, prepared, shape_of, wait
 from torch.profiler import ProfilerActivity, profile
 
 
@@ -23,17 +23,17 @@ def main() -> None:
     )
     parser.add_argument("--method", default="er")
     parser.add_argument("--way", default="eager/float32", help="execution/precision")
-    add_image_arguments(parser)
+    add_shape_arguments(parser)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--lines", type=int, default=20)
     args = parser.parse_args()
-    args.shape = (args.channels, args.size, args.size)
+    args.shape = shape_of(args)
     cuda, device = args.device == "cuda", torch.device(args.device)
     with ExitStack() as stack:
         step = opened(
             stack,
             prepared(args.method, args.way, args),
-            images(args.shape, DOMAINS - 1),
+            made(args.shape, DOMAINS - 1),
         )
         microseconds = 1e6 * medians({"": step}, 1, args.steps, device)[""]
         with profile(activities=[ProfilerActivity.CUDA if cuda else ProfilerActivity.CPU]) as trace:
@@ -50,8 +50,8 @@ def main() -> None:
     )
     where = torch.cuda.get_device_name() if cuda else f"{torch.get_num_threads()} CPU threads"
     print(
-        f"{args.method}, {args.way}, {args.network}, {DOMAINS} x {args.batch} images of "
-        f"{args.size} pixels; {where}"
+        f"{args.method}, {args.way}, {args.network}, {DOMAINS} x {args.batch} inputs of "
+        f"{' x '.join(map(str, args.shape))}; {where}"
     )
     print(
         f"a step takes {microseconds:.0f} us; {sum(row[1] for row in rows):.0f} kernels, together "

@@ -1,9 +1,10 @@
 """Cost of a step: each method relative to er, and the fast ways relative to eager float32.
 
     python bench/step_cost.py [--methods er,cl-coral] [--device cuda --ways
-    eager/float32,compiled/bf16] [--network cnn --size 28]
+    eager/float32,compiled/bf16] [--network cnn --size 28] [--network mlp
+    --columns 54]
 
-A way is execution/precision. One current domain and three replayed ones, `--batch` images of each;
+A way is execution/precision. One current domain and three replayed ones, `--batch` rows of each;
 the table says how many rows a step of each method has: methods without replay see only the current
 ones, and some draw more. Methods and ways take turns, a few steps at a time, in one process, so
 that a busy machine affects all of them equally; medians are compared. On a CPU, the time is that of
@@ -15,7 +16,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, cast
 
@@ -31,14 +32,24 @@ from farshore.training.trainer import Trainer
 DOMAINS, ROWS = 4, 2000
 
 
-def images(shape: tuple[int, ...], seed: int) -> Domain:
+def made(shape: tuple[int, ...], seed: int) -> Domain:
+    """A domain of random images, or of rows of random numbers."""
     generator = torch.Generator().manual_seed(seed)
-    pictures = torch.randint(0, 256, (ROWS, *shape), generator=generator).to(torch.uint8)
-    return Domain.divided(str(seed), pictures, torch.arange(ROWS) % 10)
+    inputs = (
+        torch.randn(ROWS, *shape, generator=generator)
+        if len(shape) == 1
+        else torch.randint(0, 256, (ROWS, *shape), generator=generator).to(torch.uint8)
+    )
+    return Domain.divided(str(seed), inputs, torch.arange(ROWS) % 10)
 
 
-def prepared(method: str, way: str, args: argparse.Namespace) -> Learner:
-    """A learner that has learned three domains and is ready to step on the fourth."""
+def prepared(
+    method: str, way: str, args: argparse.Namespace, chosen: Mapping[str, Any] | None = None
+) -> Learner:
+    """A learner that has learned three domains and is ready to step on the fourth.
+
+    `chosen` are settings of the method.
+    """
     execution, precision = way.split("/")
     fields = METHODS.get(method).Settings.model_fields
     no_warmup = {name: 0 for name in ("anneal_steps", "warmup_steps") if name in fields}
@@ -48,6 +59,7 @@ def prepared(method: str, way: str, args: argparse.Namespace) -> Learner:
         "precision": precision,
         "replay_budget": "per-domain",
         **no_warmup,
+        **(chosen or {}),
     }
     network = {"weights": "none"} if args.network == "resnet18" else {}
     learner = Learner(
@@ -60,7 +72,7 @@ def prepared(method: str, way: str, args: argparse.Namespace) -> Learner:
         profile="default",
     )
     for domain in range(DOMAINS - 1):
-        learner.learn_domain(images(args.shape, domain), steps=2, classes=list(range(10)))
+        learner.learn_domain(made(args.shape, domain), steps=2, classes=list(range(10)))
     return learner
 
 
@@ -68,7 +80,7 @@ def measure(
     names: list[str], ways: list[str], args: argparse.Namespace
 ) -> tuple[dict[tuple[str, str], float], dict[str, int]]:
     """Median seconds of a step per method and way that it can use, and the rows of its step."""
-    device, domain = torch.device(args.device), images(args.shape, DOMAINS - 1)
+    device, domain = torch.device(args.device), made(args.shape, DOMAINS - 1)
     steppers: dict[tuple[str, str], Callable[[], object]] = {}
     rows: dict[str, int] = {}
     with ExitStack() as stack:
@@ -95,9 +107,17 @@ def opened(stack: ExitStack, learner: Learner, domain: Domain) -> Callable[[], o
 
 
 def medians(
-    steppers: dict[Any, Callable[[], object]], turns: int, steps: int, device: torch.device
+    steppers: Mapping[Any, Callable[[], object]], turns: int, steps: int, device: torch.device
 ) -> dict[Any, float]:
-    """Median seconds of each step; the steppers take turns of `steps` steps each."""
+    """Median seconds of each step over the turns."""
+    seconds = in_turn(steppers, turns, steps, device)
+    return {key: statistics.median(each) for key, each in seconds.items()}
+
+
+def in_turn(
+    steppers: Mapping[Any, Callable[[], object]], turns: int, steps: int, device: torch.device
+) -> dict[Any, list[float]]:
+    """Seconds of each step in every turn, in which each stepper takes `steps` steps."""
     now = time.process_time if device.type == "cpu" else time.perf_counter
     times: dict[Any, list[float]] = {key: [] for key in steppers}
     for turn in range(turns + 1):
@@ -109,7 +129,7 @@ def medians(
             wait(device)
             if turn:  # the first turn allocates, compiles and records
                 times[key].append((now() - start) / steps)
-    return {key: statistics.median(seconds) for key, seconds in times.items()}
+    return times
 
 
 def ready(trainer: Trainer, carry_out: Callable[[], object]) -> Callable[[], object]:
@@ -128,12 +148,27 @@ def wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def add_image_arguments(parser: argparse.ArgumentParser) -> None:
+def add_shape_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--network", default="cnn")
+    parser.add_argument("--columns", type=int, help="rows with so many numbers instead of images")
     parser.add_argument("--channels", type=int, default=1)
     parser.add_argument("--size", type=int, default=28)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--device", default="cpu")
+
+
+def shape_of(args: argparse.Namespace) -> tuple[int, ...]:
+    """The shape of one input."""
+    return (args.columns,) if args.columns else (args.channels, args.size, args.size)
+
+
+def described(args: argparse.Namespace) -> str:
+    """What is measured."""
+    return (
+        f"{args.network} on inputs of {' x '.join(map(str, args.shape))}, {DOMAINS} domains with "
+        f"{args.batch} rows of each in a step; medians of {args.turns} interleaved turns of "
+        f"{args.steps} steps"
+    )
 
 
 def main() -> None:
@@ -146,13 +181,13 @@ def main() -> None:
         default="eager/float32",
         help="execution/precision, comma-separated; the first is the reference",
     )
-    add_image_arguments(parser)
+    add_shape_arguments(parser)
     parser.add_argument("--turns", type=int, default=15)
     parser.add_argument("--steps", type=int, default=1, help="steps per turn")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     record.add_save(parser)
     args = parser.parse_args()
-    args.shape = (args.channels, args.size, args.size)
+    args.shape = shape_of(args)
     torch.set_num_threads(args.threads)
     names, ways = args.methods.split(","), args.ways.split(",")
     names = names if "er" in names else ["er", *names]
@@ -163,9 +198,7 @@ def main() -> None:
         columns += [f"x faster than {ways[0]}"] if way != ways[0] else []
     record.show(
         args,
-        f"{args.network} on images of {args.channels} x {args.size} x {args.size}, {DOMAINS} "
-        f"domains with {args.batch} rows of each in a step, medians of {args.turns} interleaved "
-        f"turns of {args.steps} steps",
+        described(args),
         columns,
         ([name, rows[name], *cells(seconds, name, ways)] for name in names),
     )

@@ -1,29 +1,28 @@
 """The arithmetic of the generated pages: means, errors, paired differences, selection.
 
-It takes frames with one row per run and gives scores in percent. A unit is an order of the sources
-or a target; each counts once. Means, errors and differences over units are those of
-`farshore.results.summary`.
+It takes frames with one row per run and gives scores in percent. A unit is the coarsest of target,
+last source, order and seed of which there are several, as in `farshore.results.summary`, whose
+means, errors and differences these are.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 import pandas as pd
 
 from farshore.results import summary
-from farshore.results.summary import FEWEST_UNITS, Difference, Estimate
+from farshore.results.summary import FEWEST_UNITS, Difference, Estimate, Unit, variance
 from farshore.tasks.metrics import Metric
 from reproduction.finished_runs import SCORE
 
-__all__ = ["Difference", "Estimate", "Number", "Scores"]
+__all__ = ["Difference", "Estimate", "Number", "Place", "Scores", "Unit", "variance"]
 
-# An order of the sources, a target, or a draw of the search.
-Unit = tuple[str, ...]
-# Scores by unit and by what makes a run of the unit: its seed, or its order and seed.
-Scores = Mapping[Unit, Mapping[Any, float]]
+# Data set, target, last source, order and seed of a run.
+Place = tuple[str, str, str, str, int]
+Scores = Mapping[Place, float]
+
 # What the pages compare has no limits: scores in percent, but also times and their logarithms.
 UNLIMITED = Metric("score", "score", low=-math.inf, high=math.inf)
 # A mean with its standard error.
@@ -38,7 +37,7 @@ def average(frame: pd.DataFrame, column: str = SCORE) -> float:
 
 
 def means(frame: pd.DataFrame, column: str = SCORE) -> dict[str, Number]:
-    """Mean and standard error over seeds in percent, by method; at least two runs each."""
+    """Mean and standard error over runs in percent, by method; at least two runs each."""
     grouped = frame.dropna(subset=[column]).groupby("method")[column]
     return {
         str(method): (100 * values.mean(), 100 * values.std(ddof=1) / len(values) ** 0.5)
@@ -47,43 +46,51 @@ def means(frame: pd.DataFrame, column: str = SCORE) -> dict[str, Number]:
     }
 
 
-def scores(frame: pd.DataFrame, column: str = SCORE, *, unit: str = "order") -> dict[str, Scores]:
-    """Values in percent by method, unit and run; a unit is an order or a target."""
-    by_method: dict[str, dict[Unit, dict[Any, float]]] = {}
-    for entry in frame.dropna(subset=[column]).to_dict("records"):
-        order, seed = tuple(str(entry["order"]).split(",")), int(entry["run_seed"])
-        name, run = (order, seed) if unit == "order" else ((str(entry["target"]),), (order, seed))
-        of_unit = by_method.setdefault(str(entry["method"]), {}).setdefault(name, {})
-        of_unit[run] = 100 * float(entry[column])
+def scores(frame: pd.DataFrame, column: str = SCORE) -> dict[str, Scores]:
+    """Values in percent by method and place."""
+    by_method: dict[str, dict[Place, float]] = {}
+    columns = [frame[name].astype(str) for name in ("method", "target", "order")]
+    runs = zip(*columns, frame["run_seed"].astype(int), frame[column], strict=True)
+    for method, target, order, seed, value in runs:
+        if not math.isnan(value):
+            sources = order.split(",")
+            place = ("", target, sources[-1], " ".join(sources), seed)
+            by_method.setdefault(method, {})[place] = 100 * float(value)
     return dict(by_method)
 
 
 def by_trial(frame: pd.DataFrame, method: str) -> Scores:
-    """The target scores of a method in percent by draw: the seed and the trial."""
+    """The target scores of a method in percent; a draw, seed and trial, counts as an order."""
     of_method = frame[frame["method"] == method].dropna(subset=[SCORE])
     return {
-        (str(entry["run_seed"]), str(entry["trial"])): {0: 100 * entry[SCORE]}
+        ("", "", "", f"{entry['run_seed']} {entry['trial']}", 0): 100 * float(entry[SCORE])
         for entry in of_method.to_dict("records")
     }
 
 
+def names(runs: Iterable[Place], unit: Unit) -> set[str]:
+    """The names at a level of the places."""
+    return {str(place[unit.level]) for place in runs}
+
+
+def unit_of(runs: Iterable[Place]) -> Unit:
+    """The coarsest level of which there are several; at worst the seed."""
+    known = list(runs)
+    return next((unit for unit in Unit if len(names(known, unit)) > 1), Unit.SEED)
+
+
 def enough(by_method: Mapping[str, Scores]) -> dict[str, Scores]:
     """The methods that ran in enough units for an interval."""
-    return {name: runs for name, runs in by_method.items() if len(runs) >= FEWEST_UNITS}
-
-
-def places(runs: Scores) -> dict[Any, float]:
-    """The runs as `farshore.results.summary` takes them; the order is the name of the unit."""
     return {
-        ("", "", "", " ".join(unit), run): score
-        for unit, of_unit in runs.items()
-        for run, score in of_unit.items()
+        name: runs
+        for name, runs in by_method.items()
+        if len(names(runs, unit_of(runs))) >= FEWEST_UNITS
     }
 
 
-def summary_of(runs: Scores) -> Estimate:
-    """A method over its units; it has at least one run."""
-    found = summary.estimate(places(runs), summary.Unit.ORDER, UNLIMITED)
+def summary_of(runs: Scores, unit: Unit | None = None) -> Estimate:
+    """A method over its units, or over others; it has at least one run."""
+    found = summary.estimate(runs, unit or unit_of(runs), UNLIMITED)
     assert found is not None
     return found
 
@@ -94,8 +101,9 @@ def mean(runs: Scores) -> float:
 
 
 def paired_difference(first: Scores, second: Scores) -> Difference | None:
-    """How much better the first is in the same units, run by run; None if they share none."""
-    return summary.difference(places(first), places(second), summary.Unit.ORDER, UNLIMITED)
+    """How much better the first is at the same places; None if they share none."""
+    unit = unit_of(place for place in first if place in second)
+    return summary.difference(first, second, unit, UNLIMITED)
 
 
 def difference(first: Scores, second: Scores) -> Difference:
@@ -105,9 +113,9 @@ def difference(first: Scores, second: Scores) -> Difference:
     return found
 
 
-def above_zero(difference: Difference) -> bool:
+def above_zero(difference: Difference | None) -> bool:
     """Whether the whole interval lies above zero."""
-    return difference.certain and difference.mean > 0
+    return difference is not None and difference.certain and difference.mean > 0
 
 
 def pooled(
@@ -115,21 +123,14 @@ def pooled(
     methods: Iterable[str],
     pool: Callable[[list[float]], float] = lambda values: sum(values) / len(values),
 ) -> Scores:
-    """The mean over methods (or what `pool` does), in the orders and seeds that all of them have.
+    """The mean over methods (or what `pool` does) at the places that all of them have.
 
-    Methods that ran in few orders are left out: they would hide the orders of the others.
+    Methods that ran in few units are left out: they would hide the orders of the others.
     """
     ran = enough(by_method)
     parts = [ran[method] for method in methods if method in ran]
-    if not parts:
-        return {}
-    shared = set.intersection(
-        *({(order, seed) for order in part for seed in part[order]} for part in parts)
-    )
-    pools: dict[Unit, dict[int, float]] = {}
-    for order, seed in sorted(shared):
-        pools.setdefault(order, {})[seed] = pool([part[order][seed] for part in parts])
-    return pools
+    shared = [place for place in parts[0] if all(place in part for part in parts)] if parts else []
+    return {place: pool([part[place] for part in parts]) for place in sorted(shared)}
 
 
 def whole(frame: pd.DataFrame) -> pd.DataFrame:

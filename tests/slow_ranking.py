@@ -77,6 +77,22 @@ def by_unit(values: dict[tuple, float], level: int) -> dict[str, float]:
     }
 
 
+def shares(values: dict[tuple, float]) -> dict[str, float]:
+    """What is left of the variance inside groups falls from level to level: by how much of all."""
+
+    def inside(depth: int) -> float:
+        groups = [place[:depth] for place in values]
+        parts = ([values[place] for place in values if place[:depth] == each] for each in groups)
+        return sum(statistics.pvariance(part) for part in parts) / len(groups)
+
+    found = {}
+    for depth, name in enumerate(NAMES, start=1):
+        groups, coarser = ({place[:each] for place in values} for each in (depth, depth - 1))
+        if len(groups) > len(coarser) and inside(0) > 1e-18:
+            found[name] = (inside(depth - 1) - inside(depth)) / inside(0)
+    return found
+
+
 @dataclass(frozen=True)
 class Shown:
     """A mean over units, with error and interval if there are at least three units."""

@@ -108,6 +108,15 @@ def test_draws_are_in_range_and_distinct_where_possible(
         assert len(set(chosen)) == count or size < count
 
 
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=5), st.integers(1, 15))
+def test_a_draw_is_the_same_if_the_smallest_size_is_known(sizes: list[int], count: int) -> None:
+    drawn = (
+        positions(torch.tensor(sizes), count, generator(0), max(sizes), least)
+        for least in (0, min(sizes))
+    )
+    assert torch.equal(*drawn)
+
+
 def test_draws_are_uniform() -> None:
     index = torch.cat([positions(torch.tensor([6]), 2, generator(seed), 6) for seed in range(1500)])
     counts = torch.bincount(index.flatten(), minlength=6).double()

@@ -6,9 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
+import numpy as np
+
 from reproduction import DOCS
-from reproduction.arithmetic import Scores, summary_of
+from reproduction.arithmetic import Scores, Unit, enough, mean, scores, summary_of
+from reproduction.compared import BENCHMARKS, REPLAY, TAILORED
+from reproduction.finished_runs import rows_of
 from reproduction.pages.recommended import measured
+from reproduction.paper.scores import papers_scores
+from reproduction.sections.invariance import measured as measured_there
 
 FOLDER = DOCS / "figures"
 INK, QUIET, PAPER = "#1f2933", "#7b8794", "#ffffff"
@@ -100,10 +106,17 @@ def strips(
     title: str, by_method: Mapping[str, Scores], methods: Sequence[str], unit: str
 ) -> Drawing:
     """One line per method: its mean with an interval, and one dot per order or target."""
+    dots = {
+        name: summary.values
+        if (summary := summary_of(by_method[name])).unit is Unit.TARGET
+        else summary_of(by_method[name], Unit.ORDER).values
+        for name in methods
+        if name in by_method
+    }
     rows = [(name, summary_of(by_method[name])) for name in methods if name in by_method]
     rows.sort(key=lambda row: -row[1].mean)
     left, right, top, step = 130, 690, 56, 34
-    values = [value for _, summary in rows for value in summary.values.values()]
+    values = [value for of_method in dots.values() for value in of_method.values()]
     low, high = 10 * (min(values) // 10), min(100.0, 10 * (max(values) // 10 + 1))
     drawing = Drawing(760, top + step * len(rows) + 46, title)
     drawing.text(16, 26, title, size=15, weight="600")
@@ -123,7 +136,7 @@ def strips(
         drawing.text(
             left - 14, y + 5, name, anchor="end", weight="600" if name == "best" else "normal"
         )
-        for value in summary.values.values():
+        for value in dots[name].values():
             drawing.circle(place(value), y, 3.2, colour, fill_opacity="0.35")
         assert summary.low is not None
         assert summary.high is not None
@@ -137,7 +150,9 @@ def strips(
         drawing.text(
             right + 54, y + 5, f"{summary.mean:.1f}", anchor="end", weight="600", colour=colour
         )
-    words = f"score at the target; one dot per {unit}; bar: mean, 95% interval"
+    words = (
+        f"score at the target; one dot per {unit}; bar: mean, 95% interval over {rows[0][1].unit}s"
+    )
     drawing.text(left, bottom + 38, words, size=12, colour=QUIET)
     return drawing
 
@@ -277,7 +292,84 @@ def heart() -> Drawing:
     )
 
 
+# ---- reproduction ----------------------------------------------------------------------------
+
+
+def against_the_paper() -> Drawing:
+    """Each method of the paper's main table: its score there, and ours over all orders."""
+    drawing = Drawing(760, 400, "Each dot is a method: the paper's score and ours")
+    drawing.text(16, 26, drawing.title, size=15, weight="600")
+    for left, benchmark in ((60, BENCHMARKS[0]), (430, BENCHMARKS[1])):
+        paper = papers_scores(benchmark, "main")
+        ours = enough(scores(rows_of("all_orders", benchmark)))
+        found = {name: (paper[name][0], mean(ours[name])) for name in paper if name in ours}
+        values = [value for pair in found.values() for value in pair]
+        low, high = 10 * (min(values) // 10), 10 * (max(values) // 10 + 1)
+
+        def place(value: float, low: float = low, high: float = high) -> float:
+            return 280 * (value - low) / (high - low)
+
+        drawing.text(left, 54, benchmark, weight="600")
+        for tick in np.arange(low, high + 1, 10):
+            x, y = left + place(tick), 350 - place(tick)
+            drawing.line(x, 70, x, 350, GREY)
+            drawing.line(left, y, left + 280, y, GREY)
+            drawing.text(x, 368, f"{tick:g}", size=12, colour=QUIET, anchor="middle")
+            drawing.text(left - 8, y + 4, f"{tick:g}", size=12, colour=QUIET, anchor="end")
+        drawing.line(left, 350, left + 280, 70, QUIET, stroke_dasharray="4 4")
+        for name, (theirs, score) in found.items():
+            colour = BLUE if name in TAILORED else GREEN if name in REPLAY else ORANGE
+            drawing.circle(
+                left + place(theirs), 350 - place(score), 4.5, colour, fill_opacity="0.8"
+            )
+    words = "x: the paper, y: ours. Blue: tailored, green: replay, red: the others"
+    drawing.text(60, 390, words, size=12, colour=QUIET)
+    return drawing
+
+
+def last_sources() -> Drawing:
+    """Scores by the last source: a dot is the mean over the orders that end with it, per seed."""
+    methods = ("finetune", "er", "der++", "er-kd", *TAILORED)
+    drawing = Drawing(760, 106 + 28 * len(methods), "Scores by the last source")
+    drawing.text(16, 26, drawing.title, size=15, weight="600")
+    words = "a dot: one seed, mean over the orders that end with the source of its colour"
+    drawing.text(100, 98 + 28 * len(methods), words, size=12, colour=QUIET)
+    colours = (ORANGE, BLUE, GREEN, INK)
+    for left, benchmark in ((100, BENCHMARKS[0]), (460, BENCHMARKS[1])):
+        by_method = measured_there(benchmark)
+        dots = {
+            name: {
+                (last, seed): mean(
+                    {place: runs[place] for place in runs if place[2::2] == (last, seed)}
+                )
+                for last, seed in sorted({place[2::2] for place in runs})
+            }
+            for name in methods
+            if (runs := by_method.get(name))
+        }
+        lasts = sorted({last for of_method in dots.values() for last, _ in of_method})
+        values = [value for of_method in dots.values() for value in of_method.values()]
+        low, high = 10 * (min(values) // 10), 10 * (max(values) // 10 + 1)
+        bottom = 68 + 28 * len(methods)
+        for tick in np.arange(low, high + 1, 10):
+            x = left + 260 * (tick - low) / (high - low)
+            drawing.line(x, 62, x, bottom - 8, GREY)
+            drawing.text(x, bottom + 8, f"{tick:g}", size=12, colour=QUIET, anchor="middle")
+        drawing.text(left - 84, 50, benchmark, weight="600")
+        for number, last in enumerate(lasts):
+            drawing.text(left + 75 * number + 32, 50, last, size=12, colour=colours[number])
+        for row, name in enumerate(methods):
+            drawing.text(left - 10, 84 + 28 * row, name, size=12, anchor="end")
+            for (last, _), value in dots.get(name, {}).items():
+                x = left + 260 * (value - low) / (high - low)
+                colour = colours[lasts.index(last)]
+                drawing.circle(x, 80 + 28 * row, 4, colour, fill_opacity="0.7")
+    return drawing
+
+
 FIGURES = {
+    "against-the-paper": against_the_paper,
+    "last-sources": last_sources,
     "hero": hero,
     "heart": heart,
     "domain": domain,

@@ -14,20 +14,24 @@ import pandas as pd
 
 from farshore.methods import METHODS
 from reproduction import DOCS
-from reproduction.arithmetic import Difference, Scores, difference, enough, mean, scores, summary_of
+from reproduction.arithmetic import (
+    Difference,
+    Scores,
+    Unit,
+    difference,
+    enough,
+    mean,
+    names,
+    scores,
+    summary_of,
+    unit_of,
+)
 from reproduction.finished_runs import rows_of
-from reproduction.formatting import filled, interval, markdown, over
+from reproduction.formatting import filled, interval, markdown, over, several
 
 PAGE = DOCS / "recommended.md"
 HEAD = Path(__file__).parent / "recommended-head.md"
-# The data sets, and what counts once on each.
-UNITS = {
-    "covertype": "order",
-    "heart-hospitals": "target",
-    "rotated-digits": "order",
-    "rotated-mnist": "order",
-    "wm811k": "order",
-}
+BENCHMARKS = ("covertype", "heart-hospitals", "rotated-digits", "rotated-mnist", "wm811k")
 UNRANKED = ("joint", "majority")
 FIELDS = METHODS.get("best").Settings.model_fields
 USUAL = {name: FIELDS[name].default for name in ("evenness", "members")}
@@ -52,12 +56,12 @@ def labelled(frame: pd.DataFrame) -> pd.DataFrame:
 
 def measured(benchmark: str) -> dict[str, Scores]:
     """Scores by method on a data set, of the methods that ran in enough units."""
-    return enough(scores(labelled(rows_of("recommended", benchmark)), unit=UNITS[benchmark]))
+    return enough(scores(labelled(rows_of("recommended", benchmark))))
 
 
 def benchmarks() -> list[str]:
     """The data sets on which `best` has been run."""
-    return [name for name in UNITS if {"best", "er"} <= set(measured(name))]
+    return [name for name in BENCHMARKS if {"best", "er"} <= set(measured(name))]
 
 
 def is_committee(name: str) -> bool:
@@ -93,7 +97,7 @@ def summary_section() -> str:
         rows.append(
             [
                 NAMED.get(benchmark, benchmark),
-                f"{to_er.units} {UNITS[benchmark]}s",
+                several(to_er.units, str(to_er.unit)),
                 f"{mean(by_method['best']):.1f}",
                 f"{mean(by_method['er']):.1f}",
                 interval(to_er),
@@ -132,7 +136,7 @@ def sentences() -> str:
         rival = first(by_method)
         gap = -against(by_method, "best", rival).mean
         lines.append(f"On {name} it loses to `{rival}` by {gap:.1f} points.")
-    missing = [name for name in UNITS if name not in known]
+    missing = [name for name in BENCHMARKS if name not in known]
     if missing:
         lines.append(f"It has not been run on {' and '.join(missing)} yet.")
     for name in worse:
@@ -177,17 +181,18 @@ def committees_section() -> str:
     return markdown(header, rows)
 
 
-def remark(name: str, by_method: Mapping[str, Scores], unit: str) -> str:
+def remark(name: str, by_method: Mapping[str, Scores]) -> str:
     """What a reader of a row must know: no rank, or fewer orders or targets than er."""
-    runs, usual = len(by_method[name]), len(by_method["er"])
-    fewer = f" ({runs} of {usual} {unit}s)" if runs < usual else ""
+    known = [{place[1:4] for place in by_method[each]} for each in (name, "er")]
+    ran, usual = map(len, known)
+    fewer = f" (in {ran} of {usual} orders)" if ran < usual else ""
     return (" (reference)" if name in UNRANKED else "") + fewer
 
 
 def tables_section() -> str:
     """Every method on every data set."""
     sections = []
-    for benchmark in UNITS:
+    for benchmark in BENCHMARKS:
         by_method = {
             name: runs for name, runs in measured(benchmark).items() if not is_committee(name)
         }
@@ -197,7 +202,7 @@ def tables_section() -> str:
         for name in sorted(by_method, key=lambda name: -mean(by_method[name])):
             rows.append(
                 [
-                    f"`{name}`" + remark(name, by_method, UNITS[benchmark]),
+                    f"`{name}`" + remark(name, by_method),
                     *over(summary_of(by_method[name])),
                     interval(against(by_method, name, "er")) if name != "er" else "-",
                     interval(against(by_method, name, "best"))
@@ -205,7 +210,8 @@ def tables_section() -> str:
                     else "-",
                 ]
             )
-        unit = UNITS[benchmark]
+        er = by_method["er"]
+        unit = unit_of(er)
         header = [
             "method",
             f"mean ± standard error over {unit}s",
@@ -213,9 +219,10 @@ def tables_section() -> str:
             "minus `er` [95%]",
             "minus `best` [95%]",
         ]
-        runs = sum(map(len, by_method["er"].values()))
-        title = f"### {NAMED.get(benchmark, benchmark)}: {len(by_method['er'])} {unit}s, "
-        sections.append(title + f"{runs} runs per method\n\n" + markdown(header, rows))
+        levels = dict.fromkeys([unit, Unit.ORDER, Unit.SEED])
+        design = ", ".join(several(len(names(er, level)), str(level)) for level in levels)
+        title = f"### {NAMED.get(benchmark, benchmark)}: {design}"
+        sections.append(f"{title}\n\n" + markdown(header, rows))
     return "\n".join(sections)
 
 

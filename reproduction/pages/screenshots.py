@@ -1,7 +1,8 @@
 """Takes the pictures of pages in docs/images: `python -m reproduction.pages.screenshots`.
 
 They show the demo and a small sweep, whose runs are carried out first unless RUNS has them already.
-It needs Chromium and playwright.
+Each picture keeps the first sentence of its page, the verdict, as a text inside the file: a test
+compares that of the demo with docs/demo.md. It needs Chromium and playwright.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 from pathlib import Path
 
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from reproduction import DOCS
 
@@ -43,7 +45,7 @@ def main() -> None:
     for name, folder in (("demo", demo), ("sweep", sweep)):
         page = runs / f"{name}.html"
         type_in("report", folder, "-o", page)
-        save(take(page), IMAGES / f"{name}.png")
+        save(*take(page), IMAGES / f"{name}.png")
 
 
 def type_in(*words: object) -> None:
@@ -51,8 +53,8 @@ def type_in(*words: object) -> None:
     subprocess.run([sys.executable, "-m", "farshore", *map(str, words)], check=True)
 
 
-def take(page: Path) -> bytes:
-    """The first screen of a page, in the light theme."""
+def take(page: Path) -> tuple[bytes, str]:
+    """The first screen of a page, in the light theme, and the verdict that it shows."""
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
@@ -61,14 +63,16 @@ def take(page: Path) -> bytes:
         tab = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
         tab.goto(page.resolve().as_uri())
         tab.wait_for_selector("html[data-drawn=yes]", timeout=60_000)
-        picture: bytes = tab.screenshot()
+        picture, verdict = tab.screenshot(), tab.inner_text("#verdict")
         browser.close()
-    return picture
+    return picture, verdict
 
 
-def save(picture: bytes, path: Path) -> None:
-    """Write a picture as small as PNG allows without a loss."""
-    Image.open(io.BytesIO(picture)).convert("RGB").save(path, optimize=True)
+def save(picture: bytes, verdict: str, path: Path) -> None:
+    """Write a picture as small as PNG allows without a loss, and the verdict into it."""
+    text = PngInfo()
+    text.add_text("verdict", verdict)
+    Image.open(io.BytesIO(picture)).convert("RGB").save(path, optimize=True, pnginfo=text)
     size = path.stat().st_size
     assert size < LARGEST, f"{path} has {size:,} bytes"
     print(f"{path}: {size / 1000:.0f} kB")

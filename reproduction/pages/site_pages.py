@@ -13,6 +13,7 @@ from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
 PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
@@ -49,9 +50,15 @@ def as_markdown(notebook: dict[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def on_page_markdown(markdown: str, **_: object) -> str:
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     """Links of a page in docs/ that lead outside docs/."""
-    return LINK.sub(_from_docs, markdown)
+    return outside(markdown, page.file.src_uri)
+
+
+def outside(markdown: str, page: str) -> str:
+    """The text of a page of docs/ with its links to other files as they are on the site."""
+    root = "../" * (page.count("/") + 1)
+    return LINK.sub(lambda link: _from_docs(link, root), markdown)
 
 
 def relinked(text: str) -> str:
@@ -72,8 +79,8 @@ def _from_root(link: re.Match[str]) -> str:
     return words
 
 
-def _from_docs(link: re.Match[str]) -> str:
+def _from_docs(link: re.Match[str], root: str) -> str:
     words, place = link.groups()
-    if place.startswith("../"):
-        return _from_root(re.fullmatch(LINK, f"[{words}]({place.removeprefix('../')})") or link)
+    if place.startswith(root):
+        return _from_root(re.fullmatch(LINK, f"[{words}]({place.removeprefix(root)})") or link)
     return link[0]

@@ -31,13 +31,14 @@ def generated() -> Iterator[tuple[Path, str]]:
     yield published.PUBLISHED, published.text()
     for page in PAGES:
         yield page.PAGE, page.text()
+    yield from reproduction.details()
     yield from figures.drawn()
 
 
 def main() -> None:
     """Write all of them."""
-    figures.FOLDER.mkdir(exist_ok=True)
     for path, text in generated():
+        path.parent.mkdir(exist_ok=True)
         path.write_text(text)
 
 

@@ -147,7 +147,7 @@ def search_section() -> str:
         f"{len(close(frame, each.target) & both)} ({each.name})" for each, frame in runs.items()
     ]
     return (
-        "In the [search with drawn orders](#the-papers-protocol-with-the-order-drawn), the "
+        "In the [search with drawn orders](search.md), the "
         f"selected runs of {listed(counts)} of {len(both)} systems are "
         "near the paper on the target.\n"
     )

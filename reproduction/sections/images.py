@@ -18,7 +18,7 @@ def images_table(benchmark: str) -> str:
     """Methods on one image data set in the listed and in the reversed order."""
     frame = rows_of("image_benchmarks", benchmark)
     if frame.empty:
-        return f"### {benchmark}\n\nNot run yet.\n"
+        return f"## {benchmark}\n\nNot run yet.\n"
     kind = BENCHMARKS.get(benchmark)
     listed = [name for name in kind.domains if name != kind.default_target]
     orders = {"listed": listed, "reversed": listed[::-1]}
@@ -39,6 +39,6 @@ def images_table(benchmark: str) -> str:
         if all(name in of_order for of_order in by_order)
     ]
     header = ["method", *orders, *(f"{order}, minus `er`" for order in orders), "paper"]
-    return f"### {benchmark}\n\nThe listed order is {', '.join(listed)}.\n\n" + markdown(
+    return f"## {benchmark}\n\nThe listed order is {', '.join(listed)}.\n\n" + markdown(
         header, rows
     )

@@ -7,18 +7,23 @@ from collections.abc import Mapping
 import pandas as pd
 
 from reproduction.arithmetic import (
+    Unit,
     enough,
     mean,
     means,
+    names,
     paired_difference,
     pooled,
     scores,
     summary_of,
+    variance,
 )
 from reproduction.compared import BENCHMARKS, REPLAY, TAILORED
 from reproduction.finished_runs import rows_of
 from reproduction.formatting import interval, markdown, over, printed, several
 from reproduction.paper.scores import papers_scores
+
+LEVELS = (Unit.LAST_SOURCE, Unit.ORDER, Unit.SEED)
 
 
 def orders_section(benchmark: str) -> str:
@@ -41,13 +46,16 @@ def orders_section(benchmark: str) -> str:
                 str(summary.runs),
             ]
         )
-    orders = max(summary.units for summary in summaries.values())
-    seeds = max(len(of_order) for values in by_method.values() for of_order in values.values())
-    return f"### {benchmark}: {orders} orders, {several(seeds, 'seed')} each\n\n" + markdown(
+    fullest = max(by_method.values(), key=len)
+    lasts, orders, seeds = (
+        several(len(names(fullest, level)), str(level))
+        for level in (Unit.LAST_SOURCE, Unit.ORDER, Unit.SEED)
+    )
+    return f"## {benchmark}: {lasts}, {orders}, {seeds}\n\n" + markdown(
         [
             "method",
-            "mean ± standard error over orders",
-            "worst order",
+            "mean ± standard error over last sources",
+            "worst last source",
             "minus `er` [95%]",
             "better than `er`",
             f"minus `{best}`, the best replay baseline [95%]",
@@ -130,7 +138,7 @@ def ablations_section() -> str:
                     f"{mean(theirs):.1f}",
                     interval(drop),
                     interval(lead),
-                    str(len(theirs)),
+                    ", ".join(several(len(names(theirs, level)), str(level)) for level in LEVELS),
                 ]
             )
     header = [
@@ -140,6 +148,29 @@ def ablations_section() -> str:
         "their mean",
         "minus the defaults [95%]",
         "minus `er` with the same change [95%]",
-        "orders",
+        "over",
     ]
     return markdown(header, rows)
+
+
+def variance_section() -> str:
+    """Where the variance of a method's scores lies, on each data set."""
+    rows = []
+    for benchmark in BENCHMARKS:
+        for name, runs in enough(scores(rows_of("all_orders", benchmark))).items():
+            if name in (*TAILORED, *REPLAY, "finetune", "er", "der++"):
+                found = variance(runs)
+                shares = (f"{found[level]:.0%}" if level in found else "-" for level in LEVELS)
+                rows.append([benchmark, f"`{name}`", *shares])
+    return markdown(["data set", "method", *map(str, LEVELS)], rows)
+
+
+def sources_section() -> str:
+    """Scores on the sources' training rows: replay alone beside the tailored methods."""
+    rows = []
+    for benchmark in BENCHMARKS:
+        by_method = scores(rows_of("all_orders", benchmark), "source_train_score")
+        tailored = pooled(by_method, TAILORED)
+        gaps = [paired_difference(tailored, by_method[name]) for name in ("er", "der++")]
+        rows.append([benchmark, f"{mean(tailored):.1f}", *map(interval, gaps)])
+    return markdown(["data set", "tailored", "minus `er` [95%]", "minus `der++` [95%]"], rows)

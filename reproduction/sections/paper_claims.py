@@ -10,7 +10,7 @@ from reproduction.compared import BENCHMARKS, REPLAY, TAILORED, group
 from reproduction.finished_runs import rows_of
 from reproduction.formatting import listed, signed
 from reproduction.paper.scores import paper_numbers, papers_scores
-from reproduction.sections.claims import between, verdict
+from reproduction.sections.claims import between, usual, verdict
 from reproduction.sections.search import ABLATIONS, Ablation
 
 # The groups of baselines that the paper compares with, each with the lead that it states.
@@ -33,7 +33,8 @@ def verdicts(leads: Sequence[float]) -> list[str]:
     """The verdicts on the three groups if the paper's leads are these."""
     judged = []
     for (methods, _), expected in zip(GROUPS.values(), leads, strict=True):
-        found = [between(TAILORED, methods, expected)(benchmark) for benchmark in BENCHMARKS]
+        measure = between(TAILORED, methods, expected, usual())
+        found = [measure(benchmark) for benchmark in BENCHMARKS]
         judged.append(verdict([each for each in found if each is not None]))
     return judged
 
@@ -69,7 +70,7 @@ def leads_section() -> str:
         f"{'be the same' if same else 'differ'} if the leads of the means replaced the stated "
         f"ones. On covertype alone, the paper's lead of the mean over the replay baselines is "
         f"{theirs:.1f} points ({without:.1f} without `cope`, whose runs [probably "
-        f"failed](#the-papers-column-of-covertype)); ours is {ours.mean:.1f}.\n"
+        f"failed](covertype.md)); ours is {ours.mean:.1f}.\n"
     )
 
 

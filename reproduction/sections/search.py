@@ -42,7 +42,7 @@ def protocol_section(benchmark: str) -> str:
     """The selected runs of every method whose trials have all run, with their last source."""
     frame = whole(rows_of("paper_protocol", benchmark))
     if frame.empty:
-        return f"### {benchmark}\n\nNo method has finished all its trials yet.\n"
+        return f"## {benchmark}\n\nNo method has finished all its trials yet.\n"
     chosen = selected(frame)
     paper = papers_scores(benchmark.removesuffix("-natural"), "main", "naive")
     scored = means(chosen)
@@ -60,7 +60,7 @@ def protocol_section(benchmark: str) -> str:
         )
     rows.sort(key=lambda line: -float(line[2].split()[0]))
     header = ["method", "seeds", "selected, target", "last source of the selected", "paper"]
-    return f"### {benchmark}\n\n" + markdown(header, rows)
+    return f"## {benchmark}\n\n" + markdown(header, rows)
 
 
 def ablated_section(benchmark: str) -> str:

@@ -10,7 +10,7 @@ from farshore.methods import METHODS
 from farshore.training.profiles import PROFILES
 from reproduction.arithmetic import Difference, paired_difference, scores
 from reproduction.finished_runs import rows_of
-from reproduction.formatting import interval, markdown
+from reproduction.formatting import interval, markdown, several
 
 # The paper calls its methods robust: changes are often less than this many points.
 ALMOST_EQUAL = 2.0
@@ -52,7 +52,7 @@ def sensitivity_section(benchmark: str, methods: Sequence[str]) -> str:
     """One row per method and weight: the change from the default by value."""
     changes = changes_by_weight(benchmark, methods)
     if not changes:
-        return f"### {benchmark}\n\nNot run yet.\n"
+        return f"## {benchmark}\n\nNot run yet.\n"
     rows = [
         [
             f"`{method}`",
@@ -63,7 +63,11 @@ def sensitivity_section(benchmark: str, methods: Sequence[str]) -> str:
         for weight in SYMBOLS
         if (by_value := changes.get((method, weight)))
     ]
-    orders = max(change.units for by_value in changes.values() for change in by_value.values())
-    return f"### {benchmark}: {orders} orders\n\n" + markdown(
+    widest = max(
+        (change for by_value in changes.values() for change in by_value.values()),
+        key=lambda change: change.runs,
+    )
+    over = f"{several(widest.units, widest.unit)}, {several(widest.runs, 'run')} each"
+    return f"## {benchmark}: {over}\n\n" + markdown(
         ["method", "weight", "value: minus the default [95%]"], rows
     )

@@ -46,7 +46,7 @@ def transfer_section() -> str:
 
 
 def ranged(runs: Scores) -> str:
-    """The mean over orders, and those of the worst and the best order."""
+    """The mean, and those of the worst and the best last source."""
     summary = summary_of(runs)
     worst, best = summary.values[summary.worst], summary.values[summary.best]
     return f"{summary.mean:+.1f} ({worst:+.1f} to {best:+.1f})"

@@ -40,15 +40,17 @@ SECONDS = {
 class Timed(Here):
     """Writes made-up results, each after the seconds of its method, by a clock of its own."""
 
-    def __init__(self, runs: Path) -> None:
+    def __init__(self, runs: Path, failing: str = "") -> None:
         super().__init__()
-        self.runs, self.now = runs, 0.0
+        self.runs, self.failing, self.now = runs, failing, 0.0
 
     def monotonic(self) -> float:
         return self.now
 
     def next(self, seconds: float) -> TaskOutcome | None:
         planned = self.tasks.popleft().planned
+        if planned.run.method == self.failing:
+            return TaskOutcome(planned.name, "failed", "no memory")
         steps = planned.run.steps or 100
         spent = SECONDS[planned.run.method] * steps / 100
         self.now += spent
@@ -79,11 +81,15 @@ def designs_of(
 
 
 def climb(
-    folder: Path, designs: dict[str, Experiment], minutes: float, monkeypatch: pytest.MonkeyPatch
+    folder: Path,
+    designs: dict[str, Experiment],
+    minutes: float,
+    monkeypatch: pytest.MonkeyPatch,
+    failing: str = "",
 ) -> tuple[str, Timed, list[str]]:
     """The design that is reached, the engine, and the designs that were finished on the way."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    engine, store, done = Timed(folder / "runs"), Store(folder / "runs"), []
+    engine, store, done = Timed(folder / "runs", failing), Store(folder / "runs"), []
     monkeypatch.setattr(climbing, "time", SimpleNamespace(monotonic=engine.monotonic))
     plan = Climb(
         store=store,
@@ -97,7 +103,8 @@ def climb(
     with engine:
         carry_out(plan, store, engine, todo=open_runs(plan, store)[0])
     name, reached = plan.highest()
-    assert not open_runs(reached, store)[0]
+    left = {planned.run.method for planned in open_runs(reached, store)[0].values()}
+    assert failing in left if failing else not left
     return name, engine, done
 
 
@@ -129,6 +136,18 @@ def test_more_minutes_continue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert name == "medium"
     assert done == ["small", "medium"]
     assert not set(engine.carried) & set(more.carried)
+
+
+@pytest.mark.parametrize(
+    ("failing", "design", "before"), [("er", "glance", []), ("joint", "medium", ["small"])]
+)
+def test_a_design_in_which_runs_failed_is_not_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str, design: str, before: list[str]
+) -> None:
+    """It has open runs, so the audit says that it needs all of them."""
+    _, designs = designs_of(table(tmp_path, SITES))
+    name, _, done = climb(tmp_path, dict(designs), 20, monkeypatch, failing)
+    assert (name, done) == (design, before)
 
 
 def test_a_higher_design_has_the_runs_of_the_lower_ones(tmp_path: Path) -> None:

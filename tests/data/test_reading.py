@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import math
 from pathlib import Path
 from typing import Any, Literal
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -14,9 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from farshore.data.tables import read_table as reading
 from farshore.data.tables.cells import MISSING, MISSING_NUMBER, as_texts, is_number
 from farshore.data.tables.columns import check_class_labels, need_texts, need_times, plan_columns
-from farshore.data.tables.read_table import TextForm, read_table
+from farshore.data.tables.read_table import TextForm, read_chunks, read_table
 from farshore.errors import FarshoreError
 
 few = settings(
@@ -72,6 +75,9 @@ written_tables = {
     "encoding": st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
     "as_text": st.booleans(),
 }
+# Without pyarrow, in small pieces, and in chunks of a few rows, a file says the same.
+ways = st.sampled_from([(None, 1 << 20), ("pyarrow", 1 << 20), (None, 16), ("pyarrow", 64)])
+numbers_of_rows = st.sampled_from([math.inf, 1, 2, 3])
 damaged_lines = st.lists(
     st.lists(st.one_of(cells, st.just("7")), max_size=5).map(",".join), min_size=1, max_size=6
 )
@@ -97,6 +103,8 @@ def check_written(
     ending: str,
     encoding: str,
     as_text: bool,
+    way: tuple[str | None, int] = ("pyarrow", 1 << 20),
+    at_once: float = math.inf,
 ) -> None:
     header, rows = table
     path = folder / ("t.csv" if separator == "," else "t.tsv")
@@ -109,55 +117,77 @@ def check_written(
         with pytest.raises(FarshoreError, match="several ways: say --separator"):
             read_table(path, texts)
         form = TextForm(separator=separator)
-    frame = read_table(path, texts, form)
-    assert list(frame.columns) == header
-    for place, column in enumerate(header):
-        assert as_written(frame, column, [row[place] for row in rows]), column
-        if as_text:
-            assert frame[column].dtype == object
+    chunks = read_by(way, path, texts, form, at_once)
+    assert sum(map(len, chunks)) == len(rows)
+    assert [row for frame in chunks for row in frame.index] == list(range(len(rows)))
+    for frame in chunks:
+        assert list(frame.columns) == header
+        assert len(frame) <= at_once
+        for place, column in enumerate(header):
+            written = [rows[row][place] for row in frame.index]
+            assert as_written(frame, column, written), column
+            if as_text:
+                assert frame[column].dtype == object
 
 
-def check_damaged(folder: Path, lines: list[str]) -> None:
+def read_by(
+    way: tuple[str | None, int], path: Path, texts: Any, form: TextForm | None, at_once: float
+) -> list[pd.DataFrame]:
+    with (
+        patch.object(reading, "find_spec", lambda name: way[0]),
+        patch.object(reading, "PIECE", way[1]),
+    ):
+        return list(read_chunks(path, texts, form, at_once))
+
+
+def check_damaged(
+    folder: Path,
+    lines: list[str],
+    way: tuple[str | None, int] = ("pyarrow", 1 << 20),
+    at_once: float = math.inf,
+) -> None:
     path = folder / "t.csv"
     path.write_text("\n".join(lines), encoding="utf-8", newline="")
     try:
-        frame = read_table(path)
+        chunks = read_by(way, path, (), None, at_once)
     except FarshoreError:
         return
     mark = (marks_outside_quotes(path, "utf-8") or [","])[0]
     reader = csv.reader(io.StringIO("\n".join(lines)), delimiter=mark, skipinitialspace=True)
     parsed = [row for row in reader if row]
     assert {len(row) for row in parsed} == {len(parsed[0])}
-    assert len(frame) == len(parsed) - 1
-    for place, column in enumerate(frame.columns):
-        assert as_written(frame, column, [row[place] for row in parsed[1:]])
+    assert sum(map(len, chunks)) == len(parsed) - 1
+    for frame in chunks:
+        for place, column in enumerate(frame.columns):
+            written = [parsed[1 + row][place] for row in frame.index]
+            assert as_written(frame, column, written)
 
 
 @few
-@given(**written_tables)
+@given(**written_tables, way=ways, at_once=numbers_of_rows)
 def test_a_table_is_read_as_written(tmp_path: Path, **drawn: Any) -> None:
     check_written(tmp_path, **drawn)
 
 
 @few
-@given(lines=damaged_lines)
+@given(lines=damaged_lines, way=ways, at_once=numbers_of_rows)
 def test_a_damaged_table_is_read_as_the_csv_rules_say_or_refused(
-    tmp_path: Path, lines: list[str]
+    tmp_path: Path, **drawn: Any
 ) -> None:
-    check_damaged(tmp_path, lines)
+    check_damaged(tmp_path, **drawn)
 
 
 @pytest.mark.soak
 def test_many_tables_are_read_as_written_or_refused(tmp_path: Path) -> None:
     @settings(few, max_examples=500)
-    @given(**written_tables)
+    @given(**written_tables, way=ways, at_once=numbers_of_rows)
     def written(**drawn: Any) -> None:
         check_written(tmp_path, **drawn)
 
     @settings(few, max_examples=500)
-    @given(lines=damaged_lines)
-    def damaged(lines: list[str]) -> None:
-        check_damaged(tmp_path, lines)
+    @given(lines=damaged_lines, way=ways, at_once=numbers_of_rows)
+    def damaged(**drawn: Any) -> None:
+        check_damaged(tmp_path, **drawn)
 
     written()
     damaged()
@@ -233,6 +263,58 @@ def test_files_as_people_have_them(tmp_path: Path, form: str) -> None:
     assert numbers.transform(read).tolist() == (
         plan_columns(frame, ["dose", "n"]).learn(frame).transform(frame).tolist()
     )
+
+
+@pytest.mark.parametrize("way", [(None, 64), ("pyarrow", 64), ("pyarrow", 1 << 20)])
+@pytest.mark.parametrize(
+    "last",
+    ["7,a", "abc,a", "NAN,a", '7,"a"', " 7 ,a", "+7,a", "1e400,a", "7,", "0x1F,a", "7, a b "],
+)
+def test_what_begins_as_a_column_of_numbers(
+    tmp_path: Path, last: str, way: tuple[str | None, int]
+) -> None:
+    """The first rows never decide what a later cell is."""
+    path = tmp_path / "t.csv"
+    lines = [f"{row / 4},b" for row in range(1500)]
+    path.write_text("\n".join(["x,y", *lines, last, *lines, ""]))
+    written = [line.split(",") for line in (*lines, last, *lines)]
+    for at_once in (math.inf, 1400):
+        chunks = read_by(way, path, (), None, at_once)
+        assert sum(map(len, chunks)) == len(written)
+        for frame in chunks:
+            for place, column in enumerate("xy"):
+                cells = [written[row][place].strip('"') for row in frame.index]
+                assert as_written(frame, column, cells)
+
+
+@pytest.mark.parametrize("way", [None, "pyarrow"])
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1,2,3", r"line 1502: 3 fields, but the header has 2"),
+        ("1", r"line 1502: 1 fields"),
+        ("1,\0", "zero bytes"),
+        ('1,"a', "unexpected end of data"),
+        ("1," + "a" * 140_000, "field larger than field limit"),
+    ],
+)
+def test_a_fault_far_down_is_found(
+    tmp_path: Path, line: str, message: str, way: str | None
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["x,y", *["1,2"] * 1500, line, *["3,4"] * 9, ""]))
+    for at_once in (math.inf, 700):
+        with pytest.raises(FarshoreError, match=message):
+            read_by((way, 1 << 12), path, (), None, at_once)
+
+
+def test_a_parquet_file_in_chunks(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1, 2, None, 4, 5], "b": list("xyzxy")})
+    frame.to_parquet(tmp_path / "t.parquet", row_group_size=2)
+    chunks = list(read_chunks(tmp_path / "t.parquet", rows=3))
+    assert [list(chunk.index) for chunk in chunks] == [[0, 1, 2], [3, 4]]
+    assert [as_texts(chunk["a"]).tolist() for chunk in chunks] == [["1", "2", None], ["4", "5"]]
+    assert [chunk["b"].tolist() for chunk in chunks] == [["x", "y", "z"], ["x", "y"]]
 
 
 def test_feather_files(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from reproduction import DOCS
 from reproduction.pages import executed, write
@@ -34,6 +35,11 @@ def test_the_readme_shows_what_the_pages_show() -> None:
     text, by_hand = executed.readme()
     assert not by_hand
     assert executed.README.read_text() == text, "README.md: run `make docs`"
+
+
+def test_the_picture_of_the_demo_shows_the_verdict_of_today() -> None:
+    verdict = Image.open(DOCS / "images" / "demo.png").text["verdict"]
+    assert f"\n{verdict}\n" in executed.path_of("demo").read_text(), "take the pictures again"
 
 
 def test_every_page_with_output_is_executed() -> None:

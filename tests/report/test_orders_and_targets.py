@@ -60,7 +60,10 @@ def test_many_orders_become_a_mean_over_last_sources_a_worst_one_and_a_differenc
     assert (difference.low, difference.high) == (pytest.approx(10), pytest.approx(10))
     assert rank.mean == 1
     assert "difference" not in row(table, "er").cells
-    assert "Intervals are over orders of the sources at one target" in table.remarks[-1]
+    assert table.remarks[-1] == (
+        "Intervals are over last sources at one target: these are all 6 orders, not a sample of "
+        "them, and not new targets."
+    )
     assert not any(text.startswith(ONE_ORDER) for text in table.remarks)
     assert "over 6 orders of the sources (3 last sources)" in judged(section).sentence
 

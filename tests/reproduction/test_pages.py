@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from reproduction import ROOT
-from reproduction.pages import figures, layers, site_pages, tutorial, write
+from reproduction.pages import figures, layers, reproduction, site_pages, tutorial, write
 from reproduction.pages.executed import RECORD, agree
 
 
@@ -78,6 +78,14 @@ def test_links_from_the_root_are_those_of_the_site() -> None:
     )
 
 
+def test_links_from_a_page_lead_to_pages_of_the_site_or_nowhere() -> None:
+    text = "[a](../methods.md) [b](../../reproduction/tables) [c](../../docs/audit.md) [d](x.md)"
+    assert site_pages.outside(text, "folder/page.md") == (
+        "[a](../methods.md) b [c](audit.md) [d](x.md)"
+    )
+    assert site_pages.outside("[a](../CONTRIBUTING.md)", "p.md") == "[a](contributing.md)"
+
+
 def test_every_page_is_in_the_navigation() -> None:
     def pages(entry: object) -> list[str]:
         if isinstance(entry, str):
@@ -88,5 +96,8 @@ def test_every_page_is_in_the_navigation() -> None:
     listed = pages(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])
     assert len(listed) == len(set(listed))
     made = {*site_pages.PAGES.values(), site_pages.NOTEBOOK.replace(".ipynb", ".md")}
-    written = {path.name for path in (ROOT / "docs").glob("*.md")}
+    docs = ROOT / "docs"
+    written = {path.relative_to(docs).as_posix() for path in docs.rglob("*.md")}
+    details = {path for path, _ in reproduction.details()}
+    assert details == set(docs.glob("*/*.md"))
     assert set(listed) == written | made

@@ -1,6 +1,6 @@
-"""What docs/reproduction.md says in words is what its tables show.
+"""What docs/reproduction.md and the pages behind it say in words is what their tables show.
 
-Where new runs change a fact, the sentence in reproduction-head.md must change, too.
+Where new runs change a fact, the sentence in reproduction-head.md or heads/ must change, too.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import pytest
 
 from reproduction.arithmetic import (
     Scores,
+    Unit,
     above_zero,
     by_trial,
     mean,
@@ -20,15 +21,19 @@ from reproduction.arithmetic import (
     pooled,
     scores,
     selected,
+    summary_of,
+    variance,
     whole,
 )
 from reproduction.arithmetic import difference as paired
 from reproduction.compared import BASELINES, BENCHMARKS, PENALISED, REPLAY, TAILORED, group
 from reproduction.finished_runs import AS_IT_IS, SCORE, rows_of, table
+from reproduction.pages import recommended
 from reproduction.paper.scores import near, papers_scores
 from reproduction.sections import (
     claims,
     covertype,
+    invariance,
     paper_claims,
     rotated_mnist,
     sensitivity,
@@ -41,7 +46,6 @@ from reproduction.sections.covertype import (
     close_on_target,
     in_order,
 )
-from reproduction.sections.orders import best_replay
 from reproduction.sections.search import ABLATIONS
 
 OPEN = {"sarl", "shot++"}  # have not run in enough orders of rotated-mnist
@@ -63,24 +67,6 @@ def last_source(order: str) -> str:
     return order.split(",")[-1]
 
 
-@pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_the_tailored_methods_lead_the_mean_of_the_replay_baselines(benchmark: str) -> None:
-    by_method = all_orders(benchmark)
-    lead = paired(pooled(by_method, TAILORED), pooled(by_method, REPLAY))
-    assert lead.won == lead.units
-    assert lead.mean > 2
-    averages = {name: mean(values) for name, values in by_method.items() if len(values) > 2}
-    best = best_replay(averages)
-    for name in TAILORED:
-        assert not above_zero(paired(by_method[name], by_method[best])), name
-        ahead = above_zero(paired(by_method[name], by_method["er"]))
-        assert ahead == (benchmark == "rotated-mnist"), name
-    for baselines in (group("optimization"), group("regularization")):
-        others = pooled(by_method, baselines)
-        tailored = paired(pooled(by_method, TAILORED), others).mean
-        assert paired(by_method["er"], others).mean > tailored / 2
-
-
 def test_the_papers_lead_on_covertype_is_larger() -> None:
     paper = {name: score for name, (score, _) in papers_scores("covertype", "main").items()}
     by_method = all_orders("covertype")
@@ -89,17 +75,72 @@ def test_the_papers_lead_on_covertype_is_larger() -> None:
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_neither_alignment_nor_static_priors_make_a_certain_difference(benchmark: str) -> None:
+def test_where_our_intervals_have_what_the_paper_gains_by_alignment_and_priors(
+    benchmark: str,
+) -> None:
     usual = all_orders(benchmark)
     settings = ({"alignment_weight": 0.0}, {"priors": "dynamic"})
     for ablation, changed, methods in zip(ABLATIONS, settings, (TAILORED, PENALISED), strict=True):
         frame = rows_of("orders_ablated", benchmark, json.dumps(changed))
         gain = paired(pooled(usual, methods), pooled(scores(frame), methods))
-        assert not gain.certain
         assert gain.low is not None
         assert gain.high is not None
         inside = gain.low <= paper_claims.papers_gain(ablation, benchmark) <= gain.high
         assert inside == (benchmark == "rotated-mnist")
+
+
+def test_what_the_first_page_says_about_the_references() -> None:
+    found = invariance.measured("covertype")
+    floor = invariance.constant("covertype", found)
+    for name in ("er", "er-kd", "der++", *TAILORED):
+        assert floor < mean(found[name]) < floor + 8, name
+    assert mean(found["joint"]) < mean(found["er"])
+    by_method = {name: all_orders("rotated-mnist")[name] for name in (*TAILORED, "er", "der++")}
+    averages = [mean(runs) for runs in by_method.values()]
+    for runs in by_method.values():
+        lasts = summary_of(runs).values.values()
+        assert max(lasts) - min(lasts) > max(averages) - min(averages)
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS)
+def test_on_the_sources_replay_alone_is_level_with_the_tailored_methods(benchmark: str) -> None:
+    by_method = scores(rows_of("all_orders", benchmark), SOURCES)
+    for name in ("er", "der++"):
+        assert abs(paired(pooled(by_method, TAILORED), by_method[name]).mean) < 1
+
+
+def test_on_rotated_mnist_the_variance_lies_between_last_sources() -> None:
+    by_method = all_orders("rotated-mnist")
+    compared = [name for name in (*TAILORED, *REPLAY, "finetune", "er") if name not in OPEN]
+    shares = [variance(by_method[name])[Unit.LAST_SOURCE] for name in compared]
+    assert sum(share > 0.85 for share in shares) >= len(shares) - 2
+    assert all(Unit.SEED not in variance(by_method[name]) for name in compared)
+    # Computed by hand in a review of these tables.
+    known = {"finetune": 0.99, "er": 0.90, "cl-coral": 0.92, "fdr": 0.89}
+    for name, share in known.items():
+        assert variance(by_method[name])[Unit.LAST_SOURCE] == pytest.approx(share, abs=0.005)
+
+
+def test_what_the_guides_say_about_methods_is_on_the_page_of_the_recommended_one() -> None:
+    """docs/choosing.md and docs/faq.md."""
+    known = {name: recommended.measured(name) for name in recommended.BENCHMARKS}
+    averages = {
+        name: {method: mean(runs) for method, runs in by_method.items()}
+        for name, by_method in known.items()
+    }
+    networks = {"er", "er-kd", "cl-mix", "finetune", *TAILORED}
+    for name, behind in (("rotated-mnist", 0), ("wm811k", 2)):
+        best = max(networks, key=lambda method: averages[name][method])
+        assert best == "cl-mix"
+        assert round(averages[name]["cl-mix"] - averages[name]["best"]) == behind
+    hearts = averages["heart-hospitals"]
+    ranked = [each for each in hearts if each not in recommended.UNRANKED]
+    ranked = [each for each in ranked if not recommended.is_committee(each)]
+    assert set(sorted(ranked, key=lambda each: -hearts[each])[:3]) == {"best", "slda", "ridge"}
+    for name in ("heart-hospitals", "covertype"):
+        assert not above_zero(paired(known[name]["trees"], known[name]["best"]))
+    ahead = {name for name, of in averages.items() if of["best"] > of["joint"]}
+    assert ahead == {"heart-hospitals", "covertype"}
 
 
 def test_nor_do_they_under_the_search_on_covertype() -> None:
@@ -121,23 +162,6 @@ def test_nor_do_they_under_the_search_on_covertype() -> None:
             assert chosen[0] == pytest.approx(chosen[1], abs=1)
 
 
-@pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_the_naive_forms_are_level_with_fine_tuning_except_one(benchmark: str) -> None:
-    by_method = all_orders(benchmark)
-    level = [name for name in group("naive") if name != "naive-cl-andmask"]
-    assert not paired(pooled(by_method, level), by_method["finetune"]).certain
-    assert paired(by_method["naive-cl-andmask"], by_method["finetune"]).mean < -10
-
-
-def test_the_order_matters_more_than_the_choice_of_the_method() -> None:
-    by_method = all_orders("rotated-mnist")
-    compared = [name for name in (*TAILORED, *REPLAY) if name not in OPEN]
-    averages = [mean(by_method[name]) for name in compared]
-    for name in compared:
-        by_order = [value for of_order in by_method[name].values() for value in of_order.values()]
-        assert max(by_order) - min(by_order) > max(averages) - min(averages), name
-
-
 def test_which_methods_have_not_run_in_enough_orders() -> None:
     by_method = all_orders("rotated-mnist")
     wanted = {*TAILORED, *BASELINES, *group("naive"), *group("adaptation"), "finetune"}
@@ -147,12 +171,10 @@ def test_which_methods_have_not_run_in_enough_orders() -> None:
 def test_the_fitted_order_and_the_last_source() -> None:
     paper = rotated_mnist.papers_column()["finetune"]
     plain = all_orders("rotated-mnist")["finetune"]
-    distance = {
-        order: abs(values[key] - paper[0]) for order, values in plain.items() for key in values
-    }
+    distance = {place[3]: abs(score - paper[0]) for place, score in plain.items()}
     closest = sorted(distance, key=lambda order: distance[order])[:5]
-    assert {order[-1] for order in closest} == {"15"}
-    assert ("0", "30", "45", "15") in closest
+    assert {order.split()[-1] for order in closest} == {"15"}
+    assert "0 30 45 15" in closest
     frame = rows_of("orders_ablated", "rotated-mnist")
     other = frame[(frame["target"] == "0") & (frame["method"] == "finetune")]
     theirs = papers_scores("rotated-mnist", "other_target")["finetune"]

@@ -2,41 +2,53 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
 
 import pandas as pd
 import pytest
 
 from reproduction import arithmetic
-from reproduction.arithmetic import Difference
+from reproduction.arithmetic import Scores
 from reproduction.compared import TAILORED
 from reproduction.finished_runs import AS_IT_IS, SCORE
 from reproduction.sections import claims, covertype, rotated_mnist, search, sensitivity
 
+# Student's t for 95% and 2 degrees of freedom.
+T2 = 4.302652729911275
+RUN = {"target": "t", "run_seed": 0}
 
-def difference(mean: float, half: float) -> Difference:
-    return replace(
-        arithmetic.difference({("a",): {0: mean}}, {("a",): {0: 0.0}}),
-        low=mean - half,
-        high=mean + half,
-        won=1,
-    )
+
+def made(mean: float, half: float) -> Scores:
+    """Differences at three last sources with this mean and this half of a 95% interval."""
+    gap = half * math.sqrt(3) / T2
+    return {
+        ("", "t", last, f"x {last}", 0): value
+        for last, value in zip("abc", (mean - gap, mean, mean + gap), strict=True)
+    }
 
 
 @pytest.mark.parametrize(
     ("differences", "words"),
     [
-        ([difference(7, 1), difference(4, 1)], "**reproduced**"),
-        ([difference(7, 1), difference(2, 1)], "**partly**"),  # less than half of the paper's 6
-        ([difference(7, 1)], "**partly**"),  # one data set alone
-        ([difference(7, 1), difference(1, 2)], "**partly**"),
-        ([difference(1, 2), difference(-3, 1)], "**not reproduced**"),
-        ([difference(1, 2)], "**open**"),
+        ([(7, 1), (4, 1)], "**reproduced**"),
+        ([(7, 1), (2, 1)], "**partly**"),  # less than half of the paper's 6
+        ([(7, 1)], "**partly**"),  # one data set alone
+        ([(7, 1), (1, 2)], "**partly**"),
+        ([(1, 2), (-3, 1)], "**not reproduced**"),
+        ([(1, 2)], "**open**"),
         ([], "not run"),
     ],
 )
-def test_verdicts_follow_the_rule(differences: list[Difference], words: str) -> None:
-    assert claims.verdict([claims.larger(each, 6) for each in differences]) == words
+def test_verdicts_follow_the_rule(differences: list[tuple[float, float]], words: str) -> None:
+    found = []
+    for mean, half in differences:
+        runs = made(mean, half)
+        found.append(claims.larger(runs, dict.fromkeys(runs, 0.0), 6))
+        assert found[-1] is not None
+        interval = f"{mean:+.1f} [{mean - half:+.1f}, {mean + half:+.1f}]"
+        assert (found[-1].text, found[-1].n) == (interval, "3 last sources")
+        assert found[-1].runs == "3 orders, 1 seed each"
+    assert claims.verdict([each for each in found if each is not None]) == words
 
 
 def test_a_claim_that_hangs_on_the_weakest_baseline_holds_only_in_part(
@@ -44,18 +56,18 @@ def test_a_claim_that_hangs_on_the_weakest_baseline_holds_only_in_part(
 ) -> None:
     scores = {"er": 0.7, "fdr": 0.7, "sarl": 0.1}
     rows = [
-        {"method": name, "order": order, "run_seed": 0, "target_score_unseen": score + jitter}
+        {**RUN, "method": name, "order": order, SCORE: score + jitter}
         for name, score in scores.items()
-        for order, jitter in (("a,b", 0.0), ("b,a", 0.1 * (name == "fdr")), ("c,a", 0.02))
+        for order, jitter in (("a,b", 0.0), ("b,a", 0.1 * (name == "fdr")), ("a,c", 0.02))
     ]
     monkeypatch.setattr(claims, "rows_of", lambda *_: pd.DataFrame(rows))
-    found = claims.between(["er"], ["fdr", "sarl"], expected=2)("covertype")
+    found = claims.between(["er"], ["fdr", "sarl"], 2, claims.usual())("covertype")
     assert found is not None
-    assert "without `sarl`: -3.3" in found.text
+    assert found.remark.startswith("without `sarl`: -3.3")
     assert (found.holds, found.strongly) == (True, False)
-    alone = claims.between(["er", "sarl"], ["fdr"], expected=0)("covertype")
+    alone = claims.between(["er", "sarl"], ["fdr"], 0, claims.usual())("covertype")
     assert alone is not None
-    assert "without `sarl`: -3.3" in alone.text
+    assert alone.remark.startswith("without `sarl`: -3.3")
 
 
 def test_run_times_are_compared_as_ratios_of_medians(
@@ -64,14 +76,14 @@ def test_run_times_are_compared_as_ratios_of_medians(
     times = {"er-ace": 2.0, "fdr": 4.0, "sarl": 400.0}
     times |= dict.fromkeys(TAILORED, 8.0)
     rows = [
-        {"method": name, "order": order, "run_seed": 0, "seconds_of_training": seconds * factor}
+        {**RUN, "method": name, "order": order, "seconds_of_training": seconds * factor}
         for name, seconds in times.items()
-        for order, factor in (("a,b", 1), ("b,a", 3), ("c,a", 9))
+        for order, factor in (("a,b", 1), ("b,a", 3), ("a,c", 9))
     ]
     monkeypatch.setattr(claims, "rows_of", lambda *_: pd.DataFrame(rows))
     found = claims.run_time("covertype")
     assert found is not None
-    assert found.text == "2.00 times [2.00, 2.00], 3 orders, 1 seed each"
+    assert (found.text, found.n) == ("2.00 times [2.00, 2.00]", "3 last sources")
     assert not found.holds
 
 
@@ -80,9 +92,9 @@ def test_sensitivity_is_paired_with_the_default_in_the_same_orders(
 ) -> None:
     def row(order: str, score: float, settings: str) -> dict[str, object]:
         return {
+            **RUN,
             "method": "cl-coral",
             "order": order,
-            "run_seed": 0,
             "settings": settings,
             "target_score_unseen": score,
         }
@@ -103,7 +115,7 @@ def test_sensitivity_is_paired_with_the_default_in_the_same_orders(
     assert change.mean == pytest.approx(2.0)
     found = claims.robust("covertype")
     assert found is not None
-    assert found.text == "0 of 2 values, the worst -10.0; 2 orders, 1 seed each"
+    assert (found.text, found.n) == ("0 of 2 values, the worst -10.0", "2 last sources")
     assert not found.holds
     assert not found.strongly
     # Runs of the default in the same experiment are the reference, and no change.
@@ -174,12 +186,12 @@ def test_readings_of_balance_are_compared_with_the_paper(monkeypatch: pytest.Mon
 
 
 def test_groups_are_averaged_over_shared_orders_and_seeds() -> None:
-    orders = [("a", "b"), ("b", "a"), ("c",)]
-    first = {order: {0: 1.0, 1: 3.0} for order in orders}
-    second = {order: {0: 5.0} for order in orders}
-    few = {("a", "b"): {0: 100.0}}
+    lasts = {last: ("", "t", last, f"x {last}") for last in "abc"}
+    first = {(*place, seed): 1.0 + 2 * seed for place in lasts.values() for seed in (0, 1)}
+    second = {(*place, 0): 5.0 for place in lasts.values()}
+    few = {(*lasts["a"], 0): 100.0}
     pooled = arithmetic.pooled({"x": first, "y": second, "z": few}, ["x", "y", "z", "absent"])
-    assert pooled == {order: {0: 3.0} for order in orders}
+    assert pooled == {(*place, 0): 3.0 for place in lasts.values()}
 
 
 def test_trials_are_selected_by_the_sources_never_by_the_target() -> None:

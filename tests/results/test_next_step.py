@@ -72,6 +72,15 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
+def write_photos(folder: Path) -> Path:
+    """A folder of pictures by domain and class: four domains, two classes."""
+    for number in range(48):
+        place = folder / "abcd"[number % 4] / "xy"[number // 24]
+        place.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8), (5 * number, 0, 0)).save(place / f"{number}.png")
+    return folder
+
+
 def own(table: Path) -> dict[str, Any]:
     options = {"path": str(table), "domain": "site", "label": "sick"}
     return {"benchmark": "table", "options": options}
@@ -150,6 +159,29 @@ def test_after_an_answer_on_own_data_the_model_is_trained(
     )
 
 
+def test_after_an_answer_on_listed_images_a_folder_per_class_is_learned(
+    tmp_path: Path, typed: Callable[..., tuple[int, str]]
+) -> None:
+    """The columns of the list are none of the folder's; the command works as it is printed."""
+    folder = write_photos(tmp_path / "photos")
+    rows = [
+        f"{path.relative_to(folder)},{path.parts[-3]},{path.parts[-2]}"
+        for path in sorted(folder.rglob("*.png"))
+    ]
+    (folder / "list.csv").write_text("\n".join(["file,place,kind", *rows]) + "\n")
+    options = {"path": str(folder / "list.csv"), "image": "file", "domain": "place"}
+    data = {"benchmark": "image-table", "options": {**options, "label": "kind", "size": 8}}
+    data["network"] = "histogram"
+    fields = {"orders": ["listed", "reversed"], "seeds": 1}
+    command, _ = after(tmp_path / "runs", data, clear, **fields)
+    assert command == (
+        "farshore learn model/ first-site/ --name 'site 1' --size 8 --method er --network histogram"
+    )
+    words = shlex.split(command)[4:]
+    code, printed = typed("learn", tmp_path / "model", folder / "a", *words, "--steps", 1)
+    assert (code, "learned site 1" in printed) == (0, True), printed
+
+
 def test_two_sites_allow_no_further_comparison(tmp_path: Path) -> None:
     """One of two sites is too few sources for leaving each out in turn."""
     path = tmp_path / "two.csv"
@@ -169,11 +201,7 @@ def test_a_run_is_followed_by_a_comparison_under_the_conditions_that_were_typed(
     tmp_path: Path, table: Path, typed: Callable[..., tuple[int, str]]
 ) -> None:
     """Size and interpolation, which the network decides, were not typed."""
-    photos = tmp_path / "my photos"
-    for number in range(48):
-        place = photos / "abcd"[number % 4] / "xy"[number // 24]
-        place.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (8, 8), (5 * number, 0, 0)).save(place / f"{number}.png")
+    photos = write_photos(tmp_path / "my photos")
     conditions = ["--network", "histogram", "--steps", 1]
     code, printed = typed("run", photos, "er", "--target", "a", *conditions)
     assert code == 0, printed

@@ -11,10 +11,10 @@ import pytest
 from framed import frame_of_runs, made_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from slow_ranking import Answer, Made, Shown, answer
+from slow_ranking import Answer, Made, Shown, answer, path, shares
 
 from farshore.results.frame import SEPARATOR, method_group
-from farshore.results.summary import Estimate, rank
+from farshore.results.summary import Estimate, rank, scores_of, variance
 from farshore.results.verdict import recommend
 
 METHODS = ("er", "finetune", "cl-coral", "ridge", "joint")
@@ -125,3 +125,15 @@ def compare(frame: pd.DataFrame, slow: Answer) -> None:
     recommended = recommend(frame, ranking)
     assert (recommended.row if recommended is not None else "") == slow.recommended
     assert (recommended.leader if recommended is not None else "") == slow.leader
+
+
+@settings(max_examples=60)
+@given(planned_runs())
+def test_both_implementations_find_the_variance_at_the_same_levels(runs: list[Made]) -> None:
+    frame = as_frame(runs)
+    for method in {run.method for run in runs}:
+        known = {path(run): run.score for run in runs if run.method == method}
+        slow = shares({place: score for place, score in known.items() if score is not None})
+        found = variance(scores_of(frame, method))
+        assert {str(unit): share for unit, share in found.items()} == pytest.approx(slow, abs=1e-6)
+        assert not found or sum(found.values()) == pytest.approx(1.0)

@@ -14,9 +14,13 @@ from farshore.results.summary import (
     Unit,
     guess_level,
     guessing,
+    meaning,
     paired,
     rank,
+    scores_of,
+    spread,
     unit_of,
+    variance,
 )
 from farshore.tasks.metrics import METRICS, guess_score, guess_text, is_guessing
 from farshore.tasks.scores import all_scores
@@ -345,3 +349,43 @@ def test_metrics_are_written_in_their_unit() -> None:
     assert accuracy.text(-0.05) == "−5.0"
     assert loss.text(0.4567) == "0.457"
     assert accuracy.text(None) == accuracy.text(math.nan) == "–"
+
+
+def test_the_variance_is_divided_among_last_source_order_and_seed() -> None:
+    scores = {"x>a": [1, 3], "y>a": [5, 7], "x>b": [10, 10], "y>b": [20, 20]}
+    frame = made_frame({"er": scores, "si": scores, "even": {key: [4, 4] for key in scores}})
+    # Last sources: 4 and 15 around 9.5; orders: 2 and 6, 10 and 20; seeds: four that are 1 apart.
+    parts = {Unit.LAST_SOURCE: 8 * 5.5**2, Unit.ORDER: 4 * 2**2 + 4 * 5**2, Unit.SEED: 4 * 1**2}
+    found = variance(scores_of(frame, "er"))
+    assert found == pytest.approx({unit: part / 362 for unit, part in parts.items()})
+    assert variance(scores_of(frame, "even")) == {}
+    assert spread(frame) == [
+        "Where the variance of a method's scores lies (mean over methods): last source 67%, order "
+        "32%, seed 1%."
+    ]
+
+
+def test_a_level_at_which_nothing_varies_by_design_has_no_share() -> None:
+    frame = made_frame({"er": {"x>a": [1], "y>a": [2], "x>b": [4]}})
+    assert set(variance(scores_of(frame, "er"))) == {Unit.LAST_SOURCE, Unit.ORDER}
+    assert variance({}) == {}
+    assert spread(made_frame({"er": {"x>a": [1, 2, 3]}})) == []
+    assert spread(made_frame({"er": {"x>y": [90], "y>z": [50]}}, targets=TARGETS)) == []
+
+
+def test_an_interval_over_all_orders_is_called_what_it_is() -> None:
+    some = {"a>b>c": [1.0], "b>c>a": [2.0], "c>a>b": [3.0]}
+    rest = {"b>a>c": [1.5], "c>b>a": [2.5], "a>c>b": [3.5]}
+    one = "One seed; seed noise not included."
+    assert meaning(made_frame({"er": some})) == [
+        "Intervals are over last sources at one target: they describe these orders, not new "
+        "targets.",
+        one,
+    ]
+    assert meaning(made_frame({"er": {**some, **rest}}))[0] == (
+        "Intervals are over last sources at one target: these are all 6 orders, not a sample of "
+        "them, and not new targets."
+    )
+    seeds = {order: [score, score + 1] for order, [score] in some.items()}
+    assert one not in meaning(made_frame({"er": seeds}))
+    assert meaning(made_frame({"er": {"x>y": [9], "y>z": [5]}}, targets=TARGETS)) == []

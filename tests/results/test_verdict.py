@@ -55,7 +55,12 @@ def test_a_clear_winner() -> None:
         "cl-vrex minus er, paired by target, order and seed: +10.0 points, 95% interval over 3 "
         "last sources +9.7 to +10.3; better in 3 of 3 last sources.",
     )
-    assert verdict.details[-1].startswith("Intervals are over orders of the sources at one target")
+    about, shares = verdict.details[-2:]
+    assert about == (
+        "Intervals are over last sources at one target: they describe these orders, not new "
+        "targets."
+    )
+    assert shares.startswith("Where the variance of a method's scores lies (mean over methods)")
 
 
 def test_a_tie_names_all_that_no_test_separates_and_what_they_beat() -> None:

@@ -124,7 +124,7 @@ def saved_pictures(folder: Path, noise: bool) -> str:
     return str(folder)
 
 
-@pytest.mark.parametrize("method", ["er", "ridge"])
+@pytest.mark.parametrize("method", ["er", "ncm"])
 def test_a_hugging_face_data_set_is_no_way_out_of_the_seal(tmp_path: Path, method: str) -> None:
     pytest.importorskip("datasets")
     found = []

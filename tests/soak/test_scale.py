@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from killing import Ended, Killer
+from killing import Killer
 
 from farshore.base.state import MANIFEST
 from farshore.learner.loading import load
@@ -36,15 +36,20 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def killed(killer: Killer, words: list[object], work: Path, kept: str) -> Ended:
-    """Kill the command after some of its work is on the disk; tell that more was to do."""
-    for change in (30, 40, 20, 15, 50, 12):
-        shutil.rmtree(work, ignore_errors=True)
+def check_finishes(words: Callable[[Path], list[object]], folder: Path, kept: str) -> str:
+    """Whole in one folder; in another, killed half-way with a state on the disk, and repeated."""
+    with Killer() as killer:
+        whole, work = folder / "whole", folder / "work"
+        whole.mkdir()
         work.mkdir()
-        ended = killer.run(words, work, change=change)
-        if ended.code == -9 and list(work.glob(kept)):
-            return ended
-    pytest.fail(f"no state was on the disk when the command was killed: {ended.printed}")
+        done = killer.run(words(whole), whole)
+        assert done.code == 0, done.printed
+        ended = killer.run(words(work), work, change=done.changes // 2)
+        assert ended.code == -9
+        assert list(work.glob(kept))
+        again = killer.run(words(work), work)
+        assert again.code == 0, again.printed
+    return again.printed
 
 
 def test_a_killed_run_of_a_million_rows(rows: Path, tmp_path: Path) -> None:
@@ -55,22 +60,15 @@ def test_a_killed_run_of_a_million_rows(rows: Path, tmp_path: Path) -> None:
     def numbers(work: Path) -> dict[str, object]:
         (file,) = work.glob("runs/*/result.json")
         result = json.loads(file.read_text())
-        assert json.loads(file.read_text())["status"] == "done"
+        assert result["status"] == "done"
         return {
             "weights": result["target"]["weights"],
             "scores": result["target"]["scores"],
             "matrices": result["matrices"],
         }
 
-    with Killer() as killer:
-        whole = tmp_path / "whole"
-        whole.mkdir()
-        assert killer.run(words(whole), whole).code == 0
-        work = tmp_path / "work"
-        killed(killer, words(work), work, f"runs/*/stages/*/{MANIFEST}")
-        again = killer.run(words(work), work)
-        assert again.code == 0, again.printed
-    assert numbers(work) == numbers(whole)
+    check_finishes(words, tmp_path, f"runs/*/stages/*/{MANIFEST}")
+    assert numbers(tmp_path / "work") == numbers(tmp_path / "whole")
 
 
 def test_a_killed_learn_of_a_million_rows(rows: Path, tmp_path: Path) -> None:
@@ -78,13 +76,8 @@ def test_a_killed_learn_of_a_million_rows(rows: Path, tmp_path: Path) -> None:
         options = ["--label", "ill", "--drop", "site", "--name", "a", "--steps", 200]
         return ["learn", work / "model", rows, *options, "--checkpoint", 50]
 
-    with Killer() as killer:
-        whole, work = tmp_path / "whole", tmp_path / "work"
-        whole.mkdir()
-        assert killer.run(words(whole), whole).code == 0
-        killed(killer, words(work), work, f"model/checkpoint/{MANIFEST}")
-        again = killer.run(words(work), work)
-        assert again.code == 0, again.printed
-        assert "resumed" in again.printed or "continue" in again.printed
-    models = [load(folder / "model").state_dict() for folder in (whole, work)]
+    printed = check_finishes(words, tmp_path, f"model/checkpoint/{MANIFEST}")
+    assert "continuing a after" in printed
+    folders = (tmp_path / "whole", tmp_path / "work")
+    models = [load(folder / "model").state_dict() for folder in folders]
     assert differences(*models) == []

@@ -29,10 +29,10 @@ class Seen:
 
     def add(self, table: pd.DataFrame) -> None:
         """Count the rows of the next chunk."""
-        self.predicted.update(table["prediction"].value_counts(sort=False).to_dict())
+        self.predicted.update(_counted(table["prediction"]))
         if "strangeness" in table:
             self.strange += int((table["strangeness"] > 1).sum())
-            self.nearest.update(table["nearest"].value_counts(sort=False).to_dict())
+            self.nearest.update(_counted(table["nearest"]))
         if "unknown" in table:
             marked = table[table["unknown"] != ""]
             if len(marked) and not self.marked:
@@ -54,6 +54,10 @@ class Seen:
                 "unknown"
             )
         return lines
+
+
+def _counted(cells: pd.Series) -> dict[str, int]:
+    return {str(cell): int(count) for cell, count in cells.value_counts(sort=False).items()}
 
 
 def _counts(counter: Counter[str]) -> str:

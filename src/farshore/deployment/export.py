@@ -40,7 +40,8 @@ class TableInputs(nn.Module):
 
     def __init__(self, preprocessing: TablePreprocessing) -> None:
         super().__init__()
-        centre, scale = _scalings(preprocessing).T.contiguous()
+        # Copies: buffers that share memory cannot be saved one by one.
+        centre, scale = (column.clone() for column in _scalings(preprocessing).T)
         self.register_buffer("centre", centre)
         self.register_buffer("scale", scale)
         self.indicators = preprocessing.indicators

@@ -32,13 +32,12 @@ class SignAgreement:
     def combine(
         self, gradients: Tensor, sizes: Sequence[int], threshold: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Combine gradients [E, P] of parameter tensors with these sizes.
+        """Combine gradients [E, P] of parameter tensors with these sizes, and overwrite them.
 
         Returns the masked gradient [P] and the density of the hard mask over all entries.
         """
-        return self.decide(
-            gradients.sign().sum(dim=0), gradients.sum(dim=0), len(gradients), sizes, threshold
-        )
+        total = gradients.sum(dim=0)
+        return self.decide(gradients.sign_().sum(dim=0), total, len(gradients), sizes, threshold)
 
     def decide(
         self, signs: Tensor, total: Tensor, domains: int, sizes: Sequence[int], threshold: Tensor
@@ -48,14 +47,14 @@ class SignAgreement:
         # Compare votes, not shares: with 1/s in floating point, unanimity would be missed for
         # some s.
         hard = (votes >= threshold * domains - 1e-6).to(total.dtype)
-        mask = (
-            hard
-            if self.mask == "hard"
-            else torch.sigmoid((votes / domains - threshold) / self.temperature)
-        )
-        return mask * (total / domains) / (
-            per_tensor(mask, sizes, torch.mean) + DENSITY_FLOOR
-        ), hard.mean()
+        mask = hard
+        if self.mask == "soft":
+            mask = (votes / domains).sub_(threshold).div_(self.temperature).sigmoid_()
+        combined = (total / domains).mul_(mask)
+        pairs = zip(combined.split(list(sizes)), mask.split(list(sizes)), strict=True)
+        for part, own in pairs:
+            part.div_(own.mean() + DENSITY_FLOOR)
+        return combined, hard.mean()
 
 
 def per_tensor(values: Tensor, sizes: Sequence[int], reduce: Callable[[Tensor], Tensor]) -> Tensor:

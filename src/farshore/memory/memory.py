@@ -184,16 +184,18 @@ def share(capacity: int, parts: int, number: int) -> int:
     return -(-(capacity - number) // parts)
 
 
-def positions(sizes: Tensor, rows: int, generator: torch.Generator, largest: int) -> Tensor:
+def positions(
+    sizes: Tensor, rows: int, generator: torch.Generator, largest: int, least: int = 0
+) -> Tensor:
     """Draw, for each size, `rows` indices below it: [E, rows].
 
-    Distinct if the size is large enough, otherwise with replacement. `largest` is the largest
-    size, known on the host, so that nothing here waits for the device.
+    Distinct if the size is large enough, otherwise with replacement. `largest` and `least` bound
+    the sizes; they are known on the host, so that nothing here waits for the device.
     """
     device = sizes.device
-    filled = torch.arange(largest, device=device) < sizes[:, None]
     keys = torch.rand(len(sizes), largest, generator=generator, device=device)
-    keys = keys.masked_fill_(~filled, 2.0)
+    if least < largest:
+        keys.masked_fill_(torch.arange(largest, device=device) >= sizes[:, None], 2.0)
     if rows == 1:  # the usual case when many domains share a batch
         distinct = keys.argmin(dim=1, keepdim=True)
     else:
@@ -201,6 +203,8 @@ def positions(sizes: Tensor, rows: int, generator: torch.Generator, largest: int
         padding = (0, max(0, rows - order.shape[1]))
         distinct = torch.nn.functional.pad(order[:, :rows], padding)
     drawn = torch.rand(len(sizes), rows, generator=generator, device=device)
+    if rows <= least:
+        return distinct
     return torch.where(rows <= sizes[:, None], distinct, (drawn * sizes[:, None]).long())
 
 

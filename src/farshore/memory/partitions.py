@@ -82,12 +82,12 @@ class PartitionedMemory(Memory):
 
     def draw(self, rows: int, generator: torch.Generator, *, domains: int | None = None) -> Draw:
         """Draw `rows` rows from each partition, or from `domains` partitions chosen at random."""
-        numbers = self._numbers
+        numbers, counts, starts = self._numbers, self._counts, self._starts
         if domains is not None and domains < len(numbers):
             keys = torch.rand(len(numbers), generator=generator, device=generator.device)
             numbers = keys.topk(domains, sorted=False).indices.sort().values
-        within = positions(self._counts[numbers], rows, generator, self._largest)
-        index = within + self._starts[numbers, None]
+            counts, starts = counts[numbers], starts[numbers]
+        index = positions(counts, rows, generator, *self._bounds) + starts[:, None]
         return as_draw({key: field[index] for key, field in self.fields.items()}, numbers)
 
     # ---- partitions ------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ class PartitionedMemory(Memory):
         counts = torch.tensor(list(sizes.values()))
         self._counts, self._starts = counts.to(device), (counts.cumsum(0) - counts).to(device)
         self._numbers = torch.arange(len(sizes), device=device)
-        self._largest = max(sizes.values())
+        self._bounds = max(sizes.values()), min(sizes.values())
 
     # ---- size and state --------------------------------------------------------------------------
 

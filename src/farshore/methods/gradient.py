@@ -32,13 +32,14 @@ def domain_gradients(
     """Gradients [1 + E, P] of the first loss per domain, summed gradient [P] of the second, values.
 
     `joint`: one forward pass of the whole batch, so that BatchNorm sees all domains; then each
-    domain needs a backward pass over all rows. Otherwise each domain has its own pass, which gives
-    the same numbers without BatchNorm and is cheaper. These passes are small, so on a GPU they run
-    concurrently.
+    domain needs a backward pass over all rows, and the second losses one in all. Otherwise each
+    domain has its own pass, which gives the same numbers without BatchNorm and is cheaper. These
+    passes are small, so on a GPU they run concurrently.
     """
     whole = network(batch.inputs) if joint else None
     inputs, labels = batch.parts(batch.inputs), batch.parts(batch.labels)
-    first: list[Tensor] = []
+    count = sum(parameter.numel() for parameter in parameters)
+    first = parameters[0].new_empty(len(inputs), count)
     second: list[Tensor] = []
     values: list[list[Tensor]] = [[], []]
 
@@ -48,14 +49,13 @@ def domain_gradients(
         logits = batch.parts(whole)[index] if whole is not None else network(x)
         if index == 0:
             batch.outputs = {"logits": logits.detach()}
-        domain_losses = losses(index, logits, y)
-        more = joint and index + 1 < len(inputs)
-        keep = more or len(domain_losses) > 1
-        first.append(flat(gradients_of(domain_losses[0], parameters, keep=keep)))
-        values[0].append(domain_losses[0].detach())
-        if len(domain_losses) > 1:
-            second.append(flat(gradients_of(domain_losses[1], parameters, keep=more)))
-            values[1].append(domain_losses[1].detach())
+        risk, *more = losses(index, logits, y)
+        keep = bool(more) or (joint and index + 1 < len(inputs))
+        flat(gradients_of(risk, parameters, keep=keep), out=first[index])
+        values[0].append(risk.detach())
+        if more:
+            second.append(more[0] if joint else flat(gradients_of(more[0], parameters)))
+            values[1].append(more[0].detach())
 
     with branches(batch.inputs.device, 1 if network.batchnorms() else len(inputs)) as branch:
         for index, (x, y) in enumerate(zip(inputs, labels, strict=True)):
@@ -63,8 +63,10 @@ def domain_gradients(
                 add_domain(index, x, y)
     # Summed in a fixed order, whichever finished first, so that the result is reproducible.
     summed = torch.stack(second).sum(dim=0) if second else None
+    if summed is not None and joint:
+        summed = flat(gradients_of(summed, parameters))
     return (
-        torch.stack(first),
+        first,
         summed,
         [torch.stack(scalars) if scalars else torch.empty(0) for scalars in values],
     )
@@ -119,9 +121,9 @@ def trainable(network: nn.Module) -> list[nn.Parameter]:
     return [parameter for parameter in network.parameters() if parameter.requires_grad]
 
 
-def flat(tensors: Iterable[Tensor]) -> Tensor:
-    """Copy all entries of the tensors into one vector."""
-    return torch.cat([tensor.flatten() for tensor in tensors])
+def flat(tensors: Iterable[Tensor], out: Tensor | None = None) -> Tensor:
+    """Copy all entries of the tensors into one vector, `out` if it is given."""
+    return torch.cat([tensor.flatten() for tensor in tensors], out=out)
 
 
 def write_gradients(parameters: Sequence[nn.Parameter], gradient: Tensor) -> None:

@@ -23,6 +23,7 @@ from ..base.trees import mapped, tensors
 from ..data.batch import Batch
 from ..data.domain import Rows
 from ..entry import Entry
+from ..invariance.invariance import sum_of
 from ..memory import Memory
 from ..networks.network import Network
 from ..settings import MethodSettings
@@ -156,11 +157,9 @@ class Method(Entry):
         """Compute the gradients of the weighted sum of the terms."""
         terms = self.terms(batch)
         weights = self.weights()
-        total = sum(
-            (weights[name] * term if name in weights else term) for name, term in terms.items()
-        )
-        assert isinstance(total, Tensor)
-        total.backward()
+        sum_of(
+            weights[name] * term if name in weights else term for name, term in terms.items()
+        ).backward()
         return {name: term.detach() for name, term in terms.items()}
 
     def update(self, batch: Batch) -> Terms:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -50,10 +52,25 @@ def make_optimizer(
         groups = [
             {"params": part, "lr": each} for part, each in zip(parts, rates, strict=True) if part
         ]
-    if run.optimizer == "sgd":
-        return SGD(groups, lr=rate, momentum=run.momentum, weight_decay=decay, fused=True)
-    return (Adam if run.optimizer == "adam" else AdamW)(
-        groups, lr=rate, weight_decay=decay, fused=True, capturable=device.type == "cuda"
+    kind = {"adam": Adam, "adamw": AdamW, "sgd": SGD}[run.optimizer]
+    own = {"momentum": run.momentum} if kind is SGD else {"capturable": device.type == "cuda"}
+    made: Optimizer = plain(kind)(groups, lr=rate, weight_decay=decay, fused=True, **own)
+    return made
+
+
+@cache
+def plain(kind: type[Optimizer]) -> Any:
+    """The same optimiser without what PyTorch wraps around its methods for `torch.compile`.
+
+    The wrappers import the compiler, which costs a process a second and 120 MB and does nothing for
+    a step that is not compiled. As in the wrapper, `step` computes without gradients.
+    """
+    names = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
+    inside: dict[str, Any] = {name: inspect.unwrap(getattr(kind, name)) for name in names}
+    if kind in MOMENTS:
+        inside["moments"] = MOMENTS[kind]
+    return type(
+        kind.__name__, (kind,), {**inside, "step": torch.no_grad()(inspect.unwrap(kind.step))}
     )
 
 

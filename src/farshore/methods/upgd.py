@@ -15,6 +15,7 @@ from ..settings import Choice, MethodSettings, Power, setting
 from .finetune import Finetune
 from .gradient import trainable
 from .method import MakeOptimizer, Terms
+from .optimization import plain
 
 
 class UPGDSettings(MethodSettings):
@@ -89,7 +90,7 @@ class UPGD(Finetune):
 
     def optimizers(self, network: Network, make: MakeOptimizer) -> list[Optimizer]:
         """Create the UPGD optimiser."""
-        self.descent = UtilityGatedDescent(trainable(network), self.settings, self.generator)
+        self.descent = plain(UtilityGatedDescent)(trainable(network), self.settings, self.generator)
         return [self.descent]
 
     def reset_optimizers(self) -> None:

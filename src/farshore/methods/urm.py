@@ -13,6 +13,7 @@ from ..data.batch import Batch
 from ..networks.network import Network
 from ..settings import Choice, MethodSettings, Power, Uniform, setting
 from .method import MakeOptimizer, Method, Terms
+from .optimization import plain
 
 CRITIC_WIDTH = 100
 CRITIC_SLOPE = 0.01
@@ -86,7 +87,7 @@ class URM(Method):
         settings = self.settings
         device = next(network.parameters()).device
         self.critic.to(device)
-        critic = Adam(
+        critic = plain(Adam)(
             self.critic.parameters(),
             lr=settings.critic_rate,
             weight_decay=settings.weight_decay,

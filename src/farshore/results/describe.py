@@ -15,7 +15,7 @@ from ..tasks.metrics import guess_text, listed, several
 from .frame import ALONE, SEPARATOR
 from .measures import Measure
 from .select import observed, scored
-from .summary import FEWEST_UNITS, Unit, metric_of, unit_of
+from .summary import FEWEST_UNITS, Unit, meaning, metric_of, unit_of
 from .tables import Description
 
 UNKNOWN_PLAN = (
@@ -133,7 +133,7 @@ def _remarks(
         yield EACH_TARGET
     elif units & {Unit.LAST_SOURCE, Unit.ORDER}:
         if runs["benchmark"].nunique() == 1 and _count(runs) >= FEWEST_UNITS:
-            yield Unit.ORDER.meaning
+            yield from meaning(runs)
     elif not name.endswith(TINY) and not (runs["order"] == DRAWN).any():
         yield ONE_ORDER
 

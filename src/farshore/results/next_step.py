@@ -34,6 +34,8 @@ LEARN_FLAGS = frozenset(
         *("encoding", "decimal", "metric", "classes", "size", "skip_broken", "weights"),
     }
 )
+# Those that a folder of images has, too.
+FOLDER_FLAGS = frozenset({"metric", "classes", "size", "skip_broken", "weights"})
 
 
 def next_step(
@@ -85,8 +87,9 @@ def deploy(experiment: Experiment, recommendation: Recommendation | None) -> tup
         return OWN_DATA, "ask the same question about your own data"
     if recommendation is None:
         return "", ""
-    options = {name: value for name, value in data.options.items() if name in LEARN_FLAGS}
-    site = "first-site.csv" if data.benchmark == OwnTable.name else "first-site/"
+    in_table = data.benchmark == OwnTable.name
+    flags, site = (LEARN_FLAGS, "first-site.csv") if in_table else (FOLDER_FLAGS, "first-site/")
+    options = {name: value for name, value in data.options.items() if name in flags}
     words = ["farshore", "learn", "model/", site, "--name", "site 1"]
     words += data_words(data.benchmark, options)[1:]
     words += ["--method", recommendation.method]

@@ -33,6 +33,7 @@ from scipy import stats
 from ..methods import DEFAULT_METHOD
 from ..runs.catalog import KINDS
 from ..tasks.metrics import BALANCED, METRICS, MIXED, Metric, is_guessing
+from .frame import SEPARATOR
 from .select import observed, scored
 from .tests import DECIMALS, rank_methods
 
@@ -63,21 +64,6 @@ class Unit(StrEnum):
     def level(self) -> int:
         """Its position in a `Place`."""
         return list(Unit).index(self)
-
-    @property
-    def meaning(self) -> str:
-        """What an interval over such units does not say, as a sentence; empty for targets."""
-        if self in (Unit.LAST_SOURCE, Unit.ORDER):
-            return (
-                "Intervals are over orders of the sources at one target: they describe these "
-                "orders, not new targets."
-            )
-        if self is Unit.SEED:
-            return (
-                "Intervals are over seeds at one target in one order: they do not describe other "
-                "orders or new targets."
-            )
-        return ""
 
 
 @dataclass(frozen=True)
@@ -284,6 +270,59 @@ def unit_of(frame: pd.DataFrame) -> Unit:
         if runs[column].nunique() > 1:
             return unit
     return Unit.SEED
+
+
+def meaning(frame: pd.DataFrame) -> list[str]:
+    """What intervals over the units of one target do not say; nothing over several targets."""
+    unit, runs = unit_of(frame), scored(frame)
+    if unit in (Unit.DATASET, Unit.TARGET):
+        return []
+    if unit is Unit.SEED:
+        text = "they do not describe other orders or new targets"
+        return [f"Intervals are over seeds at one target in one order: {text}."]
+    orders = runs["order"].nunique()
+    if orders == math.factorial(len(str(runs["sources"].iloc[0]).split(SEPARATOR))):
+        text = f"these are all {orders} orders, not a sample of them, and not new targets"
+    else:
+        text = "they describe these orders, not new targets"
+    texts = [f"Intervals are over {unit}s at one target: {text}."]
+    return texts if runs["seed"].nunique() > 1 else [*texts, "One seed; seed noise not included."]
+
+
+def spread(frame: pd.DataFrame) -> list[str]:
+    """The mean over methods of `variance`, in words, where one target has several orders."""
+    runs = scored(frame)
+    runs = runs[runs["kind"] == "continual"]
+    known = [variance(scores_of(runs, row)) for row in dict.fromkeys(runs["row"])]
+    known = [each for each in known if each]
+    if not known or unit_of(frame) not in (Unit.LAST_SOURCE, Unit.ORDER):
+        return []
+    levels = [unit for unit in Unit if any(unit in each for each in known)]
+    shares = [float(np.mean([each.get(unit, 0.0) for each in known])) for unit in levels]
+    text = ", ".join(f"{unit} {share:.0%}" for unit, share in zip(levels, shares, strict=True))
+    return [f"Where the variance of a method's scores lies (mean over methods): {text}."]
+
+
+def variance(scores: Scores) -> dict[Unit, float]:
+    """The share of the variance over runs that each level explains within the coarser ones.
+
+    With m_l(r) the mean of the runs whose places share the first l levels with that of run r, level
+    l has Σ_r (m_l(r) - m_{l-1}(r))² of Σ_r (r - mean)². A level that divides no group of runs, such
+    as the seed where there is one, is left out; there are no shares if all scores are equal.
+    """
+    mean = sum(scores.values()) / max(1, len(scores))
+    total = sum((score - mean) ** 2 for score in scores.values())
+    before, groups, shares = dict.fromkeys(scores, mean), 1, dict[Unit, float]()
+    for unit in Unit:
+        parts: dict[tuple[object, ...], list[float]] = {}
+        for place, score in scores.items():
+            parts.setdefault(place[: unit.level + 1], []).append(score)
+        means = {key: sum(values) / len(values) for key, values in parts.items()}
+        after = {place: means[place[: unit.level + 1]] for place in scores}
+        if len(parts) > groups and total > SMALLEST_ERROR**2:
+            shares[unit] = sum((after[place] - before[place]) ** 2 for place in scores) / total
+        before, groups = after, len(parts)
+    return shares
 
 
 def scores_of(frame: pd.DataFrame, row: str, metric: str = "") -> dict[Place, float]:

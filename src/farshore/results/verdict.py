@@ -30,9 +30,11 @@ from .summary import (
     Unit,
     at_chance,
     choose,
+    meaning,
     paired,
     rank,
     scores_of,
+    spread,
 )
 from .tests import ALPHA, holm
 
@@ -112,7 +114,7 @@ def judge(frame: pd.DataFrame) -> Verdict:
         *_upper_bound(ranking, leader),
         *_guessing(frame, ranking),
         *_not_ranked(ranking),
-        *_meaning(ranking),
+        *_meaning(frame, ranking),
     ]
     near = tuple(each.row for each in (leader, *together)) if possible else ()
     return Verdict(outcome, sentence, tuple(details), ranking, recommendation, near, tested)
@@ -324,10 +326,10 @@ def _none_usable(ranking: Ranking) -> Verdict:
     return Verdict(Outcome.NONE, sentence, tuple(_not_ranked(ranking)), ranking, None)
 
 
-def _meaning(ranking: Ranking) -> list[str]:
-    """What the intervals do not say, if there are any."""
+def _meaning(frame: pd.DataFrame, ranking: Ranking) -> list[str]:
+    """What the intervals do not say, if there are any, and what the scores vary with."""
     shown = any(each.estimate is not None and not each.estimate.note for each in ranking.standings)
-    return [ranking.unit.meaning] if shown and ranking.unit.meaning else []
+    return [*(meaning(frame) if shown else ()), *spread(frame)]
 
 
 def _first_two(frame: pd.DataFrame, ranking: Ranking) -> str:

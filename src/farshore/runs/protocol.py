@@ -35,7 +35,7 @@ from ..observer import Observer, follow
 from ..settings import MethodSettings, RunSettings, divide
 from ..tasks.scores import all_scores, confusion_matrix, with_unknown
 from ..training.batches import ALL_SOURCES
-from ..training.execution.execution import cpu_threads, usual_threads, warm_up
+from ..training.execution.execution import cpu_threads, fix_workspace, usual_threads
 from ..training.profiles import PROFILES
 from . import catalog
 from .result import SPLITS, Matrix, Result, RunStatus, TargetScores
@@ -75,7 +75,7 @@ def execute(
     """
     run = run if normal else run.normal()
     entry = catalog.find(run.method)
-    warm_up(run.device)
+    fix_workspace(run.device)
     began = time.perf_counter()  # after the imports: times exclude the start of the interpreter
     ready = _set_up(run, entry, observer)
     learner, adaptation = ready.learner, ready.adaptation

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
@@ -252,11 +252,12 @@ def _read_plain(
         file = gzip.GzipFile(fileobj=raw) if path.suffix.lower() == ".gz" else raw
         reader = plain.open_csv(
             pyarrow.PythonFile(_Plain(file), mode="r"),
-            plain.ReadOptions(skip_rows=1, column_names=names, block_size=4 * PIECE),
+            plain.ReadOptions(skip_rows=1, column_names=names, block_size=PIECE),
             plain.ParseOptions(delimiter=separator, quote_char=False),
             plain.ConvertOptions(column_types=kinds, null_values=sorted(MISSING_NUMBER)),
         )
-        batches, count = [], 0
+        batches: list[Any] = []
+        count = 0
         for batch in reader:
             while count + len(batch) > rows:
                 part = int(rows) - count
@@ -271,7 +272,7 @@ def _read_plain(
 class _Plain(io.RawIOBase):
     """The bytes of a file; an error if a line could be more or less than one record."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: BinaryIO | gzip.GzipFile) -> None:
         self.file, self.last = file, b""
 
     def readable(self) -> bool:
@@ -279,10 +280,10 @@ class _Plain(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         data = self.file.read(size)
-        seen = self.last + data
-        if b'"' in seen or b"\0" in seen:
+        if b'"' in data or b"\0" in data:
             raise ValueError("quotes or zero bytes")
-        if b"\r" in seen and seen.count(b"\r") != seen.count(b"\r\n") + seen.endswith(b"\r"):
+        alone = data.count(b"\r") - data.count(b"\r\n") if b"\r" in data else 0
+        if alone != data.endswith(b"\r") or (self.last == b"\r" and data[:1] != b"\n"):
             raise ValueError("other line ends")
         self.last = data[-1:]
         return data
@@ -295,7 +296,7 @@ class _Records:
     elsewhere, Python's csv says what a record is.
     """
 
-    def __init__(self, path: Path, file: IO[str]) -> None:
+    def __init__(self, path: Path, file: io.TextIOWrapper) -> None:
         self.path, self.file = path, file
         self.rest = ""  # what was read and not taken yet
         self.lines = 0  # how many were taken
@@ -359,8 +360,8 @@ class _Records:
         if width == 0 and lengths.min() <= 2:  # perhaps an empty line, which is no record
             return None
         if width:
-            marks = marks.reshape(len(ends), width)
-            if (marks[:, -1] > ends).any() or (marks[1:, 0] < ends[:-1]).any():
+            of_line = marks.reshape(len(ends), width)
+            if (of_line[:, -1] > ends).any() or (of_line[1:, 0] < ends[:-1]).any():
                 return None
         self.rest = text[len(data.decode()) :] if cut else ""
         self.lines += len(ends)
@@ -410,7 +411,7 @@ def _parse(
     spaced = data[:1] == b" " or np.isin(before, [ord(mark) for mark in f"{separator}\r\n"]).any()
 
     def read(columns: Collection[str], **options: Any) -> pd.DataFrame:
-        return pd.read_csv(
+        frame: pd.DataFrame = pd.read_csv(
             io.BytesIO(data),
             sep=separator,
             header=None,
@@ -418,10 +419,11 @@ def _parse(
             usecols=[place for place, name in enumerate(names) if name in columns],
             index_col=False,
             keep_default_na=False,
-            skipinitialspace=spaced,
+            skipinitialspace=bool(spaced),
             low_memory=False,
             **options,
         )
+        return frame
 
     # With a decimal comma every cell is read by itself: pandas knows no column of such numbers
     # as soon as one cell of it, perhaps of the target, is text.
@@ -454,7 +456,7 @@ def _parse(
 
 
 def _numeric(frame: pd.DataFrame) -> set[str]:
-    return {name for name, kind in frame.dtypes.items() if kind.kind in "iuf"}
+    return {str(name) for name, kind in frame.dtypes.items() if kind.kind in "iuf"}
 
 
 def _with_points(cells: np.ndarray, column: str) -> np.ndarray:
@@ -493,7 +495,7 @@ def _wrong_encoding(path: Path, form: TextForm) -> FarshoreError:
     )
 
 
-def _open(path: Path, encoding: str) -> IO[str]:
+def _open(path: Path, encoding: str) -> io.TextIOWrapper:
     if path.suffix.lower() == ".gz":
         return gzip.open(path, "rt", encoding=encoding, newline="")
     return path.open(encoding=encoding, newline="")

@@ -19,7 +19,6 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from multiprocessing.resource_tracker import ensure_running
 
-from ...training.execution.execution import warm_up
 from ..store.claim import die_with_parent, killed_with_parent, release
 from .engine import ATTEMPTS, Engine
 from .mps import start_mps
@@ -192,7 +191,6 @@ def work(connection: Connection, parent: int, by_main: bool) -> None:
     import torch
 
     torch.set_num_threads(1)
-    warm_up("cpu")  # so that the first run of a worker takes no longer than the others
     while True:
         try:
             task = connection.recv()

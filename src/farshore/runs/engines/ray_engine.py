@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import FarshoreError, needs
-from ...training.execution.execution import warm_up
 from .engine import ATTEMPTS, Engine
 from .work import Task, TaskOutcome, carry_out_task
 
@@ -19,7 +18,6 @@ def _in_one_thread(task: Task) -> TaskOutcome:
     import torch
 
     torch.set_num_threads(1)
-    warm_up("cpu")
     return carry_out_task(task)
 
 

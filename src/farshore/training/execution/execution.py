@@ -128,15 +128,11 @@ def _by_channels(network: Network, execution: Execution) -> bool:
     return convolves(network) and (execution == "compiled" or has_kernels or not grouped)
 
 
-def warm_up(device: str) -> None:
-    """Trigger PyTorch's one-time work per process, so that it does not count as a run's time.
+def fix_workspace(device: str) -> None:
+    """Give cuBLAS the fixed workspace that its deterministic kernels need.
 
-    Optimisers import many modules at their first step. Deterministic cuBLAS kernels need a fixed
-    workspace before the GPU is first used, whichever run comes first.
+    It has to be there before the GPU is first used, whichever run comes first.
     """
-    weight = torch.zeros(1, requires_grad=True)
-    weight.grad = torch.zeros(1)
-    torch.optim.Adam([weight]).step()
     if device.startswith("cuda"):
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
