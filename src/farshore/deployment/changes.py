@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -64,63 +65,46 @@ def learn(
     not learned again. Without `steps`, they follow from the rows: 20 passes over the training rows,
     100 to 1000 steps.
     """
-    folder = Path(folder)
+    folder, observer = Path(folder), observer or Observer()
     check_name(name, "--name")
     _check_options(max_drop, min_score, validation, size)
     if not _is_ours(folder):
         raise FarshoreError(f"{folder} exists and is not a model: name another folder")
     with exclusive(folder):
-        model = None
-        if (folder / state.MANIFEST).is_file():
-            state.remove_orphans(folder, kind="learner")
-            model = Model.open(folder, network=new.network, device=device, observer=observer)
-            if model.started:
-                new.check(model.learner, folder)
-            columns = columns.or_else(model.columns)
-        existed = model is not None
+        model = _opened(folder, new, device=device, observer=observer)
+        existed, created = model is not None, model is None or not model.started
+        columns = columns if model is None else columns.or_else(model.columns)
         known = model.learner.preprocessing if model is not None else None
-        tell = (observer or Observer()).note
-        new_form = new.image_form(size) if known is None and Path(data).is_dir() else None
-        with following(follow(observer or Observer())):
+        with following(follow(observer)):
             site = read_site(
                 data,
                 columns,
                 known,
                 labelled=True,
-                new_form=new_form,
+                new_form=new.image_form(size) if known is None and Path(data).is_dir() else None,
                 size=size,
                 skip_broken=skip_broken,
                 form=form,
             )
         for note in site.notes:
-            tell(note)  # ahead of training: a wrong file can be stopped
-        created = model is None or not model.started
+            observer.note(note)  # ahead of training: a wrong file can be stopped
         if model is None or created:
             model = _created(folder, site, new, device=device, observer=observer)
         if steps is None:
             steps = usual_steps((1 - validation) * len(site))
         command = _describe_command(data, site, columns, form, steps=steps, validation=validation)
-        checkpoints = _checkpoints(model, every)
+        checkpoints, gate = _checkpoints(model, every), Gate(max_drop, min_score)
         if model.sites.get(name, {}).get("command") == command:
             checkpoints.clear()  # the process that learned it may have been killed before it could
-            return _learned_already(model, name, site, tell)
-        if max_drop is not None and not model.learner.method_type.keeps_rows():
-            raise FarshoreError(
-                f"--max-drop: method {model.learner.method_type.name!r} keeps no rows of past "
-                "sites to measure a drop on; leave the option out"
-            )
-        old, past = model.knowledge, model.measurable()
-        before, outputs = model.standing(past), old.outputs
-        arrival = (
-            {}
-            if created
-            else old.arrival(model.learner.backbone.inside(model.inputs(site)), site.labels or [])
-        )
+            return _learned_already(model, name, site, observer.note)
+        _check_measurable(model, max_drop)
         try:
-            domain, scores = model.learn(
+            found, refusal = _judged(
+                model,
                 site,
                 name,
-                columns,
+                gate,
+                columns=columns,
                 steps=steps,
                 validation=validation,
                 new_classes=new_classes,
@@ -129,28 +113,62 @@ def learn(
         except DivergedError as error:
             checkpoints.clear()  # it leads to the same end
             raise error if created else _with_fixed_settings(error, folder) from None
-        gate = Gate(max_drop, min_score)
-        refusal = model.why_refused(gate, domain, scores, outputs)
         if refusal is not None:
             checkpoints.clear()
             if not existed:
                 state.remove_state(folder, kind="learner")
             raise FarshoreError(f"{name!r} was not kept: {refusal}; {folder} is unchanged")
-        own = model.agreement_with(domain)
-        model.sites[name] |= {
-            "command": command,
-            "scores": scores,
-            "before": before,
-            "after": model.standing(past),
-            "arrival": arrival,
-            "agreement": own.area if own is not None else None,
-            "promised": min_score,
-        }
+        model.sites[name] |= {"command": command, **found, "promised": min_score}
         decided = {"steps": steps, "validation": validation, "max_drop": gate.allowed}
         model.note_learned(name, decided | {"min_score": min_score})
         model.save()
         checkpoints.clear()
     return model.outcome(name, created=created, notes=site.notes)
+
+
+def _opened(folder: Path, new: NewModel, *, device: str, observer: Observer) -> Model | None:
+    """The model in a folder, if there is one; its settings are fixed once it has a site."""
+    if not (folder / state.MANIFEST).is_file():
+        return None
+    state.remove_orphans(folder, kind="learner")
+    model = Model.open(folder, network=new.network, device=device, observer=observer)
+    if model.started:
+        new.check(model.learner, folder)
+    return model
+
+
+def _check_measurable(model: Model, max_drop: float | None) -> None:
+    """Refuse a limit on what past sites may lose where no rows of them are kept."""
+    method = model.learner.method_type
+    if max_drop is not None and not method.keeps_rows():
+        raise FarshoreError(
+            f"--max-drop: method {method.name!r} keeps no rows of past sites to measure a drop on; "
+            "leave the option out"
+        )
+
+
+def _judged(
+    model: Model, site: Site, name: str, gate: Gate, *, columns: Columns, **options: Any
+) -> tuple[dict[str, Any], str | None]:
+    """Learn a site: what is recorded of it, and why the model may not be kept, if so."""
+    old, past = model.knowledge, model.measurable()
+    before, outputs = model.standing(past), old.outputs
+    arrival = {}
+    if model.started:
+        arrival = old.arrival(model.learner.backbone.inside(model.inputs(site)), site.labels or [])
+    domain, scores = model.learn(site, name, columns, **options)
+    refusal = model.why_refused(gate, domain, scores, outputs)
+    if refusal is not None:
+        return {}, refusal
+    own = model.agreement_with(domain)
+    found = {
+        "scores": scores,
+        "before": before,
+        "after": model.standing(past),
+        "arrival": arrival,
+        "agreement": own.area if own is not None else None,
+    }
+    return found, None
 
 
 def _learned_already(model: Model, name: str, site: Site, tell: Callable[[str], None]) -> Learned:
