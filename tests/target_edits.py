@@ -31,6 +31,7 @@ REFUSED = (
     "cannot be read",
     "a point is not allowed",
     "is not an ISO date",
+    "all of them in one way",
 )
 QUICK = {"steps": 1, "memory": 12}
 SMALL = {"network_settings": {"width": 8}}
