@@ -113,6 +113,17 @@ def test_a_line_that_quotes_a_long_cell_is_short(
     assert len(out) < 1500
 
 
+@pytest.mark.parametrize("command", ["show", "report", "sweep"])
+def test_a_path_longer_than_the_system_allows_is_one_line(
+    typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out = typed(command, "a" * 5000)
+    assert code == 2, out[:3000]
+    assert "longer than a path may be: aaa" in out
+    assert len(out) < 1500
+
+
 @pytest.mark.parametrize("how", ["pipe.csv", "zero.csv"])
 def test_a_folder_of_runs_with_pipes_and_devices_is_read(typed, tmp_path: Path, how: str) -> None:
     runs = tmp_path / "runs"

@@ -5,6 +5,7 @@ Heavy imports happen inside the commands, so that `--help` answers at once.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from importlib import import_module
@@ -85,6 +86,10 @@ def main() -> None:
         print("farshore: stopped", file=sys.stderr)
         sys.exit(130)
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+            named = _one_line(str(FarshoreError(str(error.filename))))
+            print(f"farshore: error: longer than a path may be: {named}", file=sys.stderr)
+            sys.exit(2)
         from .unexpected import EXIT_CODE, VARIABLE, report_unexpected
 
         if os.environ.get(VARIABLE, "") not in ("", "0"):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..base.files import write_output
 from ..errors import FarshoreError
 from .data_options import MODEL, MODEL_NETWORK
 from .flags import argument, command, flag
+
+if TYPE_CHECKING:
+    from ..deployment.model import Model
 
 
 @command
@@ -31,17 +35,25 @@ def show(
         return
     if out is not None:
         raise FarshoreError("-o is only allowed with --log: leave it out")
-    from ..deployment.familiarity import past_rows
     from ..deployment.model import Model
-    from ..deployment.remains import what_is_stored
-    from .run_output import percent
     from .tables import make_console, plain_table
 
     opened = Model.open(model, network=network)
+    console = make_console()
+    console.print(plain_table(str(model), ["", ""], _facts(opened, model), text=True))
+    metric = f"{opened.learner.metric} now, %"
+    header = ["", "learned", "rows", "steps", "kept rows", "held out", metric]
+    console.print(plain_table("sites", header, _sites(opened)))
+
+
+def _facts(opened: Model, folder: Path) -> list[list[str]]:
+    """What the model is, and what it stores."""
+    from ..deployment.remains import what_is_stored
+
     learner = opened.learner
-    config, console = learner.config, make_console()
+    config = learner.config
     settings = config["settings"].items()
-    files = [path for path in model.rglob("*") if path.is_file()]
+    files = [path for path in folder.rglob("*") if path.is_file()]
     facts = [
         ["method", config["method"]],
         ["network", str(config["network"] or "your own")],
@@ -60,35 +72,34 @@ def show(
         facts.append(["calibrated", f"with {opened.calibration['rows']} rows"])
     for number, line in enumerate(what_is_stored(opened)):
         facts.append(["stored of sites" if number == 0 else "", line])
-    console.print(plain_table(str(model), ["", ""], facts, text=True))
-    past, now = past_rows(learner), opened.standing()
+    return facts
+
+
+def _sites(opened: Model) -> list[list[str]]:
+    """A row per site, and per site of which only kept rows are known."""
+    from ..deployment.familiarity import past_rows
+    from .run_output import percent
+
+    past, now = past_rows(opened.learner), opened.standing()
     rows = []
-    for domain in learner.domains:
+    for domain in opened.learner.domains:
         name, site = domain["name"], opened.sites.get(domain["name"], {})
-        kept = str(len(past[name][1])) if name in past else "-"
         rows.append(
             [
                 name,
                 site.get("when", "-"),
                 str(domain["rows"]),
                 str(domain["steps"]),
-                kept,
+                str(len(past[name][1])) if name in past else "-",
                 str(len(opened.held_out[name]["labels"])) if name in opened.held_out else "-",
                 percent(now.get(name)),
             ]
         )
-    rows += [
+    return rows + [
         [name, "", "", "", str(len(labels)), "-", percent(now.get(name))]
         for name, (_, labels) in past.items()
         if name not in opened.sites
     ]
-    console.print(
-        plain_table(
-            "sites",
-            ["", "learned", "rows", "steps", "kept rows", "held out", f"{learner.metric} now, %"],
-            rows,
-        )
-    )
 
 
 def _show_log(model: Path, out: Path | None, network: str | None) -> None:
