@@ -165,9 +165,9 @@ def main() -> None:
             before = f"; before: {args.commit}" if args.commit else ""
             record.show(
                 args,
-                f"{args.what} {args.rows:,} rows x {columns} columns ({kind}){before}; least of "
+                f"{args.what.capitalize()} {args.rows:,} rows x {columns} columns ({kind}){before}; least of "
                 f"{args.turns} turns",
-                ["", "CPU seconds", f"x {next(iter(ways))}", "peak MB"],
+                ["way", "CPU seconds", f"x {next(iter(ways))}", "peak MB"],
                 in_turns(ways, folder, args.turns),
                 ["pandas", "pyarrow"],
             )
