@@ -165,8 +165,8 @@ def main() -> None:
             before = f"; before: {args.commit}" if args.commit else ""
             record.show(
                 args,
-                f"{args.what.capitalize()} {args.rows:,} rows x {columns} columns ({kind}){before}; least of "
-                f"{args.turns} turns",
+                f"{args.what.capitalize()} {args.rows:,} rows x {columns} columns ({kind}){before}"
+                f"; least of {args.turns} turns",
                 ["way", "CPU seconds", f"x {next(iter(ways))}", "peak MB"],
                 in_turns(ways, folder, args.turns),
                 ["pandas", "pyarrow"],
