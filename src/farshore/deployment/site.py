@@ -102,8 +102,8 @@ class Sample:
         site = with_differences(self._site)
         if len(site) < self.rows:
             site.notes.append(
-                f"note: what is said here about the site as a whole is measured on {len(site):,} "
-                f"of its {self.rows:,} rows, drawn at random"
+                "note: the site as a whole (verdict, estimate, notes on columns) is measured on "
+                f"{len(site):,} of its {self.rows:,} rows, drawn at random"
             )
         return site
 
